@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/config.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/check.h"
+#include "core/time.h"
+
+namespace aifs::config {
+
+namespace {
+
+std::string join_path(const std::string& path, const std::string& key) {
+  return path.empty() ? key : concat(path, ".", key);
+}
+
+// The value as the user wrote it, shortened for messages.
+std::string shown(const Json& value) {
+  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  return text;
+}
+
+[[noreturn]] void wrong(const std::string& path, const Json& value, const std::string& expected) {
+  throw ConfigError(path, concat("got ", shown(value), ", allowed is ", expected));
+}
+
+template <class T>
+std::string range_text(const char* noun, const Bounds<T>& bounds) {
+  const bool has_min = bounds.min != std::numeric_limits<T>::lowest();
+  const bool has_max = bounds.max != std::numeric_limits<T>::max();
+  if (has_min && has_max) return concat(noun, " from ", bounds.min, " to ", bounds.max);
+  if (has_min) return concat(noun, " >= ", bounds.min);
+  if (has_max) return concat(noun, " <= ", bounds.max);
+  return noun;
+}
+
+template <class T>
+Json range_schema(const char* type, const Bounds<T>& bounds) {
+  Json schema{{"type", type}};
+  if (bounds.min != std::numeric_limits<T>::lowest()) schema["minimum"] = bounds.min;
+  if (bounds.max != std::numeric_limits<T>::max()) schema["maximum"] = bounds.max;
+  return schema;
+}
+
+int64_t to_integer(const Json& value, const std::string& path, const Bounds<int64_t>& bounds) {
+  const std::string expected = range_text("integer", bounds);
+  int64_t number = 0;
+  if (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX) wrong(path, value, expected);
+  if (value.is_number_integer()) {
+    number = value.get<int64_t>();
+  } else if (value.is_number_float() && std::trunc(value.get<double>()) == value.get<double>() &&
+             std::abs(value.get<double>()) < 9e15) {
+    number = static_cast<int64_t>(value.get<double>());  // 1e5 is an integer too
+  } else {
+    wrong(path, value, expected);
+  }
+  if (number < bounds.min || number > bounds.max) wrong(path, value, expected);
+  return number;
+}
+
+double to_number(const Json& value, const std::string& path, const Bounds<double>& bounds) {
+  const std::string expected = range_text("number", bounds);
+  if (!value.is_number()) wrong(path, value, expected);
+  const double number = value.get<double>();
+  if (!(number >= bounds.min && number <= bounds.max)) wrong(path, value, expected);
+  return number;
+}
+
+const char* text_type(TextKind kind) {
+  switch (kind) {
+    case TextKind::kPlain:
+      return "text";
+    case TextKind::kPath:
+      return "path";
+    case TextKind::kDuration:
+      return "duration such as \"6h\"";
+    case TextKind::kDate:
+      return "date such as \"2020\" or \"2020-01-31T06:00:00\"";
+  }
+  return "text";
+}
+
+std::string to_text(const Json& value, const std::string& path, TextKind kind,
+                    const ReadContext& context) {
+  std::string text;
+  if (const auto raw = context.raw_overrides.find(path);
+      raw != context.raw_overrides.end() && !value.is_string()) {
+    text = raw->second;
+  } else if (kind == TextKind::kDate && value.is_number_unsigned()) {
+    text = std::to_string(value.get<uint64_t>());  // 2020 as Anemoi configurations write it
+  } else if (value.is_string()) {
+    text = value.get<std::string>();
+  } else {
+    wrong(path, value, text_type(kind));
+  }
+  try {
+    if (kind == TextKind::kDuration) parse_duration(text);
+    if (kind == TextKind::kDate && !text.empty()) parse_date(text);
+  } catch (const Error& error) {
+    throw ConfigError(path, error.what(), error.hint());
+  }
+  return text;
+}
+
+// Reads a JSON array element by element.
+template <class Read>
+void read_array(const Json& value, const std::string& path, const char* type, Read&& read_element) {
+  if (!value.is_array()) wrong(path, value, type);
+  for (size_t i = 0; i < value.size(); ++i)
+    read_element(value[i], concat(path, ".", i));
+}
+
+template <class Read>
+void read_map(const Json& value, const std::string& path, const char* type, Read&& read_element) {
+  if (!value.is_object()) wrong(path, value, type);
+  for (const auto& [key, element] : value.items())
+    read_element(key, element, join_path(path, key));
+}
+
+std::vector<std::string> keys_of(const std::vector<Field>& fields) {
+  std::vector<std::string> keys;
+  for (const Field& field : fields)
+    keys.push_back(field.key);
+  return keys;
+}
+
+const Field* find_field(const std::vector<Field>& fields, const std::string& key) {
+  for (const Field& field : fields) {
+    if (field.key == key) return &field;
+  }
+  return nullptr;
+}
+
+[[noreturn]] void unknown_key(const std::vector<Field>& fields, const std::string& key,
+                              const std::string& path) {
+  throw ConfigError(join_path(path, key), "no such key", nearest_names(key, keys_of(fields)));
+}
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------ binding ---
+
+void Binder::boolean(const char* key, bool& value, Doc doc) {
+  fields_.push_back({key, std::move(doc), Field::Kind::kValue, "true or false",
+                     [&value](const Json& json, const std::string& path, const ReadContext&) {
+                       if (!json.is_boolean()) wrong(path, json, "true or false");
+                       value = json.get<bool>();
+                     },
+                     [&value] { return Json(value); },
+                     [] {
+                       return Json{{"type", "boolean"}};
+                     }});
+}
+
+void Binder::integer(const char* key, int64_t& value, Bounds<int64_t> bounds, Doc doc) {
+  fields_.push_back(
+      {key, std::move(doc), Field::Kind::kValue, range_text("integer", bounds),
+       [&value, bounds](const Json& json, const std::string& path, const ReadContext&) {
+         value = to_integer(json, path, bounds);
+       },
+       [&value] { return Json(value); }, [bounds] { return range_schema("integer", bounds); }});
+}
+
+void Binder::integer_or_auto(const char* key, std::optional<int64_t>& value, Bounds<int64_t> bounds,
+                             Doc doc) {
+  const std::string type = range_text("integer", bounds) + " or \"auto\"";
+  fields_.push_back(
+      {key, std::move(doc), Field::Kind::kValue, type,
+       [&value, bounds, type](const Json& json, const std::string& path, const ReadContext&) {
+         if (json.is_string()) {
+           if (json.get<std::string>() != "auto") wrong(path, json, type);
+           value.reset();
+         } else {
+           value = to_integer(json, path, bounds);
+         }
+       },
+       [&value] { return value ? Json(*value) : Json("auto"); },
+       [bounds] {
+         return Json{
+             {"anyOf", Json::array({range_schema("integer", bounds), Json{{"const", "auto"}}})}};
+       }});
+}
+
+void Binder::number(const char* key, double& value, Bounds<double> bounds, Doc doc) {
+  fields_.push_back(
+      {key, std::move(doc), Field::Kind::kValue, range_text("number", bounds),
+       [&value, bounds](const Json& json, const std::string& path, const ReadContext&) {
+         value = to_number(json, path, bounds);
+       },
+       [&value] { return Json(value); }, [bounds] { return range_schema("number", bounds); }});
+}
+
+void Binder::text(const char* key, std::string& value, Doc doc, TextKind kind) {
+  const auto field_kind = kind == TextKind::kPath ? Field::Kind::kPath : Field::Kind::kValue;
+  fields_.push_back(
+      {key, std::move(doc), field_kind, text_type(kind),
+       [&value, kind](const Json& json, const std::string& path, const ReadContext& context) {
+         value = to_text(json, path, kind, context);
+       },
+       [&value] { return Json(value); },
+       [] {
+         return Json{{"type", "string"}};
+       }});
+}
+
+void Binder::text_list(const char* key, std::vector<std::string>& value, Doc doc, TextKind kind) {
+  const auto field_kind = kind == TextKind::kPath ? Field::Kind::kPathList : Field::Kind::kValue;
+  fields_.push_back(
+      {key, std::move(doc), field_kind, concat("list of ", text_type(kind)),
+       [&value, kind](const Json& json, const std::string& path, const ReadContext& context) {
+         value.clear();
+         read_array(json, path, "a list of texts", [&](const Json& element, const std::string& at) {
+           value.push_back(to_text(element, at, kind, context));
+         });
+       },
+       [&value] { return Json(value); },
+       [] {
+         return Json{{"type", "array"}, {"items", Json{{"type", "string"}}}};
+       }});
+}
+
+void Binder::integer_list(const char* key, std::vector<int64_t>& value, Bounds<int64_t> bounds,
+                          Doc doc) {
+  fields_.push_back(
+      {key, std::move(doc), Field::Kind::kValue, concat("list of ", range_text("integer", bounds)),
+       [&value, bounds](const Json& json, const std::string& path, const ReadContext&) {
+         value.clear();
+         read_array(json, path, "a list of integers",
+                    [&](const Json& element, const std::string& at) {
+                      value.push_back(to_integer(element, at, bounds));
+                    });
+       },
+       [&value] { return Json(value); },
+       [bounds] {
+         return Json{{"type", "array"}, {"items", range_schema("integer", bounds)}};
+       }});
+}
+
+void Binder::number_list(const char* key, std::vector<double>& value, Bounds<double> bounds,
+                         Doc doc) {
+  fields_.push_back(
+      {key, std::move(doc), Field::Kind::kValue, concat("list of ", range_text("number", bounds)),
+       [&value, bounds](const Json& json, const std::string& path, const ReadContext&) {
+         value.clear();
+         read_array(json, path, "a list of numbers",
+                    [&](const Json& element, const std::string& at) {
+                      value.push_back(to_number(element, at, bounds));
+                    });
+       },
+       [&value] { return Json(value); },
+       [bounds] {
+         return Json{{"type", "array"}, {"items", range_schema("number", bounds)}};
+       }});
+}
+
+void Binder::number_map(const char* key, std::map<std::string, double>& value,
+                        Bounds<double> bounds, Doc doc) {
+  fields_.push_back(
+      {key, std::move(doc), Field::Kind::kValue,
+       concat("map of name to ", range_text("number", bounds)),
+       [&value, bounds](const Json& json, const std::string& path, const ReadContext&) {
+         value.clear();
+         read_map(json, path, "an object of numbers",
+                  [&](const std::string& name, const Json& element, const std::string& at) {
+                    value[name] = to_number(element, at, bounds);
+                  });
+       },
+       [&value] { return Json(value); },
+       [bounds] {
+         return Json{{"type", "object"}, {"additionalProperties", range_schema("number", bounds)}};
+       }});
+}
+
+void Binder::text_map(const char* key, std::map<std::string, std::string>& value, Doc doc) {
+  fields_.push_back(
+      {key, std::move(doc), Field::Kind::kValue, "map of name to text",
+       [&value](const Json& json, const std::string& path, const ReadContext& context) {
+         value.clear();
+         read_map(json, path, "an object of texts",
+                  [&](const std::string& name, const Json& element, const std::string& at) {
+                    value[name] = to_text(element, at, TextKind::kPlain, context);
+                  });
+       },
+       [&value] { return Json(value); },
+       [] {
+         return Json{{"type", "object"}, {"additionalProperties", Json{{"type", "string"}}}};
+       }});
+}
+
+void Binder::choice_by_index(const char* key, std::vector<std::string> names, Doc doc,
+                             std::function<void(size_t)> assign,
+                             std::function<std::string()> current) {
+  std::string allowed;
+  for (const std::string& name : names)
+    allowed += concat(allowed.empty() ? "" : " | ", name);
+  fields_.push_back(
+      {key, std::move(doc), Field::Kind::kValue, allowed,
+       [names, allowed, assign](const Json& json, const std::string& path, const ReadContext&) {
+         if (json.is_string()) {
+           const auto wanted = json.get<std::string>();
+           for (size_t i = 0; i < names.size(); ++i) {
+             if (names[i] == wanted) return assign(i);
+           }
+           throw ConfigError(path, concat("got ", shown(json), ", allowed is one of ", allowed),
+                             nearest_names(wanted, names, 1));
+         }
+         wrong(path, json, "one of " + allowed);
+       },
+       [current] { return Json(current()); },
+       [names] {
+         return Json{{"enum", names}};
+       }});
+}
+
+void Binder::add_section(const char* key, Doc doc, std::vector<Field> children,
+                         std::function<void(const std::string&)> validate) {
+  auto shared = std::make_shared<std::vector<Field>>(children);
+  fields_.push_back(
+      {key, std::move(doc), Field::Kind::kSection, "object",
+       [shared, validate](const Json& json, const std::string& path, const ReadContext& context) {
+         read_object(*shared, json, path, context);
+         validate(path);
+       },
+       [shared] { return write_object(*shared); }, [shared] { return json_schema(*shared, ""); },
+       std::move(children)});
+}
+
+void Binder::add_list(
+    const char* key, Doc doc, std::vector<Field> element_fields, std::function<void()> clear,
+    std::function<void(const Json&, const std::string&, const ReadContext&)> append,
+    std::function<std::vector<std::vector<Field>>()> elements) {
+  auto shared = std::make_shared<std::vector<Field>>(element_fields);
+  fields_.push_back(
+      {key, std::move(doc), Field::Kind::kObjectList, "list of objects",
+       [clear, append](const Json& json, const std::string& path, const ReadContext& context) {
+         clear();
+         read_array(
+             json, path, "a list of objects",
+             [&](const Json& element, const std::string& at) { append(element, at, context); });
+       },
+       [elements] {
+         Json array = Json::array();
+         for (const std::vector<Field>& element : elements())
+           array.push_back(write_object(element));
+         return array;
+       },
+       [shared] {
+         return Json{{"type", "array"}, {"items", json_schema(*shared, "")}};
+       },
+       std::move(element_fields)});
+}
+
+void read_object(const std::vector<Field>& fields, const Json& object, const std::string& path,
+                 const ReadContext& context) {
+  if (!object.is_object()) wrong(path, object, "an object { ... }");
+  for (const auto& [key, value] : object.items()) {
+    const Field* field = find_field(fields, key);
+    if (!field) unknown_key(fields, key, path);
+    if (!value.is_null()) field->read(value, join_path(path, key), context);
+  }
+}
+
+Json write_object(const std::vector<Field>& fields) {
+  Json object = Json::object();
+  for (const Field& field : fields)
+    object[field.key] = field.write();
+  return object;
+}
+
+}  // namespace aifs::config

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strict configuration from one description. An options struct lists its fields once, in bind():
+//
+//   struct ClipOptions {
+//     double value = 32.0;
+//     void bind(config::Binder& b) {
+//       b.number("value", value, {.min = 0.0}, {"largest absolute value of a gradient element"});
+//     }
+//     void validate(const std::string& path) const;  // optional: checks between fields
+//   };
+//
+// From that list come parsing (unknown key, wrong type, out of range: a ConfigError with the JSON
+// path), the effective configuration with defaults, the JSON Schema and the reference in
+// configs/README.md. The default of a field is the value the struct has when constructed.
+// A JSON null leaves the default in place.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/enum_names.h"
+
+namespace aifs::config {
+
+using Json = nlohmann::ordered_json;
+
+// What a field means, for people; `unit` is empty for pure numbers and names.
+struct Doc {
+  std::string text;
+  std::string unit = {};
+};
+
+// Inclusive limits of a number.
+template <class T>
+struct Bounds {
+  T min = std::numeric_limits<T>::lowest();
+  T max = std::numeric_limits<T>::max();
+};
+
+// How a text is read: paths are taken relative to the file they stand in, durations and dates are
+// checked by the grammars of core/time.h.
+enum class TextKind { kPlain, kPath, kDuration, kDate };
+
+// Texts given on the command line, by path: lets `--set run.dir=12` be the text "12".
+struct ReadContext {
+  std::map<std::string, std::string> raw_overrides = {};
+};
+
+// One key of an object. Sections have children; lists of objects have those of one element.
+struct Field {
+  enum class Kind { kValue, kPath, kPathList, kSection, kObjectList };
+  std::string key;
+  Doc doc;
+  Kind kind = Kind::kValue;
+  std::string type;  // for people: "integer >= 1"
+  std::function<void(const Json& value, const std::string& path, const ReadContext&)> read;
+  std::function<Json()> write;   // the present value
+  std::function<Json()> schema;  // JSON Schema of the value
+  std::vector<Field> children = {};
+};
+
+// Collects the fields of one options struct; the references must outlive the Binder.
+class Binder {
+ public:
+  void boolean(const char* key, bool& value, Doc doc);
+  void integer(const char* key, int64_t& value, Bounds<int64_t> bounds, Doc doc);
+  void number(const char* key, double& value, Bounds<double> bounds, Doc doc);
+  void text(const char* key, std::string& value, Doc doc, TextKind kind = TextKind::kPlain);
+  void text_list(const char* key, std::vector<std::string>& value, Doc doc,
+                 TextKind kind = TextKind::kPlain);
+  void integer_list(const char* key, std::vector<int64_t>& value, Bounds<int64_t> bounds, Doc doc);
+  void number_list(const char* key, std::vector<double>& value, Bounds<double> bounds, Doc doc);
+  void number_map(const char* key, std::map<std::string, double>& value, Bounds<double> bounds,
+                  Doc doc);
+  void text_map(const char* key, std::map<std::string, std::string>& value, Doc doc);
+  // An integer that may also be the word "auto" (an empty optional).
+  void integer_or_auto(const char* key, std::optional<int64_t>& value, Bounds<int64_t> bounds,
+                       Doc doc);
+
+  template <class E>
+  void choice(const char* key, E& value, Doc doc) {
+    choice_by_index(
+        key, enum_names<E>(), std::move(doc),
+        [&value](size_t i) { value = EnumNames<E>::table[i].first; },
+        [&value] { return enum_name(value); });
+  }
+
+  template <class T>
+  void section(const char* key, T& value, Doc doc);
+
+  template <class T>
+  void list(const char* key, std::vector<T>& value, Doc doc);
+
+  std::vector<Field>& fields() { return fields_; }
+
+ private:
+  void choice_by_index(const char* key, std::vector<std::string> names, Doc doc,
+                       std::function<void(size_t)> assign, std::function<std::string()> current);
+  void add_section(const char* key, Doc doc, std::vector<Field> children,
+                   std::function<void(const std::string&)> validate);
+  void add_list(const char* key, Doc doc, std::vector<Field> element_fields,
+                std::function<void()> clear,
+                std::function<void(const Json&, const std::string&, const ReadContext&)> append,
+                std::function<std::vector<std::vector<Field>>()> elements);
+
+  std::vector<Field> fields_;
+};
+
+// Reads `object` into the bound fields. Throws ConfigError for anything not described.
+void read_object(const std::vector<Field>& fields, const Json& object, const std::string& path,
+                 const ReadContext& context);
+Json write_object(const std::vector<Field>& fields);
+
+template <class T>
+std::vector<Field> fields_of(T& options) {
+  Binder binder;
+  options.bind(binder);
+  return std::move(binder.fields());
+}
+
+template <class T>
+void validate_if_possible(const T& options, const std::string& path) {
+  if constexpr (requires { options.validate(path); }) options.validate(path);
+}
+
+template <class T>
+void read(T& options, const Json& object, const std::string& path, const ReadContext& context) {
+  read_object(fields_of(options), object, path, context);
+  validate_if_possible(options, path);
+}
+
+template <class T>
+void Binder::section(const char* key, T& value, Doc doc) {
+  add_section(key, std::move(doc), fields_of(value),
+              [&value](const std::string& path) { validate_if_possible(value, path); });
+}
+
+template <class T>
+void Binder::list(const char* key, std::vector<T>& value, Doc doc) {
+  auto prototype = std::make_shared<T>();  // gives the schema; must outlive the field
+  add_list(
+      key, std::move(doc), fields_of(*prototype), [prototype, &value] { value.clear(); },
+      [&value](const Json& object, const std::string& path, const ReadContext& context) {
+        read(value.emplace_back(), object, path, context);
+      },
+      [&value] {
+        std::vector<std::vector<Field>> elements;
+        for (T& element : value)
+          elements.push_back(fields_of(element));
+        return elements;
+      });
+}
+
+// A configuration text (JSON with // and /* */ comments) as a tree. `name` is used in messages.
+// Throws ConfigError with line and column for bad syntax, and for a key given twice.
+Json parse_json(const std::string& text, const std::string& name);
+
+// Loads a configuration file: comments, "base" files merged underneath (deeply; objects merge,
+// everything else replaces), ${VAR} and ${VAR:-default} expanded in every text, and paths taken
+// relative to the file they stand in. `fields` says which keys are paths.
+Json load_file(const std::filesystem::path& file, const std::vector<Field>& fields);
+
+// Applies one `path.to.key=value` to the tree; the value is JSON if it parses as JSON, else a text.
+// Keys must exist in `fields`. Array elements are addressed by number: model.bounding.0.min_val.
+void apply_override(Json& tree, const std::string& assignment, const std::vector<Field>& fields,
+                    ReadContext& context);
+
+// JSON Schema (draft 2020-12) of an object with these fields.
+Json json_schema(const std::vector<Field>& fields, const std::string& title);
+
+// The reference of all keys as Markdown tables, one per section.
+std::string markdown(const std::vector<Field>& fields);
+
+}  // namespace aifs::config

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configuration files: comments, bases, variables, relative paths, overrides.
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/check.h"
+#include "core/config.h"
+#include "core/file_io.h"
+
+namespace aifs::config {
+
+namespace {
+
+constexpr const char* kBaseKey = "base";
+constexpr int kMaxBaseDepth = 16;
+
+// Replaces ${VAR} and ${VAR:-default}; "$$" is a plain dollar sign.
+std::string expand_variables(const std::string& text, const std::string& path) {
+  std::string result;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text.compare(i, 2, "$$") == 0) {
+      result += '$';
+      ++i;
+    } else if (text.compare(i, 2, "${") == 0) {
+      const size_t close = text.find('}', i);
+      if (close == std::string::npos) {
+        throw ConfigError(path, concat("'", text, "' has '${' without '}'"));
+      }
+      const std::string inside = text.substr(i + 2, close - i - 2);
+      const size_t fallback = inside.find(":-");
+      const std::string name = inside.substr(0, fallback);
+      const char* value = std::getenv(name.c_str());
+      if (value) {
+        result += value;
+      } else if (fallback != std::string::npos) {
+        result += inside.substr(fallback + 2);
+      } else {
+        throw ConfigError(path, concat("the environment variable '", name, "' is not set"),
+                          concat("export ", name, "=..., or write ${", name, ":-default}"));
+      }
+      i = close;
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
+}
+
+void expand_all(Json& tree, const std::string& path) {
+  if (tree.is_string()) {
+    tree = expand_variables(tree.get<std::string>(), path);
+  } else if (tree.is_object() || tree.is_array()) {
+    for (const auto& item : tree.items()) {
+      expand_all(item.value(), path.empty() ? item.key() : concat(path, ".", item.key()));
+    }
+  }
+}
+
+// A relative path is meant from the folder of the file it stands in.
+void make_absolute(Json& text, const fs::path& folder) {
+  if (!text.is_string()) return;
+  const auto value = text.get<std::string>();
+  if (value.empty() || value.find("://") != std::string::npos) return;
+  const fs::path path(value);
+  if (path.is_relative()) text = (folder / path).lexically_normal().string();
+}
+
+void resolve_paths(Json& tree, const std::vector<Field>& fields, const fs::path& folder) {
+  if (!tree.is_object()) return;
+  for (const Field& field : fields) {
+    const auto found = tree.find(field.key);
+    if (found == tree.end()) continue;
+    Json& value = found.value();
+    switch (field.kind) {
+      case Field::Kind::kPath:
+        make_absolute(value, folder);
+        break;
+      case Field::Kind::kPathList:
+        if (value.is_array()) {
+          for (Json& element : value)
+            make_absolute(element, folder);
+        }
+        break;
+      case Field::Kind::kSection:
+        resolve_paths(value, field.children, folder);
+        break;
+      case Field::Kind::kObjectList:
+        if (value.is_array()) {
+          for (Json& element : value)
+            resolve_paths(element, field.children, folder);
+        }
+        break;
+      case Field::Kind::kValue:
+        break;
+    }
+  }
+}
+
+void merge_over(Json& below, const Json& above) {
+  if (!below.is_object() || !above.is_object()) {
+    below = above;
+    return;
+  }
+  for (const auto& [key, value] : above.items())
+    merge_over(below[key], value);
+}
+
+Json load_with_bases(const fs::path& file, const std::vector<Field>& fields, int depth) {
+  if (depth > kMaxBaseDepth) {
+    throw ConfigError(
+        kBaseKey,
+        concat("'", file.string(), "': more than ", kMaxBaseDepth, " bases on top of each other"),
+        "does a file name itself as its base?");
+  }
+  std::string text;
+  try {
+    text = read_file(file);
+  } catch (const DataError& error) {
+    throw ConfigError("", error.what());
+  }
+  Json tree = parse_json(text, file.string());
+  if (!tree.is_object()) {
+    throw ConfigError("", concat("'", file.string(), "' does not hold an object { ... }"));
+  }
+  expand_all(tree, "");
+  const fs::path folder = file.parent_path();
+  Json below = Json::object();
+  if (const auto base = tree.find(kBaseKey); base != tree.end()) {
+    if (!base->is_string()) throw ConfigError(kBaseKey, "the name of a file was expected");
+    below = load_with_bases(folder / base->get<std::string>(), fields, depth + 1);
+    tree.erase(kBaseKey);
+  }
+  resolve_paths(tree, fields, folder);
+  merge_over(below, tree);
+  return below;
+}
+
+const Field& field_at(const std::vector<Field>& fields, const std::string& key,
+                      const std::string& whole) {
+  std::vector<std::string> keys;
+  for (const Field& field : fields) {
+    if (field.key == key) return field;
+    keys.push_back(field.key);
+  }
+  throw ConfigError(whole, concat("no key '", key, "'"), nearest_names(key, keys));
+}
+
+}  // namespace
+
+Json parse_json(const std::string& text, const std::string& name) {
+  // The library keeps the last of two equal keys; a configuration with both is a mistake.
+  std::vector<std::set<std::string>> open_objects;
+  std::string duplicate;
+  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) open_objects.emplace_back();
+    if (event == Json::parse_event_t::object_end) open_objects.pop_back();
+    if (event == Json::parse_event_t::key && !open_objects.empty() &&
+        !open_objects.back().insert(parsed.get<std::string>()).second && duplicate.empty()) {
+      duplicate = parsed.get<std::string>();
+    }
+    return true;
+  };
+  Json tree;
+  try {
+    tree = Json::parse(text, watch, true, /*ignore_comments=*/true);
+  } catch (const Json::parse_error& error) {
+    std::string reason = error.what();
+    if (const size_t at = reason.find("] "); at != std::string::npos)
+      reason = reason.substr(at + 2);
+    throw ConfigError("", concat("'", name, "' is not JSON: ", reason),
+                      "comments are allowed, a comma before } or ] is not");
+  }
+  if (!duplicate.empty()) {
+    throw ConfigError("", concat("'", name, "' has the key '", duplicate, "' twice in one object"));
+  }
+  return tree;
+}
+
+Json load_file(const fs::path& file, const std::vector<Field>& fields) {
+  return load_with_bases(file, fields, 0);
+}
+
+void apply_override(Json& tree, const std::string& assignment, const std::vector<Field>& fields,
+                    ReadContext& context) {
+  const size_t equals = assignment.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw ConfigError("", concat("--set '", assignment, "' is not of the form path.to.key=value"));
+  }
+  const std::string path = assignment.substr(0, equals);
+  const std::string text = expand_variables(assignment.substr(equals + 1), path);
+  Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (value.is_discarded()) value = text;
+  context.raw_overrides[path] = text;
+
+  Json* node = &tree;
+  const std::vector<Field>* level = &fields;
+  for (size_t start = 0; start <= path.size();) {
+    const size_t dot = std::min(path.find('.', start), path.size());
+    const std::string key = path.substr(start, dot - start);
+    if (node->is_array()) {
+      const bool is_index =
+          !key.empty() && key.find_first_not_of("0123456789") == std::string::npos;
+      if (!is_index || key.size() > 9 || std::stoul(key) >= node->size()) {
+        throw ConfigError(path, concat("no element '", key, "' in a list of ", node->size()));
+      }
+      node = &(*node)[std::stoul(key)];
+    } else {
+      if (node->is_null()) *node = Json::object();
+      if (!node->is_object()) {
+        throw ConfigError(path, concat("'", path.substr(0, start - 1), "' is not an object"));
+      }
+      if (level) {
+        const Field& field = field_at(*level, key, path);
+        const bool nested =
+            field.kind == Field::Kind::kSection || field.kind == Field::Kind::kObjectList;
+        level = nested ? &field.children : nullptr;
+      }
+      node = &(*node)[key];
+    }
+    start = dot + 1;
+  }
+  *node = std::move(value);
+}
+
+}  // namespace aifs::config

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dates and durations. A date is a number of seconds since 1970-01-01T00:00:00 UTC (no leap
+// seconds), a duration a number of seconds; both int64. The grammars are those of Anemoi.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace aifs {
+
+// A calendar date and time of day, UTC, proleptic Gregorian.
+struct CalendarTime {
+  int64_t year = 1970;
+  int month = 1, day = 1, hour = 0, minute = 0, second = 0;
+};
+
+CalendarTime to_calendar(int64_t date_s);
+int64_t from_calendar(const CalendarTime& time);
+
+// "2020-01-31T06:00:00".
+std::string format_date(int64_t date_s);
+
+// Which end of an incomplete date is meant: "2020" starts at 2020-01-01T00:00:00 and ends at
+// 2020-12-31T23:59:59.
+enum class DateEnd { kStart, kEnd };
+
+// "YYYY", "YYYY-MM", "YYYY-MM-DD", "YYYYMM", "YYYYMMDD", "YYYY-MM-DD HH:MM:SS" or with "T" (and an
+// optional "Z"). Throws Error naming the text otherwise.
+int64_t parse_date(std::string_view text, DateEnd end = DateEnd::kStart);
+
+// "6h", "1d", "30m", "10s", "6" (hours), "6:00:00", "1 day, 6:00:00", each with an optional sign;
+// the unit is case-insensitive. Throws Error naming the text otherwise.
+int64_t parse_duration(std::string_view text);
+
+// With the largest unit that divides exactly: 86400 -> "1d", 43200 -> "12h", 5400 -> "90m".
+std::string format_duration(int64_t duration_s);
+
+// For people: "1 h 03 min", "2 min 05 s", "3.2 s".
+std::string format_elapsed(double seconds);
+
+}  // namespace aifs

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/config.h"
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "core/file_io.h"
+#include "tests/support/catch.h"
+#include "tests/support/paths.h"
+
+using namespace aifs;
+using config::Json;
+
+namespace {
+
+enum class Colour { kRed, kGreen };
+
+struct Item {
+  std::string file;
+  double weight = 1.0;
+  void bind(config::Binder& b) {
+    b.text("file", file, {"a file"}, config::TextKind::kPath);
+    b.number("weight", weight, {.min = 0.0}, {"its weight"});
+  }
+};
+
+struct Inner {
+  int64_t count = 3;
+  Colour colour = Colour::kRed;
+  std::vector<Item> items;
+  void bind(config::Binder& b) {
+    b.integer("count", count, {.min = 1, .max = 9}, {"how many", "pieces"});
+    b.choice("colour", colour, {"which"});
+    b.list("items", items, {"the items"});
+  }
+  void validate(const std::string& path) const {
+    if (count == 7) throw ConfigError(path + ".count", "7 is not liked");
+  }
+};
+
+struct Outer {
+  std::string name = "x";
+  std::string period = "6h";
+  std::string folder;
+  bool flag = false;
+  std::map<std::string, double> weights{{"a", 1.0}};
+  Inner inner;
+  void bind(config::Binder& b) {
+    b.text("name", name, {"a name"});
+    b.text("period", period, {"a time"}, config::TextKind::kDuration);
+    b.text("folder", folder, {"a folder"}, config::TextKind::kPath);
+    b.boolean("flag", flag, {"yes or no"});
+    b.number_map("weights", weights, {}, {"weights"});
+    b.section("inner", inner, {"the inner part"});
+  }
+};
+
+Outer parse(const std::string& text) {
+  Outer options;
+  config::read(options, config::parse_json(text, "test"), "", {});
+  return options;
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    parse(text);
+  } catch (const ConfigError& error) {
+    return std::string(error.what()) + " / " + error.hint();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+template <>
+struct aifs::EnumNames<Colour> {
+  static constexpr std::array<std::pair<Colour, const char*>, 2> table{
+      {{Colour::kRed, "red"}, {Colour::kGreen, "green"}}};
+};
+
+TEST_CASE("values, comments and defaults are read", "[config]") {
+  const Outer o = parse(R"({
+    "name": "y",  // a comment
+    "inner": {"count": 5, "colour": "green", "items": [{"weight": 2}]}, /* another */
+    "weights": {"b": 0.5}, "flag": null
+  })");
+  REQUIRE(o.name == "y");
+  REQUIRE(o.inner.count == 5);
+  REQUIRE(o.inner.colour == Colour::kGreen);
+  REQUIRE(o.inner.items.at(0).weight == 2.0);
+  REQUIRE(o.weights == std::map<std::string, double>{{"b", 0.5}});
+  REQUIRE(o.flag == false);
+}
+
+TEST_CASE("every mistake names its path and what was allowed", "[config]") {
+  REQUIRE_THAT(error_of(R"({"inner": {"cuont": 5}})"),
+               ContainsSubstring("'inner.cuont': no such key / nearest: 'count'"));
+  REQUIRE_THAT(error_of(R"({"inner": {"count": 10}})"),
+               ContainsSubstring("'inner.count': got 10, allowed is integer from 1 to 9"));
+  REQUIRE_THAT(error_of(R"({"inner": {"count": 1.5}})"),
+               ContainsSubstring("'inner.count': got 1.5"));
+  REQUIRE_THAT(error_of(R"({"inner": {"count": "5"}})"), ContainsSubstring("got \"5\""));
+  REQUIRE_THAT(error_of(R"({"inner": {"colour": "gren"}})"),
+               ContainsSubstring("allowed is one of red | green / nearest: 'green'"));
+  REQUIRE_THAT(error_of(R"({"inner": {"items": [{}, {"weight": -1}]}})"),
+               ContainsSubstring("'inner.items.1.weight': got -1, allowed is number >= 0"));
+  REQUIRE_THAT(error_of(R"({"inner": 4})"), ContainsSubstring("'inner': got 4"));
+  REQUIRE_THAT(error_of(R"({"period": "soon"})"),
+               ContainsSubstring("'period': 'soon' is not a dur"));
+  REQUIRE_THAT(error_of(R"({"flag": 1})"), ContainsSubstring("true or false"));
+  REQUIRE_THAT(error_of(R"({"inner": {"count": 7}})"),
+               ContainsSubstring("'inner.count': 7 is not liked"));
+  REQUIRE_THAT(error_of(R"({"name": "a", "name": "b"})"), ContainsSubstring("'name' twice"));
+  REQUIRE_THAT(error_of(R"({"name": )"), ContainsSubstring("line 1"));
+  REQUIRE_THAT(error_of(R"({"inner": {"count": 18446744073709551615}})"),
+               ContainsSubstring("inner.count"));
+}
+
+TEST_CASE("what is written reads back as the same", "[config]") {
+  Outer o = parse(R"({"inner": {"items": [{"file": "/a", "weight": 3}]}, "flag": true})");
+  const Json written = config::write_object(config::fields_of(o));
+  Outer again;
+  config::read(again, written, "", {});
+  REQUIRE(config::write_object(config::fields_of(again)) == written);
+  REQUIRE(written["inner"]["colour"] == "red");
+}
+
+TEST_CASE("bases merge deeply and paths are taken from their own file", "[config]") {
+  const test::TemporaryFolder folder;
+  make_directories(folder.path() / "sub");
+  write_file_atomic(
+      folder.path() / "sub" / "base.json",
+      R"({"name": "base", "folder": "data", "inner": {"count": 2, "colour": "green"}})");
+  write_file_atomic(
+      folder.path() / "top.json",
+      R"({"base": "sub/base.json", "inner": {"count": 4, "items": [{"file": "f"}]}})");
+  Outer o;
+  const auto fields = config::fields_of(o);
+  Json tree = config::load_file(folder.path() / "top.json", fields);
+  config::ReadContext context;
+  config::apply_override(tree, "inner.items.0.weight=0.5", fields, context);
+  config::apply_override(tree, "name=12", fields, context);
+  config::read(o, tree, "", context);
+  REQUIRE(o.name == "12");
+  REQUIRE(o.inner.count == 4);
+  REQUIRE(o.inner.colour == Colour::kGreen);
+  REQUIRE(o.folder == (folder.path() / "sub" / "data").string());
+  REQUIRE(o.inner.items.at(0).file == (folder.path() / "f").string());
+  REQUIRE(o.inner.items.at(0).weight == 0.5);
+}
+
+TEST_CASE("bad overrides and bad bases are refused", "[config]") {
+  Outer o;
+  const auto fields = config::fields_of(o);
+  Json tree = Json::object();
+  config::ReadContext context;
+  for (const char* bad : {"name", "=3", "nome=3", "inner.items.0.weight=1", "inner..count=1"}) {
+    INFO(bad);
+    REQUIRE_THROWS_AS(config::apply_override(tree, bad, fields, context), ConfigError);
+  }
+  const test::TemporaryFolder folder;
+  write_file_atomic(folder.path() / "self.json", R"({"base": "self.json"})");
+  REQUIRE_THROWS_WITH(config::load_file(folder.path() / "self.json", fields),
+                      ContainsSubstring("bases"));
+  REQUIRE_THROWS_WITH(config::load_file(folder.path() / "none.json", fields),
+                      ContainsSubstring("none.json"));
+}
+
+TEST_CASE("environment variables are expanded in texts", "[config]") {
+  const test::TemporaryFolder folder;
+  ::setenv("AIFS_TEST_NAME", "ada", 1);
+  ::unsetenv("AIFS_TEST_NONE");
+  write_file_atomic(folder.path() / "a.json",
+                    R"({"name": "${AIFS_TEST_NAME}-${AIFS_TEST_NONE:-x}-$$"})");
+  Outer o;
+  config::read(o, config::load_file(folder.path() / "a.json", config::fields_of(o)), "", {});
+  REQUIRE(o.name == "ada-x-$");
+  write_file_atomic(folder.path() / "b.json",
+                    R"({"inner": {"items": [{"file": "${AIFS_TEST_NONE}"}]}})");
+  REQUIRE_THROWS_WITH(config::load_file(folder.path() / "b.json", config::fields_of(o)),
+                      ContainsSubstring("inner.items.0.file"));
+}
+
+TEST_CASE("schema and reference follow from the same description", "[config]") {
+  Outer o;
+  const auto fields = config::fields_of(o);
+  const Json schema = config::json_schema(fields, "test");
+  REQUIRE(schema["properties"]["inner"]["properties"]["count"]["maximum"] == 9);
+  REQUIRE(schema["properties"]["inner"]["additionalProperties"] == false);
+  REQUIRE(schema["properties"]["name"]["default"] == "x");
+  REQUIRE_THAT(config::markdown(fields),
+               ContainsSubstring("| `count` | integer from 1 to 9 | `3` | how many [pieces] |"));
+}

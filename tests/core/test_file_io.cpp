@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/file_io.h"
+
+#include <fstream>
+
+#include "core/check.h"
+#include "tests/support/catch.h"
+#include "tests/support/paths.h"
+
+using namespace aifs;
+
+TEST_CASE("a written file reads back, and nothing is left beside it", "[file_io]") {
+  const test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "a.txt";
+  write_file_atomic(path, "first");
+  write_file_atomic(path, "second");
+  REQUIRE(read_file(path) == "second");
+  REQUIRE(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("a missing file is an error that names it", "[file_io]") {
+  REQUIRE_THROWS_WITH(read_file("/nowhere/at/all"), ContainsSubstring("/nowhere/at/all"));
+  REQUIRE_THROWS_WITH(read_file("/tmp"), ContainsSubstring("is a folder"));
+  REQUIRE_THROWS_WITH(write_file_atomic("/nowhere/at/all", ""), ContainsSubstring("No such file"));
+}
+
+TEST_CASE("checksums are SHA-256", "[file_io]") {
+  REQUIRE(sha256_hex(std::string_view("abc")) ==
+          "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  Sha256 pieces;
+  pieces.update("a", 1);
+  pieces.update("bc", 2);
+  REQUIRE(pieces.finish() == sha256_hex(std::string_view("abc")));
+}
+
+TEST_CASE("a file in the way of a folder is reported", "[file_io]") {
+  const test::TemporaryFolder folder;
+  write_file_atomic(folder.path() / "x", "");
+  REQUIRE_THROWS_WITH(make_directories(folder.path() / "x" / "y"),
+                      ContainsSubstring("cannot create"));
+  REQUIRE_THROWS_WITH(make_directories(folder.path() / "x"), ContainsSubstring("in the way"));
+}

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks who includes whom, file and line lengths, and SPDX lines. Exit code 1 if anything is wrong."""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# A module may include itself and these.
+MAY_INCLUDE = {
+    "core": [],
+    "graph": ["core"],
+    "parallel": ["core"],
+    "data/zarr": ["core"],
+    "data": ["core", "data/zarr"],
+    "model": ["core", "graph", "parallel"],
+    "train": ["core", "graph", "parallel", "data", "model"],
+    "app": ["core", "graph", "parallel", "data/zarr", "data", "model", "train"],
+}
+# Third-party headers and where they may stand (prefixes of file paths).
+THIRD_PARTY = {
+    r"(mpi|nccl)\.h": ["parallel/"],
+    r"netcdf\.h": ["graph/", "data/"],
+    r"blosc\.h": ["data/zarr/"],
+    r"(torch|ATen|c10)/.*": ["parallel/", "data/", "model/", "train/", "app/", "tests/", "bench/", "cmake/"],
+    r"spdlog/.*": ["core/log.cpp"],
+    r"catch2/.*": ["tests/"],
+    r"CLI/.*": ["app/"],
+}
+NO_TORCH = ["data/zarr/"]
+MAX_FILE_LINES = 600
+MAX_TEST_LINES = 800
+MAX_COLUMNS = 100
+SOURCES = {".h", ".cpp", ".cu", ".cuh"}
+
+
+def module_of(path: str) -> str:
+    return "data/zarr" if path.startswith("data/zarr/") else path.split("/")[0]
+
+
+def check(path: pathlib.Path) -> list[str]:
+    name = path.relative_to(ROOT).as_posix()
+    module = module_of(name)
+    lines = path.read_text().splitlines()
+    found = []
+    if not lines or "SPDX-License-Identifier: Apache-2.0" not in lines[0]:
+        found.append(f"{name}:1: the first line must be the SPDX line")
+    limit = MAX_TEST_LINES if module == "tests" else MAX_FILE_LINES
+    if len(lines) > limit:
+        found.append(f"{name}: {len(lines)} lines, at most {limit} allowed")
+    for number, line in enumerate(lines, 1):
+        if len(line) > MAX_COLUMNS:
+            found.append(f"{name}:{number}: {len(line)} columns, at most {MAX_COLUMNS} allowed")
+        match = re.match(r'\s*#\s*include\s+[<"]([^>"]+)[>"]', line)
+        if not match:
+            continue
+        header = match.group(1)
+        for pattern, places in THIRD_PARTY.items():
+            if re.fullmatch(pattern, header):
+                torch_below = header.split("/")[0] in ("torch", "ATen", "c10") and any(
+                    name.startswith(p) for p in NO_TORCH)
+                if torch_below or not any(name.startswith(p) for p in places):
+                    found.append(f"{name}:{number}: <{header}> is not allowed here")
+        if "/" in header and (ROOT / header).exists() and module in MAY_INCLUDE:
+            target = module_of(header)
+            if target != module and target not in MAY_INCLUDE[module]:
+                found.append(f'{name}:{number}: {module} may not include {target} ("{header}")')
+    return found
+
+
+def main() -> int:
+    found, count = [], 0
+    for folder in [*MAY_INCLUDE, "tests", "bench", "cmake"]:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in SOURCES and (folder != "data" or "zarr" not in path.parts):
+                count += 1
+                found += check(path)
+    print("\n".join(found))
+    print(f"{count} files, {len(found)} faults")
+    return 1 if found or count == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
