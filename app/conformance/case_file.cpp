@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/conformance/case_file.h"
+
+#include "core/check.h"
+
+namespace aifs::conformance {
+
+CaseFile::CaseFile(const fs::path& path) : json_path(path), name(path.stem().string()) {
+  json = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) throw DataError(concat("'", path.string(), "' is not JSON"));
+}
+
+SafetensorsFile CaseFile::tensors() const {
+  return SafetensorsFile(json_path.parent_path() / (name + ".safetensors"));
+}
+
+std::optional<fs::path> CaseFile::f64_path() const {
+  const fs::path path = json_path.parent_path() / (name + ".f64.safetensors");
+  if (!fs::exists(path)) return std::nullopt;
+  return path;
+}
+
+}  // namespace aifs::conformance

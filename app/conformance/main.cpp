@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// aifs-conformance DIR: runs every reference case under a folder and says how close we come.
+// Which kind a JSON file is follows from its content, so that folders may be named freely.
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "app/conformance/cases.h"
+
+namespace aifs::conformance {
+
+namespace {
+
+bool has_keys(const Json& json, std::initializer_list<const char*> keys) {
+  return json.is_object() &&
+         std::all_of(keys.begin(), keys.end(), [&](const char* key) { return json.contains(key); });
+}
+
+void run_file(const CaseFile& file, Report& report) {
+  const Json& json = file.json;
+  if (has_keys(json, {"data_grid", "hidden_mesh", "edges"})) return run_graph_case(file, report);
+  if (has_keys(json, {"about"})) return run_dataset_cases(file, report);
+  report.skip("unknown", file.name, "no kind of case has this content");
+}
+
+std::vector<fs::path> json_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (auto it = fs::recursive_directory_iterator(folder); it != fs::recursive_directory_iterator();
+       ++it) {
+    if (it->is_directory() && it->path().extension() == ".zarr") it.disable_recursion_pending();
+    if (it->is_regular_file() && it->path().extension() == ".json") files.push_back(it->path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+int run(const std::string& folder) {
+  Report report;
+  for (const fs::path& path : json_files(folder)) {
+    try {
+      run_file(CaseFile(path), report);
+    } catch (const std::exception& error) {
+      report.run("file", path.filename().string(), [&](Comparison&) { throw Error(error.what()); });
+    }
+  }
+  report.print_summary();
+  return report.num_failed() > 0 ? 1 : 0;
+}
+
+}  // namespace
+
+}  // namespace aifs::conformance
+
+int main(int argc, char** argv) {
+  if (argc != 2 || argv[1][0] == '-') {
+    std::fprintf(stderr,
+                 "usage: aifs-conformance DIR\n"
+                 "  Runs every reference case under DIR; exit code 0 if none failed, 1 otherwise,\n"
+                 "  2 if DIR cannot be read.\n");
+    return 2;
+  }
+  if (!aifs::fs::is_directory(argv[1])) {
+    std::fprintf(stderr, "aifs-conformance: '%s' is not a folder\n", argv[1]);
+    return 2;
+  }
+  return aifs::conformance::run(argv[1]);
+}

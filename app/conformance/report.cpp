@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/conformance/report.h"
+
+#include <cmath>
+#include <cstdio>
+
+namespace aifs::conformance {
+
+namespace {
+
+constexpr size_t kMaxFailuresShown = 5;
+
+void print_line(const std::string& kind, const std::string& name, const std::string& verdict,
+                const std::string& detail) {
+  std::printf("%-16s %-44s %-8s %s\n", kind.c_str(), name.c_str(), verdict.c_str(), detail.c_str());
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+void Comparison::add(const std::string& what, double error, double limit) {
+  ++num_checks_;
+  const double ratio = std::isnan(error) ? INFINITY
+                       : limit > 0       ? error / limit
+                       : error > 0       ? 2.0
+                                         : 0.0;
+  if (ratio > worst_ratio_) {
+    worst_ratio_ = ratio;
+    worst_name_ = what;
+    worst_error_ = error;
+    worst_limit_ = limit;
+  }
+  if (!(error <= limit)) failures_.push_back(concat(what, ": ", error, " > ", limit));
+}
+
+void Comparison::require(bool holds, const std::string& what) {
+  ++num_checks_;
+  if (!holds) failures_.push_back(what);
+}
+
+void Report::run(const std::string& kind, const std::string& name,
+                 const std::function<void(Comparison&)>& body) {
+  Comparison comparison;
+  try {
+    body(comparison);
+  } catch (const NotSupported& reason) {
+    skip(kind, name, reason.what());
+    return;
+  } catch (const Error& error) {
+    ++num_failed_;
+    print_line(kind, name, "FAILED",
+               concat(error.what(), error.hint().empty() ? "" : " — ", error.hint()));
+    return;
+  } catch (const std::exception& error) {
+    ++num_failed_;
+    print_line(kind, name, "FAILED", error.what());
+    return;
+  }
+  if (comparison.passed()) {
+    ++num_passed_;
+    std::string detail = concat(comparison.num_checks(), " checks");
+    if (comparison.worst_ratio() >= 0) {
+      char numbers[96];
+      std::snprintf(numbers, sizeof numbers, "; %.2e of %.1e in ", comparison.worst_error(),
+                    comparison.worst_limit());
+      detail += numbers + comparison.worst_name();
+    }
+    print_line(kind, name, "passed", detail);
+    return;
+  }
+  ++num_failed_;
+  std::string detail = comparison.num_checks() == 0 ? "nothing was compared" : "";
+  for (size_t i = 0; i < comparison.failures().size() && i < kMaxFailuresShown; ++i) {
+    detail += concat(i == 0 ? "" : "; ", comparison.failures()[i]);
+  }
+  if (comparison.failures().size() > kMaxFailuresShown) {
+    detail += concat("; and ", comparison.failures().size() - kMaxFailuresShown, " more");
+  }
+  print_line(kind, name, "FAILED", detail);
+}
+
+void Report::skip(const std::string& kind, const std::string& name, const std::string& reason) {
+  ++num_skipped_;
+  print_line(kind, name, "skipped", concat("not supported yet: ", reason));
+}
+
+void Report::print_summary() const {
+  std::printf("%d passed, %d failed, %d skipped\n", num_passed_, num_failed_, num_skipped_);
+}
+
+}  // namespace aifs::conformance

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collects what aifs-conformance finds: one line per case, a summary at the end.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/check.h"
+
+namespace aifs::conformance {
+
+// Thrown by a case that asks for something not built yet; the case counts as skipped.
+class NotSupported : public Error {
+ public:
+  using Error::Error;
+};
+
+// Compares named quantities with their limits within one case and remembers the worst.
+class Comparison {
+ public:
+  // `error` and `limit` in the same unit; a NaN error fails.
+  void add(const std::string& what, double error, double limit);
+  // A condition that must hold exactly (integers, texts, orders).
+  void require(bool holds, const std::string& what);
+
+  bool passed() const { return failures_.empty() && num_checks_ > 0; }
+  int num_checks() const { return num_checks_; }
+  // The quantity closest to (or furthest beyond) its limit, as error / limit.
+  double worst_ratio() const { return worst_ratio_; }
+  const std::string& worst_name() const { return worst_name_; }
+  double worst_error() const { return worst_error_; }
+  double worst_limit() const { return worst_limit_; }
+  const std::vector<std::string>& failures() const { return failures_; }
+
+ private:
+  int num_checks_ = 0;
+  double worst_ratio_ = -1.0;
+  double worst_error_ = 0.0;
+  double worst_limit_ = 0.0;
+  std::string worst_name_;
+  std::vector<std::string> failures_;
+};
+
+class Report {
+ public:
+  // Runs one case and prints its line: kind, name, largest error against its limit, verdict.
+  // NotSupported gives "skipped", any other exception "failed" with its text.
+  void run(const std::string& kind, const std::string& name,
+           const std::function<void(Comparison&)>& body);
+  // A case that is known to exist but cannot be run yet.
+  void skip(const std::string& kind, const std::string& name, const std::string& reason);
+
+  // "N passed, N failed, N skipped", alone on a line.
+  void print_summary() const;
+  int num_passed() const { return num_passed_; }
+  int num_failed() const { return num_failed_; }
+  int num_skipped() const { return num_skipped_; }
+
+ private:
+  int num_passed_ = 0;
+  int num_failed_ = 0;
+  int num_skipped_ = 0;
+};
+
+}  // namespace aifs::conformance

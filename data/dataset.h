@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What training sees of data: rows (dates) of V variables on N grid cells, wherever they come from.
+// Free of LibTorch, so that readers can be tested alone.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace aifs::data {
+
+// Per variable, over the statistics period of the dataset; population standard deviation.
+struct Statistics {
+  std::vector<double> mean, stdev, minimum, maximum;  // (V) physical units
+};
+
+// What is known of a dataset without reading fields.
+struct DatasetInfo {
+  std::string name;                    // path or description, for messages
+  std::vector<std::string> variables;  // (V) in the order of the last axis of read()
+  std::vector<int64_t> dates_s;        // (rows) seconds since 1970 UTC, ascending, equally spaced
+  int64_t frequency_s = 0;             // spacing of dates_s
+  std::vector<int64_t> missing_rows;   // ascending; read() of these is an error
+  std::vector<double> latitudes_deg;   // (N)
+  std::vector<double> longitudes_deg;  // (N) as stored: [0, 360) or [-180, 180]
+  std::vector<int64_t> field_shape;    // {N}, or {rows, columns} of a two-dimensional field
+  int64_t ensemble_size = 1;           // E
+  Statistics statistics;
+  std::map<int64_t, Statistics> tendencies;  // by time difference in seconds; may be empty
+
+  int64_t num_rows() const { return static_cast<int64_t>(dates_s.size()); }
+  int64_t num_nodes() const { return static_cast<int64_t>(latitudes_deg.size()); }
+  int64_t num_variables() const { return static_cast<int64_t>(variables.size()); }
+  // Column of a variable. Throws DataError listing near names if there is none.
+  int64_t column(const std::string& variable) const;
+  // Column of a variable, or -1.
+  int64_t find_column(const std::string& variable) const;
+};
+
+// A contiguous range of grid cells, [begin, end).
+struct NodeRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t size() const { return end - begin; }
+};
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+
+  virtual const DatasetInfo& info() const = 0;
+
+  // Fields of one row for some cells: `out` has shape (E, nodes.size(), V), physical units, fp32.
+  // Thread-safe. Throws DataError naming file, array and chunk if the data cannot be read or the
+  // row is missing.
+  virtual void read(int64_t row, NodeRange nodes, std::span<float> out) const = 0;
+};
+
+}  // namespace aifs::data
