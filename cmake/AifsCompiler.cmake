@@ -14,9 +14,11 @@ add_library(aifs_options INTERFACE)
 add_library(aifs::options ALIAS aifs_options)
 target_compile_options(aifs_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-align
-    -Woverloaded-virtual -Wno-unknown-warning-option>
+    -Woverloaded-virtual>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${AIFS_WARNINGS_AS_ERRORS}>>:-Werror>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O3 -fno-math-errno -fno-trapping-math>
+  # One code model everywhere, or the precompiled header could not be shared.
+  $<$<COMPILE_LANGUAGE:CXX>:-fPIC>
   # Results must not depend on how the compiler fuses operations, apart from the vector kernels.
   $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
   # ccache can only serve precompiled headers with this
@@ -25,7 +27,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # gcc 12 and 13 report impossible overflows inside the standard library at -O3.
   target_compile_options(aifs_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds
-      -Wno-restrict -Wno-dangling-reference -Wno-maybe-uninitialized>)
+      -Wno-restrict -Wno-maybe-uninitialized>)
+  if(CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+    target_compile_options(aifs_options INTERFACE
+      $<$<COMPILE_LANGUAGE:CXX>:-Wno-dangling-reference>)
+  endif()
 endif()
 target_include_directories(aifs_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
 target_compile_definitions(aifs_options INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
@@ -36,7 +42,6 @@ if(AIFS_SANITIZE)
   target_link_options(aifs_options INTERFACE ${flags})
 endif()
 
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 # Programs find their libraries relative to themselves once installed.
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/aifs-train")
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)

@@ -9,6 +9,7 @@ namespace aifs::conformance {
 
 void run_graph_case(const CaseFile& file, Report& report);           // graphs/, graph_recipes/
 void run_graph_builder_cases(const CaseFile& file, Report& report);  // graph_builders/
+void run_model_case(const CaseFile& file, Report& report);           // models/
 void run_dataset_cases(const CaseFile& file, Report& report);        // datasets/*.json
 
 }  // namespace aifs::conformance

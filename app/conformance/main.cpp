@@ -21,6 +21,9 @@ void run_file(const CaseFile& file, Report& report) {
   const Json& json = file.json;
   if (has_keys(json, {"data_grid", "hidden_mesh", "edges"})) return run_graph_case(file, report);
   if (has_keys(json, {"about"})) return run_dataset_cases(file, report);
+  if (has_keys(json, {"model", "loss", "optimizer", "graph_file"}) && !json.contains("schedule")) {
+    return run_model_case(file, report);
+  }
   report.skip("unknown", file.name, "no kind of case has this content");
 }
 

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/imputer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/check.h"
+
+namespace aifs::data {
+
+namespace {
+
+int64_t position(const std::vector<std::string>& variables, const std::string& name,
+                 const std::string& path) {
+  const auto found = std::find(variables.begin(), variables.end(), name);
+  if (found == variables.end()) {
+    throw ConfigError(path, concat("the dataset has no variable '", name, "'"),
+                      nearest_names(name, variables));
+  }
+  return found - variables.begin();
+}
+
+double statistic(const Statistics& statistics, ImputeMethod method, int64_t column) {
+  const auto v = static_cast<size_t>(column);
+  switch (method) {
+    case ImputeMethod::kMean:
+      return statistics.mean[v];
+    case ImputeMethod::kMinimum:
+      return statistics.minimum[v];
+    case ImputeMethod::kMaximum:
+      return statistics.maximum[v];
+    case ImputeMethod::kStdev:
+      return statistics.stdev[v];
+    default:
+      return 0.0;
+  }
+}
+
+}  // namespace
+
+void ImputeRule::bind(config::Binder& b) {
+  b.text_list("variables", variables, {"variables whose NaN are filled"});
+  b.choice("method", method, {"with a statistic of the variable, a constant, or another variable"});
+  b.number("value", value, {}, {"the constant (method constant)", "physical unit"});
+  b.text("from", from, {"the variable whose value is taken (method copy)"});
+}
+
+void ImputeRule::validate(const std::string& path) const {
+  if (variables.empty()) throw ConfigError(path + ".variables", "names no variable");
+  if ((method == ImputeMethod::kCopy) == from.empty()) {
+    throw ConfigError(path + ".from", method == ImputeMethod::kCopy ? "method copy needs a variable"
+                                                                    : "is for method copy only");
+  }
+}
+
+Imputer::Imputer(const std::vector<std::string>& variables, const Statistics& statistics,
+                 const std::vector<ImputeRule>& rules) {
+  for (size_t i = 0; i < rules.size(); ++i) {
+    const std::string path = concat("data.imputer.", i);
+    for (const std::string& name : rules[i].variables) {
+      Entry entry;
+      entry.column = position(variables, name, path + ".variables");
+      if (imputes(entry.column)) {
+        throw ConfigError(path + ".variables", concat("'", name, "' is filled twice"));
+      }
+      if (rules[i].method == ImputeMethod::kCopy) {
+        entry.copy_column = position(variables, rules[i].from, path + ".from");
+      } else {
+        const double value = rules[i].method == ImputeMethod::kConstant
+                                 ? rules[i].value
+                                 : statistic(statistics, rules[i].method, entry.column);
+        if (!std::isfinite(value)) {
+          throw DataError(concat("the ", enum_name(rules[i].method), " of variable '", name,
+                                 "' is ", value, ", its NaN cannot be filled with it"));
+        }
+        entry.value = static_cast<float>(value);
+      }
+      entries_.push_back(entry);
+    }
+  }
+}
+
+bool Imputer::imputes(int64_t column) const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [&](const Entry& entry) { return entry.column == column; });
+}
+
+void Imputer::forward(std::span<float> sample, const SampleShape& shape,
+                      std::span<uint8_t> first_time_nan) const {
+  AIFS_CHECK(static_cast<int64_t>(sample.size()) == shape.size(), "sample of ", sample.size(),
+             " values");
+  std::fill(first_time_nan.begin(), first_time_nan.end(), uint8_t{0});
+  const int64_t width = shape.variables;
+  const int64_t slab = shape.ensemble * shape.nodes * width;
+  for (int64_t t = 0; t < shape.times; ++t) {
+    for (const Entry& entry : entries_) {
+      // Where member 0 has NaN, every member is filled.
+      for (int64_t n = 0; n < shape.nodes; ++n) {
+        const float* member0 = sample.data() + t * slab + n * width;
+        if (!std::isnan(member0[entry.column])) continue;
+        if (t == 0 && !first_time_nan.empty()) {
+          first_time_nan[static_cast<size_t>(n * width + entry.column)] = 1;
+        }
+        for (int64_t e = 0; e < shape.ensemble; ++e) {
+          float* row = sample.data() + t * slab + (e * shape.nodes + n) * width;
+          row[entry.column] = entry.copy_column >= 0 ? row[entry.copy_column] : entry.value;
+        }
+      }
+    }
+  }
+}
+
+int64_t first_nan_column(std::span<const float> rows, int64_t width) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (std::isnan(rows[i])) return static_cast<int64_t>(i) % width;
+  }
+  return -1;
+}
+
+}  // namespace aifs::data

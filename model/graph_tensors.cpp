@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/graph_tensors.h"
+
+#include <ATen/ATen.h>
+
+#include "core/check.h"
+
+namespace aifs::model {
+
+namespace {
+
+at::Tensor coordinates(const graph::NodeSet& nodes) {
+  const int64_t n = nodes.num_nodes();
+  at::Tensor latlon = at::empty({n, 2}, at::kFloat);
+  auto rows = latlon.accessor<float, 2>();
+  for (int64_t i = 0; i < n; ++i) {
+    rows[i][0] = nodes.lat_rad[static_cast<size_t>(i)];
+    rows[i][1] = nodes.lon_rad[static_cast<size_t>(i)];
+  }
+  return latlon;
+}
+
+at::Tensor to_tensor(const std::vector<int32_t>& values) {
+  return at::tensor(at::ArrayRef<int32_t>(values), at::kInt);
+}
+
+}  // namespace
+
+EdgeTensors make_edge_tensors(const graph::EdgeSet& edges, int64_t num_sources, int64_t num_targets,
+                              const std::vector<std::string>& attributes, at::ScalarType dtype) {
+  const at::Tensor source = to_tensor(edges.source_index), target = to_tensor(edges.target_index);
+  EdgeTensors tensors;
+  tensors.order = at::argsort(target, /*stable=*/true, 0, /*descending=*/false);
+  tensors.index =
+      EdgeIndex::create(source.index_select(0, tensors.order),
+                        target.index_select(0, tensors.order), num_sources, num_targets);
+  std::vector<at::Tensor> columns;
+  for (const std::string& name : attributes) {
+    const auto found = edges.attributes.find(name);
+    if (found == edges.attributes.end()) {
+      throw Error(
+          concat("edges ", edges.source, "->", edges.target, " have no attribute '", name, "'"),
+          "the graph was made with other attributes than the model asks for");
+    }
+    const graph::Attribute& attribute = found->second;
+    columns.push_back(at::tensor(at::ArrayRef<float>(attribute.values), at::kFloat)
+                          .reshape({edges.num_edges(), attribute.width}));
+  }
+  const at::Tensor all = columns.empty() ? at::empty({edges.num_edges(), 0}) : at::cat(columns, 1);
+  tensors.attributes = all.index_select(0, tensors.order).to(dtype);
+  return tensors;
+}
+
+GraphTensors GraphTensors::create(const graph::Graph& graph,
+                                  const std::vector<std::string>& edge_attributes,
+                                  at::ScalarType dtype) {
+  const graph::NodeSet& data = graph.nodes("data");
+  const graph::NodeSet& hidden = graph.nodes("hidden");
+  const auto edges = [&](const graph::NodeSet& from, const graph::NodeSet& to) {
+    return make_edge_tensors(graph.edges(from.name, to.name), from.num_nodes(), to.num_nodes(),
+                             edge_attributes, dtype);
+  };
+  return {coordinates(data), coordinates(hidden), edges(data, hidden), edges(hidden, hidden),
+          edges(hidden, data)};
+}
+
+GraphTensors GraphTensors::to(at::Device device) const {
+  GraphTensors moved = *this;
+  moved.data_latlon_rad = data_latlon_rad.to(device);
+  moved.hidden_latlon_rad = hidden_latlon_rad.to(device);
+  for (EdgeTensors* edges : {&moved.encoder, &moved.processor, &moved.decoder}) {
+    edges->index = edges->index->to(device);
+    edges->attributes = edges->attributes.to(device);
+    edges->order = edges->order.to(device);
+  }
+  return moved;
+}
+
+std::shared_ptr<const EdgeIndex> RepeatedEdges::get(int64_t copies) {
+  if (copies == 1) return base_;
+  const std::lock_guard lock(mutex_);
+  auto& entry = repeated_[copies];
+  if (!entry) entry = base_->repeat(copies)->to(base_->source.device());
+  return entry;
+}
+
+}  // namespace aifs::model

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/layers/bounding.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "core/check.h"
+
+namespace aifs::model {
+
+namespace {
+
+constexpr double kLeak = 0.01;
+
+bool is_normalized(BoundingKind kind) {
+  return kind == BoundingKind::kNormalizedRelu || kind == BoundingKind::kNormalizedLeakyRelu;
+}
+
+bool is_fraction(BoundingKind kind) {
+  return kind == BoundingKind::kFraction || kind == BoundingKind::kLeakyFraction;
+}
+
+int64_t output_column(const OutputVariables& outputs, const std::string& name,
+                      const std::string& path) {
+  const auto found = std::find(outputs.names.begin(), outputs.names.end(), name);
+  if (found == outputs.names.end()) {
+    throw ConfigError(path, concat("'", name, "' is not a variable that the model predicts"),
+                      nearest_names(name, outputs.names));
+  }
+  return found - outputs.names.begin();
+}
+
+at::Tensor leaky_clamp(const at::Tensor& x, double low, double high) {
+  const at::Tensor below = low + kLeak * (x - low);
+  const at::Tensor above = high + kLeak * (x - high);
+  return at::where(x < low, below, at::where(x > high, above, x));
+}
+
+}  // namespace
+
+void BoundingOptions::bind(config::Binder& b) {
+  b.choice("kind", kind, {"which limit"});
+  b.text_list("variables", variables, {"the predicted variables it acts on"});
+  b.number("min_val", min_val, {}, {"lower limit of hardtanh and fraction kinds", "normalised"});
+  b.number("max_val", max_val, {}, {"upper limit of hardtanh and fraction kinds", "normalised"});
+  b.text("total_var", total_var, {"fraction kinds: the variable that multiplies the fraction"});
+  b.number_list("thresholds", thresholds, {},
+                {"normalized kinds: one lower limit per variable", "physical unit"});
+  b.text_list("normalizer", normalizer,
+              {"normalized kinds: mean-std or std per variable, how its threshold is normalised"});
+}
+
+void BoundingOptions::validate(const std::string& path) const {
+  if (variables.empty()) throw ConfigError(path + ".variables", "names no variable");
+  if (is_fraction(kind) == total_var.empty()) {
+    throw ConfigError(path + ".total_var", is_fraction(kind) ? "a fraction needs its total"
+                                                             : "is for the fraction kinds only");
+  }
+  if (min_val > max_val) throw ConfigError(path + ".min_val", "is above max_val");
+  const size_t wanted = is_normalized(kind) ? variables.size() : 0;
+  if (thresholds.size() != wanted) {
+    throw ConfigError(path + ".thresholds",
+                      concat("has ", thresholds.size(), " values, ", wanted, " are needed"));
+  }
+  if (normalizer.size() != wanted) {
+    throw ConfigError(path + ".normalizer",
+                      concat("has ", normalizer.size(), " values, ", wanted, " are needed"));
+  }
+  for (const std::string& norm : normalizer) {
+    if (norm != "mean-std" && norm != "std") {
+      throw ConfigError(path + ".normalizer",
+                        concat("got '", norm, "', allowed is mean-std | std"));
+    }
+  }
+}
+
+Bounding::Bounding(const ParameterScope& scope, const BoundingOptions& options,
+                   const OutputVariables& outputs, const std::string& path)
+    : options_(options) {
+  options_.validate(path);
+  std::vector<int64_t> columns;
+  for (const std::string& name : options.variables) {
+    columns.push_back(output_column(outputs, name, path + ".variables"));
+  }
+  if (is_fraction(options.kind)) {
+    total_ = output_column(outputs, options.total_var, path + ".total_var");
+  }
+  if (is_normalized(options.kind)) {
+    std::vector<double> values;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const auto column = static_cast<size_t>(columns[i]);
+      const double centre = options.normalizer[i] == "std" ? 0.0 : outputs.mean.at(column);
+      values.push_back((options.thresholds[i] - centre) / outputs.stdev.at(column));
+    }
+    // Rounded to fp32 as in the reference, then widened if the model is fp64.
+    thresholds_ = scope.add_buffer(
+        "norm_min_val", at::tensor(values, at::kDouble).to(at::kFloat).to(scope.dtype()));
+  } else {
+    std::sort(columns.begin(), columns.end());
+  }
+  columns_ = scope.set().add_constant(at::tensor(columns, at::kLong));
+}
+
+at::Tensor Bounding::forward(const at::Tensor& y) const {
+  const at::Tensor x = y.index_select(-1, columns_);
+  at::Tensor bounded;
+  switch (options_.kind) {
+    case BoundingKind::kRelu:
+      bounded = at::relu(x);
+      break;
+    case BoundingKind::kLeakyRelu:
+      bounded = at::leaky_relu(x, kLeak);
+      break;
+    case BoundingKind::kHardtanh:
+    case BoundingKind::kFraction:
+      bounded = at::hardtanh(x, options_.min_val, options_.max_val);
+      break;
+    case BoundingKind::kLeakyHardtanh:
+    case BoundingKind::kLeakyFraction:
+      bounded = leaky_clamp(x, options_.min_val, options_.max_val);
+      break;
+    case BoundingKind::kNormalizedRelu:
+      bounded = at::relu(x - thresholds_) + thresholds_;
+      break;
+    case BoundingKind::kNormalizedLeakyRelu:
+      bounded = at::leaky_relu(x - thresholds_, kLeak) + thresholds_;
+      break;
+  }
+  if (total_ >= 0) bounded = bounded * y.select(-1, total_).unsqueeze(-1);
+  return y.index_copy(-1, columns_, bounded);
+}
+
+}  // namespace aifs::model

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Message passing of the GNN (Anemoi's GraphConv and its processor block):
+//   m = edge_mlp([x_target | x_source | e]) + e      new edge state, residual
+//   a = sum of m over the edges that end at a node
+//   x' = node_mlp([x | a]) + x
+#pragma once
+
+#include "model/layers/mlp.h"
+
+namespace aifs::model {
+
+// Depth, width and kind of the MLPs of a GNN part.
+struct GraphConvOptions {
+  int64_t channels = 0;
+  int64_t hidden = 0;        // width of node and embedding MLPs; the edge MLP always has `channels`
+  int64_t extra_layers = 1;  // linears per MLP less two
+  MlpImplementation implementation = MlpImplementation::kMlp;
+  double layer_norm_eps = 1e-5;
+
+  MlpOptions mlp(int64_t in, int64_t out) const;
+};
+
+struct NodeAndEdgeState {
+  at::Tensor nodes;  // (N, C)
+  at::Tensor edges;  // (M, C)
+};
+
+class GraphConvBlock {
+ public:
+  // Registers node_mlp... and conv.edge_mlp... under `scope`.
+  GraphConvBlock(const ParameterScope& scope, const GraphConvOptions& options);
+
+  // Edge state after the message, and its sum at the targets.
+  NodeAndEdgeState messages(const at::Tensor& x_target, const at::Tensor& x_source,
+                            const at::Tensor& e, const EdgeIndexPtr& edges) const;
+  // node_mlp([x | aggregate]) + x.
+  at::Tensor update_nodes(const at::Tensor& x, const at::Tensor& aggregate) const;
+  // node_mlp([x | x]) + x: what the encoder does with its sources.
+  at::Tensor update_sources(const at::Tensor& x) const;
+
+ private:
+  Mlp node_mlp_, edge_mlp_;
+};
+
+}  // namespace aifs::model

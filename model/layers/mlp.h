@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The multi-layer perceptron of Anemoi: linear and activation (extra_layers + 1 times), a last
+// linear, and a LayerNorm after it. With a gated implementation each "linear and activation" is
+// g(W_g x + b_g) * (W_v x + b_v). Names: mlp.<i>..., layer_norm....
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/enum_names.h"
+#include "model/kernels/segment.h"
+#include "model/parameters.h"
+
+namespace aifs::model {
+
+enum class MlpImplementation { kMlp, kGlu, kSwiglu, kGeglu, kReglu };
+
+struct MlpOptions {
+  int64_t in = 0, hidden = 0, out = 0;
+  int64_t extra_layers = 1;
+  bool layer_norm = true;
+  MlpImplementation implementation = MlpImplementation::kMlp;
+  double layer_norm_eps = 1e-5;
+};
+
+// A linear map with weight (out, in) and bias (out), started as torch.nn.Linear.
+struct Linear {
+  at::Tensor weight, bias;
+  Linear() = default;
+  Linear(const ParameterScope& scope, int64_t in, int64_t out);
+  at::Tensor forward(const at::Tensor& x) const;
+};
+
+// Normalises rows over the last axis: population variance, weight and bias (C).
+struct LayerNorm {
+  at::Tensor weight, bias;
+  double eps = 1e-5;
+  LayerNorm() = default;
+  LayerNorm(const ParameterScope& scope, int64_t width, double eps);
+  at::Tensor forward(const at::Tensor& x) const;
+};
+
+class Mlp {
+ public:
+  Mlp() = default;
+  Mlp(const ParameterScope& scope, const MlpOptions& options);
+
+  // (rows, in) -> (rows, out).
+  at::Tensor forward(const at::Tensor& x) const;
+  // The value of forward([a | b]) without the concatenation; a and b of equal width.
+  at::Tensor forward_pair(const at::Tensor& a, const at::Tensor& b) const;
+  // The value of forward([x | x]).
+  at::Tensor forward_twice(const at::Tensor& x) const;
+  // The value of forward([x_target[target] | x_source[source] | e]), (M, out).
+  at::Tensor forward_edges(const at::Tensor& x_target, const at::Tensor& x_source,
+                           const at::Tensor& e, const EdgeIndexPtr& edges) const;
+
+ private:
+  // Applies the first layer's activation to what `first_linear` gives for its linear (or for gate
+  // and value), then the rest.
+  template <class FirstLinear>
+  at::Tensor run(FirstLinear&& first_linear) const;
+  at::Tensor activate(const at::Tensor& x) const;
+
+  struct HiddenLayer {
+    Linear linear;  // the value part if gated
+    std::optional<Linear> gate;
+  };
+  MlpImplementation implementation_ = MlpImplementation::kMlp;
+  std::vector<HiddenLayer> hidden_;
+  Linear last_;
+  std::optional<LayerNorm> layer_norm_;
+};
+
+}  // namespace aifs::model
+
+template <>
+struct aifs::EnumNames<aifs::model::MlpImplementation> {
+  using M = aifs::model::MlpImplementation;
+  static constexpr std::array<std::pair<M, const char*>, 5> table{{{M::kMlp, "mlp"},
+                                                                   {M::kGlu, "glu"},
+                                                                   {M::kSwiglu, "swiglu"},
+                                                                   {M::kGeglu, "geglu"},
+                                                                   {M::kReglu, "reglu"}}};
+};

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fixed features of nodes and edges with learnt ones beside them (fixed first, learnt last).
+#pragma once
+
+#include "model/graph_tensors.h"
+#include "model/parameters.h"
+
+namespace aifs::model {
+
+// [sin lat, sin lon, cos lat, cos lon | trainable] per node of one set, (N, 4 + P).
+// The trigonometric columns are a buffer `node_attributes.latlons_<set>`.
+class NodeAttributes {
+ public:
+  NodeAttributes() = default;
+  NodeAttributes(const ParameterScope& scope, const std::string& node_set,
+                 const at::Tensor& latlon_rad, int64_t num_trainable);
+  at::Tensor forward() const;
+  int64_t width() const;
+
+ private:
+  at::Tensor fixed_, trainable_;
+};
+
+// [attributes | trainable] per edge in target order, (M, D + P).
+class EdgeFeatures {
+ public:
+  EdgeFeatures() = default;
+  // Registers trainable_layout_version and, if num_trainable > 0, trainable.trainable.
+  EdgeFeatures(const ParameterScope& scope, const EdgeTensors& edges, int64_t num_trainable);
+  at::Tensor forward() const;
+  int64_t width() const;
+
+ private:
+  at::Tensor fixed_, trainable_;
+};
+
+}  // namespace aifs::model

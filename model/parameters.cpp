@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/parameters.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+#include "core/check.h"
+
+namespace aifs::model {
+
+ParameterSet::ParameterSet(at::ScalarType dtype, uint64_t seed)
+    : dtype_(dtype), generator_(at::make_generator<at::CPUGeneratorImpl>(seed)) {}
+
+Parameter& ParameterSet::insert(Parameter parameter) {
+  AIFS_CHECK(!is_flat(), "tensor '", parameter.name, "' comes after flatten()");
+  AIFS_CHECK(index_.emplace(parameter.name, entries_.size()).second, "two tensors are called '",
+             parameter.name, "'");
+  return entries_.emplace_back(std::move(parameter));
+}
+
+at::Tensor ParameterSet::add(const std::string& name, at::IntArrayRef sizes, Init init) {
+  const auto options = at::TensorOptions().dtype(dtype_);
+  at::Tensor value;
+  switch (init.kind) {
+    case Init::Kind::kZeros:
+      value = at::zeros(sizes, options);
+      break;
+    case Init::Kind::kOnes:
+      value = at::ones(sizes, options);
+      break;
+    case Init::Kind::kUniform:
+      // Drawn in fp32 whatever the type, so that an fp64 model starts from the same numbers.
+      value = at::empty(sizes, options.dtype(at::kFloat))
+                  .uniform_(-init.bound, init.bound, generator_)
+                  .to(dtype_);
+      break;
+  }
+  value.set_requires_grad(true);
+  return insert({.name = name, .tensor = value}).tensor;
+}
+
+at::Tensor ParameterSet::add_buffer(const std::string& name, const at::Tensor& value) {
+  return insert({.name = name, .tensor = value.clone(), .trainable = false}).tensor;
+}
+
+void ParameterSet::add_alias(const std::string& name, const std::string& existing) {
+  Parameter alias = at(existing);
+  alias.alias_of = existing;
+  alias.name = name;
+  insert(std::move(alias));
+}
+
+at::Tensor ParameterSet::add_constant(const at::Tensor& value) {
+  AIFS_CHECK(!is_flat(), "a constant comes after flatten()");
+  return constants_.emplace_back(value.clone());
+}
+
+const Parameter& ParameterSet::at(const std::string& name) const {
+  const auto found = index_.find(name);
+  if (found != index_.end()) return entries_[found->second];
+  std::vector<std::string> names;
+  for (const Parameter& entry : entries_)
+    names.push_back(entry.name);
+  throw Error(concat("the model has no tensor '", name, "'"), nearest_names(name, names));
+}
+
+int64_t ParameterSet::num_trainable() const {
+  int64_t count = 0;
+  for (const Parameter& entry : entries_) {
+    if (entry.trainable && entry.alias_of.empty()) count += entry.tensor.numel();
+  }
+  return count;
+}
+
+void ParameterSet::flatten(at::Device device) {
+  AIFS_CHECK(!is_flat(), "the parameters are flat already");
+  int64_t total = 0;
+  for (Parameter& entry : entries_) {
+    if (!entry.trainable || !entry.alias_of.empty()) continue;
+    entry.offset = total;
+    total += (entry.tensor.numel() + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  const auto options = at::TensorOptions().dtype(dtype_).device(device);
+  flat_values_ = at::zeros({total}, options);
+  flat_gradients_ = at::zeros({total}, options);
+  for (at::Tensor& constant : constants_)
+    constant.set_data(constant.to(device));
+  for (Parameter& entry : entries_) {
+    if (!entry.alias_of.empty()) continue;
+    if (!entry.trainable) {
+      entry.tensor.set_data(entry.tensor.to(device));
+      continue;
+    }
+    const at::Tensor place =
+        flat_values_.narrow(0, entry.offset, entry.tensor.numel()).view(entry.tensor.sizes());
+    place.copy_(entry.tensor.detach());
+    entry.tensor.set_data(place);
+    entry.tensor.mutable_grad() = gradient(entry);
+  }
+}
+
+void ParameterSet::zero_gradients() {
+  flat_gradients_.zero_();
+}
+
+at::Tensor ParameterSet::gradient(const Parameter& parameter) const {
+  AIFS_CHECK(is_flat() && parameter.offset >= 0, "'", parameter.name, "' has no flat gradient");
+  return flat_gradients_.narrow(0, parameter.offset, parameter.tensor.numel())
+      .view(parameter.tensor.sizes());
+}
+
+void ParameterSet::assign(const std::string& name, const at::Tensor& value) {
+  const Parameter& entry = at(name);
+  if (entry.tensor.sizes() != value.sizes()) {
+    throw Error(concat("tensor '", name, "' has shape ", entry.tensor.sizes(), ", the given one ",
+                       value.sizes()));
+  }
+  entry.tensor.detach().copy_(value);
+}
+
+ParameterScope ParameterScope::operator/(const std::string& name) const {
+  return ParameterScope(*set_, this->name(name));
+}
+
+std::string ParameterScope::name(const std::string& leaf) const {
+  return prefix_.empty() ? leaf : concat(prefix_, ".", leaf);
+}
+
+}  // namespace aifs::model

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The weights of a model: named tensors in the order and under the names of Anemoi's state_dict.
+//
+// Layers register their tensors through a ParameterScope and keep the handles. Once a model is
+// built, flatten() lays all trainable values out in one buffer and all gradients in another; the
+// handles then view into them, so that clearing, clipping, the optimiser, and later reductions over
+// ranks work on contiguous memory.
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace aifs::model {
+
+struct Parameter {
+  std::string name;
+  at::Tensor tensor;
+  bool trainable = true;      // false: a buffer, saved but not optimised
+  std::string alias_of = {};  // another name of the same tensor, saved twice, optimised once
+  int64_t offset = -1;        // of a trainable tensor in the flat buffers, in elements
+};
+
+// How a tensor starts.
+struct Init {
+  enum class Kind { kZeros, kOnes, kUniform };
+  Kind kind = Kind::kZeros;
+  double bound = 0.0;  // uniform in [-bound, bound)
+
+  static Init zeros() { return {Kind::kZeros, 0.0}; }
+  static Init ones() { return {Kind::kOnes, 0.0}; }
+  static Init uniform(double bound) { return {Kind::kUniform, bound}; }
+};
+
+class ParameterSet {
+ public:
+  // Tensors are created on the CPU with this type; `seed` starts the generator of initial values.
+  ParameterSet(at::ScalarType dtype, uint64_t seed);
+
+  at::ScalarType dtype() const { return dtype_; }
+  const std::vector<Parameter>& entries() const { return entries_; }
+  // Throws Error listing near names if there is no such entry.
+  const Parameter& at(const std::string& name) const;
+  bool contains(const std::string& name) const { return index_.count(name) != 0; }
+
+  at::Tensor add(const std::string& name, at::IntArrayRef sizes, Init init);
+  at::Tensor add_buffer(const std::string& name, const at::Tensor& value);
+  void add_alias(const std::string& name, const std::string& existing);
+  // A tensor that is neither saved nor optimised but must be on the model's device.
+  at::Tensor add_constant(const at::Tensor& value);
+
+  // Trainable elements, not counting aliases and padding.
+  int64_t num_trainable() const;
+
+  // Lays values and gradients out flat on `device`; call once, before the first use.
+  void flatten(at::Device device);
+  bool is_flat() const { return flat_values_.defined(); }
+  // One-dimensional; every tensor starts at a multiple of kAlignment elements, padding is zero.
+  const at::Tensor& flat_values() const { return flat_values_; }
+  const at::Tensor& flat_gradients() const { return flat_gradients_; }
+  void zero_gradients();
+  // The gradient of one trainable tensor, a view into flat_gradients().
+  at::Tensor gradient(const Parameter& parameter) const;
+
+  // Copies values in; the shape must match. Throws Error naming the tensor.
+  void assign(const std::string& name, const at::Tensor& value);
+
+  static constexpr int64_t kAlignment = 64;
+
+ private:
+  Parameter& insert(Parameter parameter);
+
+  at::ScalarType dtype_;
+  at::Generator generator_;
+  std::vector<Parameter> entries_;
+  std::map<std::string, size_t> index_;
+  std::vector<at::Tensor> constants_;
+  at::Tensor flat_values_, flat_gradients_;
+};
+
+// A place in the tree of names: scope / "mlp" / "0" adds "mlp.0." in front.
+class ParameterScope {
+ public:
+  explicit ParameterScope(ParameterSet& set, std::string prefix = {})
+      : set_(&set), prefix_(std::move(prefix)) {}
+
+  ParameterScope operator/(const std::string& name) const;
+  ParameterScope operator/(int64_t index) const { return *this / std::to_string(index); }
+  std::string name(const std::string& leaf) const;
+
+  at::Tensor add(const std::string& leaf, at::IntArrayRef sizes, Init init) const {
+    return set_->add(name(leaf), sizes, init);
+  }
+  at::Tensor add_buffer(const std::string& leaf, const at::Tensor& value) const {
+    return set_->add_buffer(name(leaf), value);
+  }
+  at::ScalarType dtype() const { return set_->dtype(); }
+  ParameterSet& set() const { return *set_; }
+
+ private:
+  ParameterSet* set_;
+  std::string prefix_;
+};
+
+}  // namespace aifs::model

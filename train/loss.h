@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weighted point-wise losses (anemoi-training 0.17, losses): a field of errors times its scalers,
+// one after another in their order, then the mean over variables, the sum over time and grid, and
+// the mean over batch and ensemble. Nothing divides by the sum of weights: scalers carry it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/scalers.h"
+
+namespace aifs::train {
+
+enum class LossKind { kMse, kRmse, kMae, kHuber, kLogCosh };
+
+// How the variable axis is reduced.
+enum class OverVariables { kMean, kSum, kKeep };
+
+struct PointwiseLoss {
+  LossKind kind = LossKind::kMse;
+  double huber_delta = 1.0;
+  // NaN in prediction or target count as no error there (the point still counts in every mean).
+  bool ignore_nans = false;
+  std::vector<Scaler> scalers;
+
+  // prediction (B, T, E, N, V_out), target of the same shape or with E = 1, both normalised and in
+  // model-output order. Scalar, or (V_out) with kKeep. fp32 unless the inputs are fp64.
+  at::Tensor operator()(const at::Tensor& prediction, const at::Tensor& target,
+                        OverVariables reduction = OverVariables::kMean) const;
+
+  // The same without the scalers that act on an axis, or without one by name.
+  PointwiseLoss without(Axis axis) const;
+  PointwiseLoss without(const std::string& scaler) const;
+  // For some output columns only: scalers over variables are reduced to them.
+  PointwiseLoss for_columns(const std::vector<int64_t>& columns) const;
+
+  // The field of errors before scalers; RMSE takes its root after the reduction.
+  at::Tensor field(const at::Tensor& prediction, const at::Tensor& target) const;
+};
+
+}  // namespace aifs::train
+
+template <>
+struct aifs::EnumNames<aifs::train::LossKind> {
+  using K = aifs::train::LossKind;
+  static constexpr std::array<std::pair<K, const char*>, 5> table{{{K::kMse, "mse"},
+                                                                   {K::kRmse, "rmse"},
+                                                                   {K::kMae, "mae"},
+                                                                   {K::kHuber, "huber"},
+                                                                   {K::kLogCosh, "logcosh"}}};
+};

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/optimizer.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/check.h"
+
+namespace aifs::train {
+
+double clip_gradients(const at::Tensor& flat_gradients, ClipKind kind, double limit) {
+  switch (kind) {
+    case ClipKind::kNone:
+      return 0.0;
+    case ClipKind::kValue:
+      flat_gradients.clamp_(-limit, limit);
+      return 0.0;
+    case ClipKind::kNorm: {
+      const double norm = at::linalg_vector_norm(flat_gradients).item<double>();
+      flat_gradients.mul_(std::min(1.0, limit / (norm + 1e-6)));  // torch's clip_grad_norm_
+      return norm;
+    }
+  }
+  return 0.0;
+}
+
+AdamW::AdamW(const model::ParameterSet& parameters, const AdamWOptions& options)
+    : parameters_(parameters), options_(options) {
+  AIFS_CHECK(parameters.is_flat(), "the optimiser needs flat parameters");
+  moment1_ = at::zeros_like(parameters.flat_values());
+  moment2_ = at::zeros_like(parameters.flat_values());
+  ranges_ = {{0, parameters.flat_values().numel()}};
+}
+
+void AdamW::exclude(const std::vector<std::string>& names) {
+  std::vector<std::pair<int64_t, int64_t>> holes;
+  for (const std::string& name : names) {
+    const model::Parameter& parameter = parameters_.at(name);
+    holes.emplace_back(parameter.offset, parameter.offset + parameter.tensor.numel());
+  }
+  std::sort(holes.begin(), holes.end());
+  ranges_.clear();
+  int64_t begin = 0;
+  for (const auto& [hole_begin, hole_end] : holes) {
+    if (hole_begin > begin) ranges_.emplace_back(begin, hole_begin);
+    begin = hole_end;
+  }
+  const int64_t end = parameters_.flat_values().numel();
+  if (begin < end) ranges_.emplace_back(begin, end);
+}
+
+void AdamW::step(double lr) {
+  ++num_steps_;
+  const auto& o = options_;
+  const double correction1 = 1.0 - std::pow(o.beta1, static_cast<double>(num_steps_));
+  const double correction2 = std::sqrt(1.0 - std::pow(o.beta2, static_cast<double>(num_steps_)));
+  for (const auto& [begin, end] : ranges_) {
+    const auto part = [&, first = begin, size = end - begin](const at::Tensor& flat) {
+      return flat.narrow(0, first, size);
+    };
+    const at::Tensor value = part(parameters_.flat_values());
+    const at::Tensor gradient = part(parameters_.flat_gradients());
+    const at::Tensor m = part(moment1_), v = part(moment2_);
+    value.mul_(1.0 - lr * o.weight_decay);
+    m.lerp_(gradient, 1.0 - o.beta1);
+    v.mul_(o.beta2).addcmul_(gradient, gradient, 1.0 - o.beta2);
+    const at::Tensor denominator = (v.sqrt() / correction2).add_(o.eps);
+    value.addcdiv_(m, denominator, -lr / correction1);
+  }
+}
+
+}  // namespace aifs::train

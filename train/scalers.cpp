@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/scalers.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/check.h"
+
+namespace aifs::train {
+
+namespace {
+
+at::Tensor to_tensor(const std::vector<double>& values) {
+  return at::tensor(values, at::kDouble).to(at::kFloat);
+}
+
+double level_weight(double level, const LevelScalerOptions& options) {
+  const double scaled = options.slope * level;
+  switch (options.kind) {
+    case LevelScaling::kRelu:
+      return std::max(options.y_intercept, scaled);
+    case LevelScaling::kLinear:
+      return scaled + options.y_intercept;
+    case LevelScaling::kPolynomial:
+      return scaled * scaled + options.y_intercept;
+    case LevelScaling::kNone:
+      return 1.0;
+  }
+  return 1.0;
+}
+
+}  // namespace
+
+void LevelScalerOptions::bind(config::Binder& b) {
+  b.choice("kind", kind, {"weight as a function of the pressure level"});
+  b.number("y_intercept", y_intercept, {}, {"smallest weight (relu) or constant term"});
+  b.number("slope", slope, {}, {"growth of the weight with pressure", "1/hPa"});
+  b.text_list("parameters", parameters, {"parameters whose levels are weighted"});
+}
+
+at::Tensor normalise_weights(const at::Tensor& weights, WeightNorm norm) {
+  switch (norm) {
+    case WeightNorm::kNone:
+      return weights;
+    case WeightNorm::kUnitSum:
+      return weights / weights.sum();
+    case WeightNorm::kUnitMean:
+      return weights / weights.mean();
+  }
+  return weights;
+}
+
+at::Tensor level_weights(const std::vector<std::string>& outputs,
+                         const LevelScalerOptions& options) {
+  std::vector<double> weights;
+  for (const std::string& name : outputs) {
+    const data::VariableName variable = data::split_variable_name(name);
+    const bool weighted =
+        variable.level >= 0 && std::find(options.parameters.begin(), options.parameters.end(),
+                                         variable.parameter) != options.parameters.end();
+    weights.push_back(weighted ? level_weight(static_cast<double>(variable.level), options) : 1.0);
+  }
+  return to_tensor(weights);
+}
+
+at::Tensor variable_weights(const std::vector<std::string>& outputs,
+                            const std::map<std::string, double>& weights) {
+  std::vector<double> values;
+  for (const std::string& name : outputs) {
+    const data::VariableName variable = data::split_variable_name(name);
+    if (variable.level >= 0 && weights.count(name) != 0) {
+      throw ConfigError(concat("loss.variable_weights.", name),
+                        "weights are given per parameter, not per level",
+                        concat("write '", variable.parameter, "', and weigh levels by loss.level"));
+    }
+    const auto own = weights.find(variable.parameter);
+    const auto fallback = weights.find("default");
+    values.push_back(own != weights.end()        ? own->second
+                     : fallback != weights.end() ? fallback->second
+                                                 : 1.0);
+  }
+  return to_tensor(values);
+}
+
+at::Tensor tendency_weights(const data::VariableTable& variables,
+                            const data::Statistics& statistics, const data::Statistics& tendencies,
+                            int power, bool skip_first_column) {
+  std::vector<double> weights;
+  for (const int64_t column : variables.output_columns()) {
+    const auto v = static_cast<size_t>(column);
+    if (variables.role(column) != data::Role::kPrognostic || (column == 0 && skip_first_column)) {
+      weights.push_back(1.0);
+      continue;
+    }
+    const double ratio = statistics.stdev[v] / tendencies.stdev[v];
+    if (!std::isfinite(ratio)) {
+      throw DataError(concat("variable '", variables.names()[v], "' has standard deviation ",
+                             statistics.stdev[v], " and tendency standard deviation ",
+                             tendencies.stdev[v], ": no loss weight follows"),
+                      "leave the tendency scaler out of loss.scalers");
+    }
+    weights.push_back(std::pow(ratio, power));
+  }
+  return to_tensor(weights);
+}
+
+at::Tensor time_weights(const std::vector<double>& weights, int64_t times) {
+  if (weights.empty()) {
+    return at::full({times}, 1.0 / static_cast<double>(times), at::kFloat);
+  }
+  if (static_cast<int64_t>(weights.size()) != times) {
+    throw ConfigError("loss.time_weights",
+                      concat("has ", weights.size(), " values for ", times, " output times"));
+  }
+  return normalise_weights(to_tensor(weights), WeightNorm::kUnitSum);
+}
+
+Scaler over_axis(std::string name, const at::Tensor& values, Axis axis) {
+  AIFS_CHECK(values.dim() == 1, "a scaler over one axis has one dimension");
+  std::vector<int64_t> shape(5, 1);
+  shape[static_cast<size_t>(axis)] = values.numel();
+  return {std::move(name), values.reshape(shape)};
+}
+
+}  // namespace aifs::train

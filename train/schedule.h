@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Learning rate and rollout length as pure functions of the step or epoch.
+#pragma once
+
+#include <cstdint>
+
+#include "core/config.h"
+
+namespace aifs::train {
+
+enum class ScheduleKind { kCosine, kConstant };
+
+// Linear warm-up from 0, then a cosine whose phase is counted from step 0 (timm's schedule with
+// warmup_prefix false): there is a tiny jump where the warm-up ends.
+struct ScheduleOptions {
+  ScheduleKind kind = ScheduleKind::kCosine;
+  double lr = 6.25e-4;
+  double lr_min = 3e-7;
+  int64_t warmup_steps = 1000;
+  int64_t total_steps = 0;  // 0: train.max_steps
+
+  void bind(config::Binder& b);
+};
+
+// Rate for the next optimiser step when `finished` steps are done: the first step after a warm-up
+// start has rate 0.
+double learning_rate(const ScheduleOptions& options, int64_t finished);
+
+// Rollout that grows by one at the end of epochs e with (e + 1) % epoch_increment == 0.
+struct RolloutOptions {
+  int64_t start = 1;
+  int64_t epoch_increment = 0;
+  int64_t maximum = 1;
+
+  void bind(config::Binder& b);
+  void validate(const std::string& path) const;
+};
+
+// Steps of one sample's forecast during an epoch (counted from 0).
+int64_t rollout_length(const RolloutOptions& options, int64_t epoch);
+
+}  // namespace aifs::train
+
+template <>
+struct aifs::EnumNames<aifs::train::ScheduleKind> {
+  using K = aifs::train::ScheduleKind;
+  static constexpr std::array<std::pair<K, const char*>, 2> table{
+      {{K::kCosine, "cosine"}, {K::kConstant, "constant"}}};
+};
