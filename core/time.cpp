@@ -121,6 +121,11 @@ std::string format_duration(int64_t duration_s) {
   return concat(sign, size, "s");
 }
 
+std::string format_lead_time(int64_t lead_time_s) {
+  if (lead_time_s % 3600 == 0) return concat(lead_time_s / 3600, "h");
+  return format_duration(lead_time_s);
+}
+
 std::string format_elapsed(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";
   char text[64];

@@ -36,6 +36,9 @@ int64_t parse_duration(std::string_view text);
 // With the largest unit that divides exactly: 86400 -> "1d", 43200 -> "12h", 5400 -> "90m".
 std::string format_duration(int64_t duration_s);
 
+// In hours where they divide, as forecasts are named: 86400 -> "24h", 5400 -> "90m".
+std::string format_lead_time(int64_t lead_time_s);
+
 // For people: "1 h 03 min", "2 min 05 s", "3.2 s".
 std::string format_elapsed(double seconds);
 

@@ -17,21 +17,21 @@ namespace aifs::data {
 
 namespace {
 
-void read_sample(const SampleSource& source, const LoaderOptions& options, int64_t anchor,
-                 std::span<float> sample, std::span<uint8_t> nan_mask) {
+void read_sample(const SampleSource& source, NodeRange nodes, int64_t anchor,
+                 const std::vector<int64_t>& offsets, std::span<float> sample,
+                 std::span<uint8_t> nan_mask) {
   const DatasetInfo& info = source.dataset->info();
-  const SampleShape shape{static_cast<int64_t>(options.offsets.size()), info.ensemble_size,
-                          options.nodes.size(), info.num_variables()};
+  const SampleShape shape{static_cast<int64_t>(offsets.size()), info.ensemble_size, nodes.size(),
+                          info.num_variables()};
   const auto slab = static_cast<size_t>(shape.size() / shape.times);
-  for (size_t t = 0; t < options.offsets.size(); ++t) {
-    source.dataset->read(anchor + options.offsets[t], options.nodes,
-                         sample.subspan(t * slab, slab));
+  for (size_t t = 0; t < offsets.size(); ++t) {
+    source.dataset->read(anchor + offsets[t], nodes, sample.subspan(t * slab, slab));
   }
   if (!source.imputer.empty()) source.imputer.forward(sample, shape, nan_mask);
-  for (size_t t = 0; t < options.offsets.size(); ++t) {
+  for (size_t t = 0; t < offsets.size(); ++t) {
     const int64_t column = first_nan_column(sample.subspan(t * slab, slab), shape.variables);
     if (column >= 0) {
-      const auto row = static_cast<size_t>(anchor + options.offsets[t]);
+      const auto row = static_cast<size_t>(anchor + offsets[t]);
       throw DataError(
           concat("'", info.name, "': variable '", info.variables[static_cast<size_t>(column)],
                  "' is NaN on ", format_date(info.dates_s[row])),
@@ -44,10 +44,11 @@ void read_sample(const SampleSource& source, const LoaderOptions& options, int64
 }  // namespace
 
 Batch read_batch(const SampleSource& source, const LoaderOptions& options,
-                 const std::vector<int64_t>& anchors) {
+                 const BatchRequest& request) {
+  const std::vector<int64_t>& anchors = request.anchors;
   const DatasetInfo& info = source.dataset->info();
   const auto size = static_cast<int64_t>(anchors.size());
-  const auto times = static_cast<int64_t>(options.offsets.size());
+  const auto times = static_cast<int64_t>(request.offsets.size());
   const int64_t nodes = options.nodes.size(), width = info.num_variables();
   const auto tensor_options = at::TensorOptions().pinned_memory(options.pin_memory);
   Batch batch;
@@ -61,7 +62,7 @@ Batch read_batch(const SampleSource& source, const LoaderOptions& options,
   const auto sample_size = static_cast<size_t>(batch.values.numel() / std::max<int64_t>(size, 1));
   const auto mask_size = static_cast<size_t>(nodes * width);
   for (size_t b = 0; b < anchors.size(); ++b) {
-    read_sample(source, options, anchors[b],
+    read_sample(source, options.nodes, anchors[b], request.offsets,
                 {batch.values.data_ptr<float>() + b * sample_size, sample_size},
                 masks.empty() ? masks : masks.subspan(b * mask_size, mask_size));
   }
@@ -71,7 +72,7 @@ Batch read_batch(const SampleSource& source, const LoaderOptions& options,
 struct DataLoader::State {
   const SampleSource& source;
   const LoaderOptions options;
-  const std::vector<std::vector<int64_t>> batches;
+  const std::vector<BatchRequest> batches;
 
   std::mutex mutex;
   std::condition_variable room, ready;
@@ -82,8 +83,7 @@ struct DataLoader::State {
   double waited_s = 0.0;
   std::vector<std::jthread> threads;
 
-  State(const SampleSource& source_, LoaderOptions options_,
-        std::vector<std::vector<int64_t>> batches_)
+  State(const SampleSource& source_, LoaderOptions options_, std::vector<BatchRequest> batches_)
       : source(source_), options(std::move(options_)), batches(std::move(batches_)) {}
 
   void work() {
@@ -115,8 +115,8 @@ struct DataLoader::State {
 };
 
 DataLoader::DataLoader(const SampleSource& source, LoaderOptions options,
-                       std::vector<std::vector<int64_t>> batches)
-    : state_(std::make_unique<State>(source, std::move(options), std::move(batches))) {
+                       std::vector<BatchRequest> requests)
+    : state_(std::make_unique<State>(source, std::move(options), std::move(requests))) {
   AIFS_CHECK(state_->options.threads > 0 && state_->options.prefetch_batches > 0,
              "bad loader options");
   for (int64_t i = 0; i < state_->options.threads; ++i) {

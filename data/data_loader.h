@@ -24,9 +24,14 @@ struct Batch {
   std::vector<int64_t> anchors;  // (B) row of time offset 0
 };
 
+// What to read for one batch: for each anchor the rows anchor + offset.
+struct BatchRequest {
+  std::vector<int64_t> anchors;  // (B)
+  std::vector<int64_t> offsets;  // (T) ascending
+};
+
 struct LoaderOptions {
-  std::vector<int64_t> offsets;  // (T) rows relative to the anchor, ascending
-  NodeRange nodes;               // the cells to read
+  NodeRange nodes;  // the cells to read
   int64_t threads = 2;
   int64_t prefetch_batches = 2;  // read ahead of the consumer at most this many
   bool pin_memory = false;       // page-locked tensors, for asynchronous copies to a GPU
@@ -41,13 +46,12 @@ struct SampleSource {
 
 // Reads one batch in the calling thread.
 Batch read_batch(const SampleSource& source, const LoaderOptions& options,
-                 const std::vector<int64_t>& anchors);
+                 const BatchRequest& request);
 
 class DataLoader {
  public:
-  // Starts reading at once. `batches` are the anchors of each batch, in order of delivery.
-  DataLoader(const SampleSource& source, LoaderOptions options,
-             std::vector<std::vector<int64_t>> batches);
+  // Starts reading at once; batches are delivered in the order of the requests.
+  DataLoader(const SampleSource& source, LoaderOptions options, std::vector<BatchRequest> requests);
   // Stops the threads; batches that were not taken are dropped.
   ~DataLoader();
   DataLoader(const DataLoader&) = delete;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/check.h"
 
@@ -105,6 +106,27 @@ void Imputer::forward(std::span<float> sample, const SampleShape& shape,
           float* row = sample.data() + t * slab + (e * shape.nodes + n) * width;
           row[entry.column] = entry.copy_column >= 0 ? row[entry.copy_column] : entry.value;
         }
+      }
+    }
+  }
+}
+
+void restore_nan(std::span<float> fields, const SampleShape& shape,
+                 std::span<const int64_t> columns, std::span<const uint8_t> first_time_nan,
+                 const VariableTable& variables) {
+  const int64_t width = variables.num_variables();
+  AIFS_CHECK(static_cast<int64_t>(fields.size()) == shape.size() &&
+                 static_cast<int64_t>(columns.size()) == shape.variables &&
+                 static_cast<int64_t>(first_time_nan.size()) == shape.nodes * width,
+             fields.size(), " values and ", first_time_nan.size(), " marks");
+  const int64_t rows = shape.times * shape.ensemble * shape.nodes;
+  for (int64_t r = 0; r < rows; ++r) {
+    const uint8_t* marks = first_time_nan.data() + (r % shape.nodes) * width;
+    float* row = fields.data() + r * shape.variables;
+    for (int64_t v = 0; v < shape.variables; ++v) {
+      const int64_t column = columns[static_cast<size_t>(v)];
+      if (marks[column] != 0 && variables.role(column) != Role::kDiagnostic) {
+        row[v] = std::numeric_limits<float>::quiet_NaN();
       }
     }
   }

@@ -11,6 +11,7 @@
 
 #include "core/config.h"
 #include "data/dataset.h"
+#include "data/variables.h"
 
 namespace aifs::data {
 
@@ -57,6 +58,14 @@ class Imputer {
   };
   std::vector<Entry> entries_;
 };
+
+// The inverse of Imputer::forward on physical fields (T, E, N, columns.size()) that hold the data
+// columns `columns`: NaN at every time where `first_time_nan` (N, V) is 1. Only what was read as
+// input becomes NaN again; diagnostic variables keep their values, as in Anemoi.
+// `shape.variables` is the number of columns.
+void restore_nan(std::span<float> fields, const SampleShape& shape,
+                 std::span<const int64_t> columns, std::span<const uint8_t> first_time_nan,
+                 const VariableTable& variables);
 
 // Column of the first NaN in rows of `width` values, or -1.
 int64_t first_nan_column(std::span<const float> rows, int64_t width);

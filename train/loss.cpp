@@ -3,12 +3,37 @@
 
 #include <ATen/ATen.h>
 
-#include <cmath>
+#include <algorithm>
 #include <numbers>
 
 #include "core/check.h"
 
 namespace aifs::train {
+
+namespace {
+
+at::Tensor to_index(const std::vector<int64_t>& columns, at::Device device) {
+  return at::tensor(columns, at::kLong).to(device);
+}
+
+// One term on the columns it looks at.
+at::Tensor term_value(const CombinedLoss::Term& term, const at::Tensor& prediction,
+                      const at::Tensor& target, OverVariables reduction) {
+  if (term.columns.empty()) return term.loss(prediction, target, reduction);
+  std::vector<int64_t> predicted, compared;
+  for (const auto& pair : term.columns) {
+    predicted.push_back(pair.predicted);
+    compared.push_back(pair.target);
+  }
+  const at::Tensor index = to_index(predicted, prediction.device());
+  const at::Tensor value = term.loss.for_columns(predicted)(
+      prediction.index_select(kVariable, index),
+      target.index_select(kVariable, to_index(compared, target.device())), reduction);
+  if (reduction != OverVariables::kKeep) return value;
+  return at::zeros({prediction.size(kVariable)}, value.options()).index_copy(0, index, value);
+}
+
+}  // namespace
 
 at::Tensor PointwiseLoss::field(const at::Tensor& prediction, const at::Tensor& target) const {
   at::Tensor d = prediction - target;
@@ -39,7 +64,7 @@ at::Tensor PointwiseLoss::operator()(const at::Tensor& prediction, const at::Ten
   at::Tensor errors = field(prediction, target);
   for (const Scaler& scaler : scalers) {
     errors = errors * scaler.factor;
-    has_grid = has_grid || scaler.acts_on(kGrid) || prediction.size(kGrid) == 1;
+    has_grid = has_grid || scaler.acts_on(kGrid);
   }
   AIFS_CHECK(has_grid, "a loss with scalers needs one over the grid");
   at::Tensor value;
@@ -74,10 +99,51 @@ PointwiseLoss PointwiseLoss::without(const std::string& name) const {
 PointwiseLoss PointwiseLoss::for_columns(const std::vector<int64_t>& columns) const {
   PointwiseLoss part = *this;
   for (Scaler& scaler : part.scalers) {
-    if (!scaler.acts_on(kVariable)) continue;
-    const at::Tensor index = at::tensor(columns, at::kLong).to(scaler.factor.device());
-    scaler.factor = scaler.factor.index_select(kVariable, index);
+    if (scaler.factor.size(kVariable) == 1) continue;  // the same for every variable
+    scaler.factor =
+        scaler.factor.index_select(kVariable, to_index(columns, scaler.factor.device()));
   }
+  return part;
+}
+
+at::Tensor CombinedLoss::operator()(const at::Tensor& prediction, const at::Tensor& target,
+                                    OverVariables reduction) const {
+  std::vector<int64_t> shape;
+  if (reduction == OverVariables::kKeep) shape.push_back(prediction.size(kVariable));
+  at::Tensor sum = at::zeros(shape, prediction.options());
+  for (const Term& term : terms) {
+    sum = sum + term.weight * term_value(term, prediction, target, reduction);
+  }
+  return sum;
+}
+
+CombinedLoss CombinedLoss::without(Axis axis) const {
+  CombinedLoss rest = *this;
+  for (Term& term : rest.terms)
+    term.loss = term.loss.without(axis);
+  return rest;
+}
+
+CombinedLoss CombinedLoss::without(const std::string& scaler) const {
+  CombinedLoss rest = *this;
+  for (Term& term : rest.terms)
+    term.loss = term.loss.without(scaler);
+  return rest;
+}
+
+CombinedLoss CombinedLoss::for_columns(const std::vector<int64_t>& columns) const {
+  CombinedLoss part = *this;
+  for (Term& term : part.terms) {
+    if (term.columns.empty()) {
+      for (const int64_t column : columns)
+        term.columns.push_back({column, column});
+      continue;
+    }
+    std::erase_if(term.columns, [&](const ColumnPair& pair) {
+      return std::find(columns.begin(), columns.end(), pair.predicted) == columns.end();
+    });
+  }
+  std::erase_if(part.terms, [](const Term& term) { return term.columns.empty(); });
   return part;
 }
 

@@ -32,11 +32,36 @@ struct PointwiseLoss {
   // The same without the scalers that act on an axis, or without one by name.
   PointwiseLoss without(Axis axis) const;
   PointwiseLoss without(const std::string& scaler) const;
-  // For some output columns only: scalers over variables are reduced to them.
+  // For fields that hold some output columns only: scalers over variables are reduced to them.
   PointwiseLoss for_columns(const std::vector<int64_t>& columns) const;
 
   // The field of errors before scalers; RMSE takes its root after the reduction.
   at::Tensor field(const at::Tensor& prediction, const at::Tensor& target) const;
+};
+
+// The weighted sum of point-wise losses, each of them over all output variables or some (Anemoi's
+// CombinedLoss of variable-mapped losses).
+struct CombinedLoss {
+  // A predicted variable and the column of the target it is compared with.
+  struct ColumnPair {
+    int64_t predicted = 0, target = 0;
+  };
+  struct Term {
+    PointwiseLoss loss;  // its scalers cover all V_out, whatever the columns
+    double weight = 1.0;
+    std::vector<ColumnPair> columns = {};  // empty: all, the target is in model-output order
+  };
+  std::vector<Term> terms;
+
+  // As PointwiseLoss; the target may have other columns if every term says which ones it takes.
+  // With kKeep, variables that no term looks at get 0. Without terms the loss is 0.
+  at::Tensor operator()(const at::Tensor& prediction, const at::Tensor& target,
+                        OverVariables reduction = OverVariables::kMean) const;
+
+  CombinedLoss without(Axis axis) const;
+  CombinedLoss without(const std::string& scaler) const;
+  // What the terms say about some predicted columns; terms that look at none of them are left out.
+  CombinedLoss for_columns(const std::vector<int64_t>& columns) const;
 };
 
 }  // namespace aifs::train

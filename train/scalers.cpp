@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/check.h"
 
@@ -32,6 +33,10 @@ double level_weight(double level, const LevelScalerOptions& options) {
 }
 
 }  // namespace
+
+bool Scaler::acts_on(Axis axis) const {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
 
 void LevelScalerOptions::bind(config::Binder& b) {
   b.choice("kind", kind, {"weight as a function of the pressure level"});
@@ -106,6 +111,20 @@ at::Tensor tendency_weights(const data::VariableTable& variables,
   return to_tensor(weights);
 }
 
+at::Tensor variable_mask(const std::vector<std::string>& outputs,
+                         const std::vector<std::string>& masked, bool invert) {
+  std::vector<double> weights(outputs.size(), invert ? 0.0 : 1.0);
+  for (const std::string& name : masked) {
+    const auto found = std::find(outputs.begin(), outputs.end(), name);
+    if (found == outputs.end()) {
+      throw ConfigError("loss.variable_mask", concat("'", name, "' is not predicted"),
+                        nearest_names(name, outputs));
+    }
+    weights[static_cast<size_t>(found - outputs.begin())] = invert ? 1.0 : 0.0;
+  }
+  return to_tensor(weights);
+}
+
 at::Tensor time_weights(const std::vector<double>& weights, int64_t times) {
   if (weights.empty()) {
     return at::full({times}, 1.0 / static_cast<double>(times), at::kFloat);
@@ -117,11 +136,33 @@ at::Tensor time_weights(const std::vector<double>& weights, int64_t times) {
   return normalise_weights(to_tensor(weights), WeightNorm::kUnitSum);
 }
 
-Scaler over_axis(std::string name, const at::Tensor& values, Axis axis) {
-  AIFS_CHECK(values.dim() == 1, "a scaler over one axis has one dimension");
+at::Tensor lead_time_weights(const std::vector<double>& lead_times_hours,
+                             const LeadTimeDecayOptions& options) {
+  std::vector<double> weights;
+  for (const double lead_hours : lead_times_hours) {
+    const double decayed = options.decay * lead_hours / options.max_lead_time_hours;
+    const double weight =
+        options.kind == LeadTimeDecay::kLinear ? 1.0 - decayed : std::exp(-decayed);
+    weights.push_back(options.inverse ? 1.0 - weight : weight);
+  }
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (double& weight : weights)
+    weight /= sum;
+  return to_tensor(weights);
+}
+
+Scaler over_axes(std::string name, const at::Tensor& values, std::vector<Axis> axes) {
+  AIFS_CHECK(
+      values.dim() == static_cast<int64_t>(axes.size()) && std::is_sorted(axes.begin(), axes.end()),
+      "scaler '", name, "' of shape ", values.sizes(), " over ", axes.size(), " axes");
   std::vector<int64_t> shape(5, 1);
-  shape[static_cast<size_t>(axis)] = values.numel();
-  return {std::move(name), values.reshape(shape)};
+  for (size_t i = 0; i < axes.size(); ++i)
+    shape[static_cast<size_t>(axes[i])] = values.size(static_cast<int64_t>(i));
+  return {std::move(name), values.reshape(shape), std::move(axes)};
+}
+
+Scaler over_axis(std::string name, const at::Tensor& values, Axis axis) {
+  return over_axes(std::move(name), values, {axis});
 }
 
 }  // namespace aifs::train

@@ -20,9 +20,10 @@ enum Axis : int { kBatch = 0, kTime = 1, kEnsemble = 2, kGrid = 3, kVariable = 4
 
 struct Scaler {
   std::string name;
-  at::Tensor factor;  // five dimensions, size 1 where it does not act; the type of the loss
+  at::Tensor factor;       // five dimensions, size 1 where it does not act; the type of the loss
+  std::vector<Axis> axes;  // where it acts, even if the field has size 1 there
 
-  bool acts_on(Axis axis) const { return factor.size(axis) != 1; }
+  bool acts_on(Axis axis) const;
 };
 
 enum class LevelScaling { kRelu, kLinear, kPolynomial, kNone };
@@ -36,6 +37,16 @@ struct LevelScalerOptions {
   double slope = 0.001;  // per hPa
   std::vector<std::string> parameters{"q", "t", "u", "v", "w", "z"};
   void bind(config::Binder& b);
+};
+
+// Weight of an output time, from r = lead time / max_lead_time: linear 1 - decay r, exponential
+// exp(-decay r); inverse: one minus that. Always divided by the sum over the output times.
+enum class LeadTimeDecay { kLinear, kExponential };
+struct LeadTimeDecayOptions {
+  LeadTimeDecay kind = LeadTimeDecay::kLinear;
+  double decay = 1.0;
+  double max_lead_time_hours = 24.0;
+  bool inverse = false;
 };
 
 // "unit-sum" divides by the sum, "unit-mean" by the mean, in fp32.
@@ -53,10 +64,19 @@ at::Tensor tendency_weights(const data::VariableTable& variables,
                             const data::Statistics& statistics, const data::Statistics& tendencies,
                             int power, bool skip_first_column);
 
+// 0 for the named outputs and 1 for the others, or the opposite. Throws ConfigError for a name that
+// is not predicted.
+at::Tensor variable_mask(const std::vector<std::string>& outputs,
+                         const std::vector<std::string>& masked, bool invert);
+
 // (T): weights over their sum; uniform if empty.
 at::Tensor time_weights(const std::vector<double>& weights, int64_t times);
+// (T): one per lead time, with sum 1.
+at::Tensor lead_time_weights(const std::vector<double>& lead_times_hours,
+                             const LeadTimeDecayOptions& options);
 
-// Views of values as factors over one axis.
+// Values with one dimension per axis (axes ascending), as a factor of a field.
+Scaler over_axes(std::string name, const at::Tensor& values, std::vector<Axis> axes);
 Scaler over_axis(std::string name, const at::Tensor& values, Axis axis);
 
 }  // namespace aifs::train
@@ -68,6 +88,13 @@ struct aifs::EnumNames<aifs::train::LevelScaling> {
                                                                    {K::kLinear, "linear"},
                                                                    {K::kPolynomial, "polynomial"},
                                                                    {K::kNone, "none"}}};
+};
+
+template <>
+struct aifs::EnumNames<aifs::train::LeadTimeDecay> {
+  using K = aifs::train::LeadTimeDecay;
+  static constexpr std::array<std::pair<K, const char*>, 2> table{
+      {{K::kLinear, "linear"}, {K::kExponential, "exponential"}}};
 };
 
 template <>

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/conformance/case_file.h"
 
-#include "core/check.h"
+#include <algorithm>
+
+#include "app/conformance/report.h"
 
 namespace aifs::conformance {
 
@@ -18,6 +20,14 @@ std::optional<fs::path> CaseFile::f64_path() const {
   const fs::path path = json_path.parent_path() / (name + ".f64.safetensors");
   if (!fs::exists(path)) return std::nullopt;
   return path;
+}
+
+void require_known_keys(const Json& object, std::initializer_list<std::string_view> known) {
+  for (const auto& [key, value] : object.items()) {
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      throw NotSupported(concat("option '", key, "'"));
+    }
+  }
 }
 
 }  // namespace aifs::conformance

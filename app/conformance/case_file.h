@@ -3,8 +3,10 @@
 // tensors in `<name>.safetensors` and `<name>.f64.safetensors` beside it.
 #pragma once
 
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 
 #include "core/safetensors.h"
 
@@ -25,5 +27,8 @@ struct CaseFile {
   // The float64 twin, if there is one.
   std::optional<fs::path> f64_path() const;
 };
+
+// Throws NotSupported naming the first key of `object` that is not among `known`.
+void require_known_keys(const Json& object, std::initializer_list<std::string_view> known);
 
 }  // namespace aifs::conformance

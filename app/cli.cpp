@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli.h"
+
+#include <CLI/CLI.hpp>
+
+#include "app/exit_codes.h"
+
+namespace aifs::app {
+
+namespace {
+
+constexpr const char* kFooter = R"(Examples
+  aifs-train --config configs/demo.json
+  aifs-train --config configs/o96.json --set run.dir=runs/a --set train.max_steps=60
+  aifs-train --config configs/o96.json --resume            go on from the latest checkpoint
+  aifs-train --config configs/o96.json --validate-only     score the latest checkpoint
+
+Exit codes
+  0 success   1 internal error   2 usage or configuration   3 data, graph or checkpoint
+  4 numerical (NaN, infinity)    5 interrupted after a checkpoint, go on with --resume)";
+
+}  // namespace
+
+ParsedCommandLine parse_command_line(int argc, char** argv) {
+  ParsedCommandLine parsed;
+  CommandLine& c = parsed.command;
+  CLI::App app("Trains data-driven weather models of the Anemoi/AIFS kind.", "aifs-train");
+  app.footer(kFooter);
+  app.add_option("--config", c.config, "configuration file (JSON with comments)")
+      ->type_name("FILE");
+  app.add_option("--set", c.overrides, "override one value of the configuration; repeatable")
+      ->type_name("path.to.key=value")
+      ->take_all()
+      ->allow_extra_args(false);
+  auto* resume =
+      app.add_option("--resume", c.resume_from,
+                     "go on from the latest sound checkpoint of run.dir, or of DIR (a run "
+                     "or a checkpoint folder); starts afresh if run.dir has none")
+          ->type_name("[DIR]")
+          ->expected(0, 1);
+  auto* validate = app.add_option("--validate-only", c.checkpoint,
+                                  "score a checkpoint (the latest of run.dir) and stop")
+                       ->type_name("[CHECKPOINT]")
+                       ->expected(0, 1);
+  resume->excludes(validate);
+  app.add_flag("--check-config", c.check_config,
+               "check the configuration, and the files it names, and stop");
+  app.add_flag("--print-config", c.print_config, "print the effective configuration and stop");
+  app.add_flag("--print-schema", c.print_schema,
+               "print the JSON Schema of configurations and stop");
+  app.add_flag("--print-reference", c.print_reference,
+               "print the reference of all keys (Markdown) and stop");
+  app.add_flag("--version", c.version, "print versions of the program and its libraries and stop");
+  try {
+    app.parse(argc, argv);
+    c.resume = resume->count() > 0;
+    c.validate_only = validate->count() > 0;
+    const bool needs_config = !(c.print_schema || c.print_reference || c.version);
+    if (needs_config && c.config.empty()) throw CLI::RequiredError("--config");
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    parsed.exit_code = code == 0 ? kSuccess : kUsage;
+  }
+  return parsed;
+}
+
+}  // namespace aifs::app

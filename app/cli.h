@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of aifs-train.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace aifs::app {
+
+struct CommandLine {
+  std::string config;
+  std::vector<std::string> overrides;  // --set path.to.key=value, in order
+  bool resume = false;
+  std::string resume_from;  // run or checkpoint folder; empty: run.dir
+  bool validate_only = false;
+  std::string checkpoint;  // of --validate-only; empty: the latest of run.dir
+  bool check_config = false, print_config = false, print_schema = false, print_reference = false;
+  bool version = false;
+};
+
+// Parses; on --help or a mistake prints to the terminal and gives the exit code instead.
+struct ParsedCommandLine {
+  CommandLine command;
+  std::optional<int> exit_code;
+};
+ParsedCommandLine parse_command_line(int argc, char** argv);
+
+}  // namespace aifs::app

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/run_card.h"
+
+#include <ATen/Parallel.h>
+#include <sys/utsname.h>
+
+#include <cstdio>
+
+#include "app/versions.h"
+#include "core/time.h"
+#include "core/version.h"
+
+namespace aifs::app {
+
+namespace {
+
+std::string row(const std::string& name, const std::string& value) {
+  char label[32];
+  std::snprintf(label, sizeof label, "  %-14s ", name.c_str());
+  return label + value + "\n";
+}
+
+std::string host_name() {
+  utsname info{};
+  return ::uname(&info) == 0 ? info.nodename : "unknown host";
+}
+
+std::string mebibytes(double bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f MiB", bytes / (1 << 20));
+  return text;
+}
+
+std::string period(const data::DatasetInfo& info) {
+  return concat(
+      info.num_rows(), " dates, ", format_date(info.dates_s.front()), " to ",
+      format_date(info.dates_s.back()), ", every ", format_duration(info.frequency_s),
+      info.missing_rows.empty() ? "" : concat(", ", info.missing_rows.size(), " missing"));
+}
+
+// What training keeps in memory at once, to first order: parameters with gradient and two moments,
+// and the tensors that backward needs. A GNN layer keeps about seven rows per edge and node.
+double activation_bytes(const Run& run) {
+  const auto& graph = run.graph().graph;
+  const RunConfig& c = run.config();
+  const auto channels = static_cast<double>(c.model.channels);
+  const auto edges = [&](const char* from, const char* to) {
+    return static_cast<double>(graph.edges(from, to).num_edges());
+  };
+  const double edge_rows =
+      12.0 * (edges("data", "hidden") + edges("hidden", "data")) +
+      (5.0 + 7.0 * static_cast<double>(c.model.layers)) * edges("hidden", "hidden");
+  const double node_rows = 21.0 * static_cast<double>(graph.nodes("data").num_nodes()) +
+                           (12.0 + 7.0 * static_cast<double>(c.model.layers)) *
+                               static_cast<double>(graph.nodes("hidden").num_nodes());
+  const double element = c.train.precision == train::Precision::kFp64 ? 8.0 : 4.0;
+  return element * channels * (edge_rows + node_rows) * static_cast<double>(c.data.batch_size) *
+         static_cast<double>(c.train.rollout.maximum);
+}
+
+}  // namespace
+
+std::string run_card(const Run& run) {
+  const RunConfig& c = run.config();
+  const data::DatasetInfo& training = run.data().training->info();
+  const data::DatasetInfo& validation = run.data().validation->info();
+  const data::VariableTable& variables = run.data().variables;
+  const auto parameters = static_cast<double>(run.parameters().num_trainable());
+  const double element = c.train.precision == train::Precision::kFp64 ? 8.0 : 4.0;
+  std::string graph_line;
+  for (const auto& [name, count] : run.graph().report.node_counts) {
+    graph_line += concat(graph_line.empty() ? "" : ", ", count, " ", name, " nodes");
+  }
+  for (const auto& edges : run.graph().report.edge_sets) {
+    graph_line += concat(", ", edges.num_edges, " ", edges.source, "->", edges.target);
+  }
+  return concat(
+      "aifs-train ", kVersion, " (", kCommit, ")\n",
+      row("run", concat(c.run.dir, ", seed ", c.run.seed)),
+      row("host", concat(host_name(), ", ", at::get_num_threads(), " threads, ",
+                         enum_name(c.train.precision))),
+      row("training", concat(training.name, ": ", period(training))),
+      row("validation", period(validation)),
+      row("variables",
+          concat(variables.num_inputs(), " in, ", variables.num_outputs(), " out, ",
+                 variables.num_prognostic(), " of them prognostic; ", c.data.multistep_input,
+                 " times in, ", c.data.multistep_output, " out, step ", c.data.timestep)),
+      row("graph", concat(graph_line, "; ", run.graph().report.parts.empty() ? "loaded" : "built",
+                          " in ", format_elapsed(run.graph().seconds))),
+      row("model",
+          concat(enum_name(c.model.processor.kind), ", ", c.model.channels, " channels, ",
+                 c.model.layers, " layers, ", run.parameters().num_trainable(), " parameters")),
+      row("loss", concat(enum_name(c.loss.kind), ", ", c.loss.scalers.size(), " scalers")),
+      row("optimizer",
+          concat("AdamW, lr ", c.optimizer.schedule.lr, " ", enum_name(c.optimizer.schedule.kind),
+                 ", warm-up ", c.optimizer.schedule.warmup_steps, ", batch ", c.data.batch_size,
+                 " x ", c.train.accumulate_batches)),
+      row("length",
+          concat(c.train.max_steps, " steps, ", c.train.max_epochs, " epochs (0: no limit)")),
+      row("memory",
+          concat("about ", mebibytes(4.0 * element * parameters), " weights and optimiser, ",
+                 mebibytes(activation_bytes(run)), " activations")));
+}
+
+}  // namespace aifs::app

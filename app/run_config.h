@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole configuration: one options struct per section, read from a file, checked together.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "data/options.h"
+#include "graph/options.h"
+#include "model/options.h"
+#include "train/options.h"
+
+namespace aifs::app {
+
+enum class Mode { kTrain, kValidate };
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+struct RunOptions {
+  std::string dir = "runs/default";
+  int64_t seed = 42;
+  Mode mode = Mode::kTrain;
+  int64_t threads = 0;
+  LogLevel log_level = LogLevel::kInfo;
+
+  void bind(config::Binder& b);
+  void validate(const std::string& path) const;
+};
+
+struct ParallelOptions {
+  int64_t model = 1, data = 1;
+
+  void bind(config::Binder& b);
+  void validate(const std::string& path) const;
+};
+
+struct RunConfig {
+  RunOptions run;
+  data::DataOptions data;
+  graph::GraphOptions graph;
+  model::ModelOptions model;
+  train::LossOptions loss;
+  train::TrainOptions train;
+  train::OptimizerOptions optimizer;
+  ParallelOptions parallel;
+  train::CheckpointOptions checkpoint;
+  train::LogOptions log;
+  train::ProfileOptions profile;
+
+  void bind(config::Binder& b);
+};
+
+// Reads `file`, applies the overrides in order, checks every value and what must hold between
+// sections. Throws ConfigError.
+RunConfig load_config(const std::string& file, const std::vector<std::string>& overrides);
+
+// The effective configuration with all defaults, as JSON text.
+std::string effective_json(RunConfig& config);
+// Hash of what determines the numbers of a run: everything but run.dir, log, profile, checkpoint
+// cadence, loader threads and how long to train.
+std::string config_hash(RunConfig& config);
+std::string schema_json();
+std::string reference_markdown();
+
+}  // namespace aifs::app
+
+template <>
+struct aifs::EnumNames<aifs::app::Mode> {
+  static constexpr std::array<std::pair<aifs::app::Mode, const char*>, 2> table{
+      {{aifs::app::Mode::kTrain, "train"}, {aifs::app::Mode::kValidate, "validate"}}};
+};
+
+template <>
+struct aifs::EnumNames<aifs::app::LogLevel> {
+  using L = aifs::app::LogLevel;
+  static constexpr std::array<std::pair<L, const char*>, 4> table{
+      {{L::kDebug, "debug"}, {L::kInfo, "info"}, {L::kWarning, "warning"}, {L::kError, "error"}}};
+};

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/options.h"
+
+#include "core/check.h"
+#include "core/time.h"
+
+namespace aifs::data {
+
+void Period::bind(config::Binder& b) {
+  b.text("start", start, {"first date; empty: from the beginning"}, config::TextKind::kDate);
+  b.text("end", end, {"last date, incomplete dates end with their period; empty: to the end"},
+         config::TextKind::kDate);
+}
+
+void DataOptions::bind(config::Binder& b) {
+  b.choice("kind", kind,
+           {"anemoi reads the Zarr store named in data.dataset, analytic computes exact waves"});
+  b.section("dataset", dataset, {"the Anemoi dataset (kind anemoi)"});
+  b.section("analytic", analytic, {"the embedded analytic dataset (kind analytic)"});
+  b.section("training", training, {"dates to train on"});
+  b.section("validation", validation, {"dates to validate on"});
+  roles.bind(b);
+  b.text("timestep", timestep, {"time step of the model"}, config::TextKind::kDuration);
+  b.integer("multistep_input", multistep_input, {.min = 1, .max = 64}, {"input times"});
+  b.integer("multistep_output", multistep_output, {.min = 1, .max = 64},
+            {"times predicted by one model step"});
+  b.section("normalizer", normalizer, {"from physical to normalised values"});
+  b.list("imputer", imputer, {"how NaN are filled before normalising"});
+  b.integer("batch_size", batch_size, {.min = 1, .max = 4096}, {"samples per batch and replica"});
+  b.integer("anemoi_workers", anemoi_workers, {.min = 1, .max = 1024},
+            {"reproduce the sample order of Anemoi with so many dataloader workers"});
+  b.integer("threads", threads, {.min = 1, .max = 256}, {"reader threads"});
+  b.integer("prefetch_batches", prefetch_batches, {.min = 1, .max = 1024},
+            {"batches read ahead of training at most"});
+}
+
+void DataOptions::validate(const std::string& path) const {
+  if (parse_duration(timestep) <= 0) throw ConfigError(path + ".timestep", "must be positive");
+}
+
+}  // namespace aifs::data

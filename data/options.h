@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The section "data" of a configuration.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "data/analytic_options.h"
+#include "data/dataset_options.h"
+#include "data/imputer.h"
+#include "data/normaliser.h"
+#include "data/variables.h"
+
+namespace aifs::data {
+
+enum class SourceKind { kAnemoi, kAnalytic };
+
+// A period, both ends included; empty means as far as the data go.
+struct Period {
+  std::string start, end;
+  void bind(config::Binder& b);
+};
+
+struct DataOptions {
+  SourceKind kind = SourceKind::kAnemoi;
+  DatasetOptions dataset;    // kind anemoi
+  AnalyticOptions analytic;  // kind analytic
+  Period training, validation;
+  RoleOptions roles;
+  std::string timestep = "6h";
+  int64_t multistep_input = 2;
+  int64_t multistep_output = 1;
+  NormaliserOptions normalizer;
+  std::vector<ImputeRule> imputer;
+  int64_t batch_size = 1;
+  int64_t anemoi_workers = 1;
+  int64_t threads = 2;
+  int64_t prefetch_batches = 2;
+
+  void bind(config::Binder& b);
+  void validate(const std::string& path) const;
+};
+
+}  // namespace aifs::data
+
+template <>
+struct aifs::EnumNames<aifs::data::SourceKind> {
+  using K = aifs::data::SourceKind;
+  static constexpr std::array<std::pair<K, const char*>, 2> table{
+      {{K::kAnemoi, "anemoi"}, {K::kAnalytic, "analytic"}}};
+};

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes-to-bytes codecs, and their chain. One codec per file; codec_factory.h knows them all.
+//
+// The size of a decoded chunk is known from its shape before anything is decoded, so a codec never
+// believes what the encoded bytes say of their size: a damaged file cannot make it allocate much.
+// Errors are DataErrors without the name of the file: zarr::in_file() adds it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/zarr/buffer.h"
+
+namespace aifs::zarr {
+
+// Bytes [begin, end).
+struct ByteRange {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+struct DecodeRequest {
+  size_t size = 0;    // decoded bytes: so many, or if not `exact`, at most so many
+  bool exact = true;  // the chunk shape gives the size
+  // With `exact`: the bytes that will be looked at, ascending and disjoint; others may stay
+  // undefined. Empty: all.
+  std::span<const ByteRange> needed = {};
+};
+
+// Immutable, hence thread-safe.
+class Codec {
+ public:
+  virtual ~Codec() = default;
+  virtual const char* name() const = 0;
+  // Resizes `decoded` and fills it. `encoded` is not empty. The two must not overlap.
+  virtual void decode(std::span<const std::byte> encoded, const DecodeRequest& request,
+                      Buffer& decoded) const = 0;
+};
+
+// What a codec throws where sizes differ, and where the bytes make no sense.
+[[noreturn]] void throw_wrong_size(size_t decoded_bytes, size_t expected_bytes);
+[[noreturn]] void throw_corrupt(const std::string& why);
+
+class CodecChain {
+ public:
+  CodecChain() = default;
+  // In the order of encoding.
+  explicit CodecChain(std::vector<std::shared_ptr<const Codec>> codecs)
+      : codecs_(std::move(codecs)) {}
+
+  bool empty() const { return codecs_.empty(); }
+  // "zstd, crc32c".
+  std::string names() const;
+
+  // The most bytes that `decoded_bytes` can sensibly take when encoded.
+  static size_t max_encoded_bytes(size_t decoded_bytes) { return 2 * decoded_bytes + 65536; }
+
+  // Replaces `bytes` by what they decode to; `spare` is for intermediate results.
+  void decode(const DecodeRequest& request, Buffer& bytes, Buffer& spare) const;
+
+ private:
+  std::vector<std::shared_ptr<const Codec>> codecs_;
+};
+
+}  // namespace aifs::zarr

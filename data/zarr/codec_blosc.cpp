@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/zarr/codec_blosc.h"
+
+#include <blosc.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/check.h"
+
+namespace aifs::zarr {
+
+namespace {
+
+constexpr size_t kHeaderBytes = BLOSC_MIN_HEADER_LENGTH;
+// Decoding single blocks copies every block once more; below this share it still pays.
+constexpr double kPartialShare = 0.75;
+
+uint32_t u32_at(std::span<const std::byte> bytes, size_t offset) {
+  uint32_t value;
+  std::memcpy(&value, bytes.data() + offset, sizeof value);
+  return value;
+}
+
+void check_blocks(const BloscHeader& header, std::span<const std::byte> encoded) {
+  if (header.copied) return;
+  const size_t table_end = kHeaderBytes + 4 * header.num_blocks();
+  if (table_end > encoded.size()) throw_corrupt("the table of Blosc blocks does not fit in");
+  for (size_t block = 0; block < header.num_blocks(); ++block) {
+    const size_t start = u32_at(encoded, kHeaderBytes + 4 * block);
+    if (start < table_end || start >= encoded.size()) {
+      throw DataError(concat("damaged Blosc buffer: block ", block, " of ",
+                             header.num_blocks(), " has an offset outside the buffer (", start,
+                             " of ", encoded.size(), " bytes)"));
+    }
+  }
+}
+
+// The ranges as whole items, those that share a block joined: each block is decoded once.
+std::vector<ByteRange> by_blocks(std::span<const ByteRange> needed, const BloscHeader& header) {
+  const size_t item = header.type_bytes;
+  std::vector<ByteRange> joined;
+  for (const ByteRange& range : needed) {
+    if (range.begin >= range.end) continue;
+    const size_t begin = range.begin / item * item;
+    const size_t end = std::min((range.end + item - 1) / item * item, header.decoded_bytes);
+    if (!joined.empty() &&
+        begin / header.block_bytes <= (joined.back().end - 1) / header.block_bytes) {
+      joined.back().end = std::max(joined.back().end, end);
+    } else {
+      joined.push_back({begin, end});
+    }
+  }
+  return joined;
+}
+
+size_t count_blocks(const std::vector<ByteRange>& ranges, const BloscHeader& header) {
+  size_t blocks = 0;
+  for (const ByteRange& range : ranges)
+    blocks += (range.end - 1) / header.block_bytes - range.begin / header.block_bytes + 1;
+  return blocks;
+}
+
+// Decodes the needed blocks; false if decoding everything is simpler or as fast.
+bool decode_part(std::span<const std::byte> encoded, std::span<const ByteRange> needed,
+                 const BloscHeader& header, Buffer& decoded) {
+  const size_t item = header.type_bytes;
+  if (needed.empty() || header.block_bytes % item != 0 || header.decoded_bytes % item != 0) {
+    return false;
+  }
+  const std::vector<ByteRange> ranges = by_blocks(needed, header);
+  if (static_cast<double>(count_blocks(ranges, header)) >
+      kPartialShare * static_cast<double>(header.num_blocks())) {
+    return false;
+  }
+  for (const ByteRange& range : ranges) {
+    const size_t bytes = range.end - range.begin;
+    const int got = blosc_getitem(encoded.data(), static_cast<int>(range.begin / item),
+                                  static_cast<int>(bytes / item), decoded.data() + range.begin);
+    if (got < 0 || static_cast<size_t>(got) != bytes) {
+      throw_corrupt(concat("Blosc cannot decode bytes ", range.begin, " to ", range.end));
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+BloscHeader read_blosc_header(std::span<const std::byte> encoded) {
+  if (encoded.size() < kHeaderBytes) {
+    throw DataError(concat("shorter than a Blosc header: ", encoded.size(), " of ", kHeaderBytes,
+                           " bytes"));
+  }
+  const int version = std::to_integer<int>(encoded[0]);
+  if (version != BLOSC_VERSION_FORMAT) {
+    throw DataError(concat("not a Blosc buffer: its format version is ", version, ", not ",
+                           BLOSC_VERSION_FORMAT));
+  }
+  BloscHeader header;
+  header.copied = (std::to_integer<int>(encoded[2]) & BLOSC_MEMCPYED) != 0;
+  header.type_bytes = std::to_integer<size_t>(encoded[3]);
+  header.decoded_bytes = u32_at(encoded, 4);
+  header.block_bytes = u32_at(encoded, 8);
+  header.encoded_bytes = u32_at(encoded, 12);
+  if (header.encoded_bytes != encoded.size()) {
+    throw_corrupt(concat("its Blosc header promises ", header.encoded_bytes, " bytes, there are ",
+                         encoded.size()));
+  }
+  if (header.type_bytes == 0) throw DataError("damaged Blosc buffer: type size 0");
+  if (header.decoded_bytes == 0) return header;
+  if (header.block_bytes == 0 || header.block_bytes > header.decoded_bytes ||
+      header.block_bytes > BLOSC_MAX_BLOCKSIZE) {
+    throw DataError(concat("damaged Blosc buffer: block size ", header.block_bytes, " for ",
+                           header.decoded_bytes, " bytes"));
+  }
+  size_t validated_bytes = 0;
+  if (blosc_cbuffer_validate(encoded.data(), encoded.size(), &validated_bytes) != 0 ||
+      validated_bytes != header.decoded_bytes) {
+    throw_corrupt("c-blosc rejects its header");
+  }
+  return header;
+}
+
+void BloscCodec::decode(std::span<const std::byte> encoded, const DecodeRequest& request,
+                        Buffer& decoded) const {
+  const BloscHeader header = read_blosc_header(encoded);
+  if (request.exact ? header.decoded_bytes != request.size : header.decoded_bytes > request.size) {
+    throw_wrong_size(header.decoded_bytes, request.size);
+  }
+  if (header.decoded_bytes > 0) check_blocks(header, encoded);
+  decoded.resize(header.decoded_bytes);
+  if (header.decoded_bytes == 0 || decode_part(encoded, request.needed, header, decoded)) return;
+  // The _ctx function takes no global lock; callers bring their own threads.
+  const int got = blosc_decompress_ctx(encoded.data(), decoded.data(), decoded.size(), 1);
+  if (got < 0 || static_cast<size_t>(got) != decoded.size()) {
+    throw_corrupt(concat("Blosc cannot decode it (", got, ")"));
+  }
+}
+
+}  // namespace aifs::zarr

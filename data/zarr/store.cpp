@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/zarr/store.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "core/check.h"
+#include "core/file_io.h"
+
+namespace aifs::zarr {
+
+namespace {
+
+// An open file of known size; closes itself.
+class OpenFile {
+ public:
+  // Not valid() if there is no such file.
+  explicit OpenFile(const std::string& path) : path_(path) {
+    // Without O_NONBLOCK, opening a pipe that lies where a chunk should be would wait for ever.
+    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd_ < 0) {
+      if (errno == ENOENT || errno == ENOTDIR) return;
+      throw DataError(concat("cannot open '", path, "': ", system_error_text()));
+    }
+    struct stat info {};
+    const bool examined = ::fstat(fd_, &info) == 0;
+    if (!examined || !S_ISREG(info.st_mode)) {
+      ::close(fd_);
+      throw DataError(examined ? concat("'", path, "' is not a file")
+                               : concat("cannot examine '", path, "': ", system_error_text()));
+    }
+    size_ = static_cast<size_t>(info.st_size);
+  }
+  ~OpenFile() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  bool valid() const { return fd_ >= 0; }
+  size_t size() const { return size_; }
+
+  void read(size_t offset, size_t length, std::byte* out) const {
+    while (length > 0) {
+      const ssize_t got = ::pread(fd_, out, length, static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) throw DataError(concat("cannot read '", path_, "': ", system_error_text()));
+      if (got == 0) throw DataError(concat("'", path_, "' became shorter while it was read"));
+      out += got;
+      offset += static_cast<size_t>(got);
+      length -= static_cast<size_t>(got);
+    }
+  }
+
+ private:
+  const std::string& path_;
+  int fd_ = -1;
+  size_t size_ = 0;
+};
+
+void check_size(const std::string& path, size_t size, size_t max_bytes) {
+  if (size <= max_bytes) return;
+  throw DataError(concat("'", path, "' has ", size, " bytes, more than the ", max_bytes,
+                         " that make sense for it"));
+}
+
+void check_range(const std::string& path, size_t size, size_t offset, size_t length) {
+  if (offset <= size && length <= size - offset) return;
+  throw DataError(concat("'", path, "' is truncated or corrupt: it has ", size, " bytes, but ",
+                         length, " are needed from byte ", offset, " on"));
+}
+
+}  // namespace
+
+std::string Store::path_of(std::string_view key) const {
+  return concat(name(), "/", key);
+}
+
+// ------------------------------------------------------------------------------------- folder ---
+
+DirectoryStore::DirectoryStore(std::string folder) : folder_(std::move(folder)) {
+  while (folder_.size() > 1 && folder_.back() == '/')
+    folder_.pop_back();
+}
+
+bool DirectoryStore::get(const std::string& key, size_t max_bytes, Buffer& out) const {
+  const std::string path = path_of(key);
+  const OpenFile file(path);
+  if (!file.valid()) return false;
+  check_size(path, file.size(), max_bytes);
+  out.resize(file.size());
+  file.read(0, file.size(), out.data());
+  return true;
+}
+
+bool DirectoryStore::get_range(const std::string& key, size_t offset, size_t length,
+                               Buffer& out) const {
+  const std::string path = path_of(key);
+  const OpenFile file(path);
+  if (!file.valid()) return false;
+  check_range(path, file.size(), offset, length);
+  out.resize(length);
+  file.read(offset, length, out.data());
+  return true;
+}
+
+std::optional<size_t> DirectoryStore::size(const std::string& key) const {
+  const std::string path = path_of(key);
+  const OpenFile file(path);
+  if (!file.valid()) return std::nullopt;
+  return file.size();
+}
+
+std::vector<std::string> DirectoryStore::root_names() const {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (auto it = fs::directory_iterator(folder_, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  if (error) throw DataError(concat("cannot list '", folder_, "': ", error.message()));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// --------------------------------------------------------------------------------------- map ---
+
+bool MemoryStore::get(const std::string& key, size_t max_bytes, Buffer& out) const {
+  const auto found = values_.find(key);
+  if (found == values_.end()) return false;
+  check_size(path_of(key), found->second.size(), max_bytes);
+  return get_range(key, 0, found->second.size(), out);
+}
+
+bool MemoryStore::get_range(const std::string& key, size_t offset, size_t length,
+                            Buffer& out) const {
+  const auto found = values_.find(key);
+  if (found == values_.end()) return false;
+  check_range(path_of(key), found->second.size(), offset, length);
+  out.resize(length);
+  if (length > 0) std::memcpy(out.data(), found->second.data() + offset, length);
+  return true;
+}
+
+std::optional<size_t> MemoryStore::size(const std::string& key) const {
+  const auto found = values_.find(key);
+  if (found == values_.end()) return std::nullopt;
+  return found->second.size();
+}
+
+std::vector<std::string> MemoryStore::root_names() const {
+  std::set<std::string> names;
+  for (const auto& [key, value] : values_)
+    names.insert(key.substr(0, key.find('/')));
+  return {names.begin(), names.end()};
+}
+
+}  // namespace aifs::zarr

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the bytes of a Zarr hierarchy lie: keys such as "data/17.0.0.0" to bytes.
+//
+// An absent key is an ordinary answer (Zarr leaves out chunks that hold the fill value); everything
+// else that goes wrong is a DataError naming the file. Reading never lists a folder: real datasets
+// have 64000 chunks in one. All functions may be called by several threads at once.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/zarr/buffer.h"
+
+namespace aifs::zarr {
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  // The folder or a description, for messages.
+  virtual const std::string& name() const = 0;
+
+  // The whole value; false if the key is absent. Throws DataError if there is something else than
+  // a readable file of at most `max_bytes` bytes.
+  virtual bool get(const std::string& key, size_t max_bytes, Buffer& out) const = 0;
+
+  // Exactly `length` bytes from `offset` on; false if the key is absent. Throws DataError if the
+  // value is shorter.
+  virtual bool get_range(const std::string& key, size_t offset, size_t length,
+                         Buffer& out) const = 0;
+
+  // Bytes of the value, nothing if the key is absent.
+  virtual std::optional<size_t> size(const std::string& key) const = 0;
+
+  // Names directly below the root, sorted. For the one look at what optional arrays exist.
+  virtual std::vector<std::string> root_names() const = 0;
+
+  // "store/key", as it appears in messages.
+  std::string path_of(std::string_view key) const;
+};
+
+// A folder. Does not need to exist until something is read.
+class DirectoryStore : public Store {
+ public:
+  explicit DirectoryStore(std::string folder);
+
+  const std::string& name() const override { return folder_; }
+  bool get(const std::string& key, size_t max_bytes, Buffer& out) const override;
+  bool get_range(const std::string& key, size_t offset, size_t length, Buffer& out) const override;
+  std::optional<size_t> size(const std::string& key) const override;
+  std::vector<std::string> root_names() const override;
+
+ private:
+  std::string folder_;  // no '/' at the end
+};
+
+// A map. put() must not run together with anything else.
+class MemoryStore : public Store {
+ public:
+  explicit MemoryStore(std::string name) : name_(std::move(name)) {}
+
+  void put(const std::string& key, std::string value) { values_[key] = std::move(value); }
+  void erase(const std::string& key) { values_.erase(key); }
+  const std::map<std::string, std::string>& values() const { return values_; }
+
+  const std::string& name() const override { return name_; }
+  bool get(const std::string& key, size_t max_bytes, Buffer& out) const override;
+  bool get_range(const std::string& key, size_t offset, size_t length, Buffer& out) const override;
+  std::optional<size_t> size(const std::string& key) const override;
+  std::vector<std::string> root_names() const override;
+
+ private:
+  std::string name_;
+  std::map<std::string, std::string> values_;
+};
+
+}  // namespace aifs::zarr

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph of encoder, processor and decoder: node sets "data" and "hidden", edge sets
+// data->hidden, hidden->hidden, hidden->data; node attribute "area_weight" on the data nodes, edge
+// attributes "edge_length" (width 1) and "edge_dirs" (width 2) on all edges.
+#pragma once
+
+#include "graph/geometry.h"
+#include "graph/graph.h"
+#include "graph/graph_report.h"
+#include "graph/options.h"
+
+namespace aifs::graph {
+
+// `dataset` gives the data nodes if options.grid is "dataset"; with a named grid it may be empty,
+// else it must have as many points. Deterministic, whatever the number of threads. `report`, if
+// given, is overwritten. Throws ConfigError (paths start with "graph.") for a mesh that is much
+// finer than the data, too few nodes for a number of neighbours, or an edge set without edges.
+Graph build_graph(const GraphOptions& options, const Coordinates& dataset,
+                  GraphReport* report = nullptr);
+
+// Loads options.file if it exists, and checks that it was made with these options for these data
+// nodes (ConfigError otherwise); else builds the graph and, if a file is named, saves it there.
+Graph load_or_build_graph(const GraphOptions& options, const Coordinates& dataset,
+                          GraphReport* report = nullptr);
+
+}  // namespace aifs::graph

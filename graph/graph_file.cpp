@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/graph_file.h"
+
+#include <netcdf.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/check.h"
+
+namespace aifs::graph {
+
+namespace {
+
+constexpr const char* kConventions = "aifs-graph-1";
+constexpr const char* kAbout =
+    "Graph of a data-driven weather model. Group nodes/<set>: coordinates in radians and "
+    "attributes "
+    "of each node. Group edges/<source>_to_<target>: directed edges as positions (from 0) of their "
+    "two ends, and attributes of each edge. content_hash is the SHA-256 of names, coordinates, "
+    "indices and attributes in the order of 'position'.";
+
+// An open NetCDF file; every call is checked and its failure names file and item.
+class NcFile {
+ public:
+  enum class Mode { kRead, kCreate };
+
+  NcFile(const fs::path& path, Mode mode) : path_(path), reading_(mode == Mode::kRead) {
+    const std::string name = path.string();
+    check(reading_ ? nc_open(name.c_str(), NC_NOWRITE, &id_)
+                   : nc_create(name.c_str(), NC_NETCDF4 | NC_CLOBBER, &id_),
+          reading_ ? "cannot be opened" : "cannot be created");
+    open_ = true;
+  }
+  ~NcFile() {
+    if (open_) nc_close(id_);  // only after an error: its status adds nothing
+  }
+  NcFile(const NcFile&) = delete;
+  NcFile& operator=(const NcFile&) = delete;
+
+  int id() const { return id_; }
+  void check(int status, const std::string& what) const {
+    if (status == NC_NOERR) return;
+    const std::string text =
+        concat("graph file '", path_.string(), "': ", what, ": ", nc_strerror(status));
+    if (reading_) throw DataError(text, "delete the file to have the graph built again");
+    throw Error(text);
+  }
+  [[noreturn]] void damaged(const std::string& what) const {
+    throw DataError(concat("graph file '", path_.string(), "' is damaged: ", what),
+                    "delete the file to have the graph built again");
+  }
+  void close() {
+    open_ = false;
+    check(nc_close(id_), "cannot be closed");
+  }
+
+ private:
+  fs::path path_;
+  bool reading_;
+  int id_ = -1;
+  bool open_ = false;
+};
+
+std::string edge_group_name(const EdgeSet& edges) {
+  return edges.source + "_to_" + edges.target;
+}
+
+// One group of the file being written.
+class GroupWriter {
+ public:
+  GroupWriter(const NcFile& file, int parent, const std::string& name) : file_(file), name_(name) {
+    file_.check(nc_def_grp(parent, name.c_str(), &id_), concat("group '", name, "'"));
+  }
+  int id() const { return id_; }
+
+  void text(const char* key, const std::string& value) const { put_text(NC_GLOBAL, key, value); }
+  void position(int value) const {
+    file_.check(nc_put_att_int(id_, NC_GLOBAL, "position", NC_INT, 1, &value),
+                concat(name_, ", 'position'"));
+  }
+  // A dimension of length 0 becomes an unlimited one without records.
+  int dimension(const std::string& name, int64_t length) const {
+    int dim = -1;
+    file_.check(nc_def_dim(id_, name.c_str(), static_cast<size_t>(length), &dim),
+                concat(name_, ", dimension '", name, "'"));
+    return dim;
+  }
+  struct Meaning {
+    std::string long_name, units;
+  };
+  void write(const std::string& name, const std::vector<int>& dims,
+             const std::vector<float>& values, const Meaning& meaning) const {
+    const int var = define(name, NC_FLOAT, dims, meaning);
+    file_.check(nc_put_var_float(id_, var, values.data()), item(name));
+  }
+  void write(const std::string& name, const std::vector<int>& dims,
+             const std::vector<int32_t>& values, const Meaning& meaning) const {
+    const int var = define(name, NC_INT, dims, meaning);
+    file_.check(nc_put_var_int(id_, var, values.data()), item(name));
+  }
+  void write(const std::map<std::string, Attribute>& attributes, int rows) const {
+    for (const auto& [name, attribute] : attributes) {
+      std::vector<int> dims{rows};
+      if (attribute.width != 1) dims.push_back(dimension(name + "_column", attribute.width));
+      write(name, dims, attribute.values, {"attribute of the rows", "1"});
+    }
+  }
+
+ private:
+  std::string item(const std::string& name) const { return concat(name_, "/", name); }
+  void put_text(int var, const char* key, const std::string& value) const {
+    file_.check(nc_put_att_text(id_, var, key, value.size(), value.c_str()),
+                concat(name_, ", '", key, "'"));
+  }
+  int define(const std::string& name, nc_type type, const std::vector<int>& dims,
+             const Meaning& meaning) const {
+    int var = -1;
+    file_.check(
+        nc_def_var(id_, name.c_str(), type, static_cast<int>(dims.size()), dims.data(), &var),
+        item(name));
+    file_.check(nc_def_var_fill(id_, var, NC_NOFILL, nullptr), item(name));
+    put_text(var, "long_name", meaning.long_name);
+    put_text(var, "units", meaning.units);
+    return var;
+  }
+
+  const NcFile& file_;
+  std::string name_;
+  int id_ = -1;
+};
+
+void write_nodes(const NcFile& file, int parent, const NodeSet& nodes, int position) {
+  const GroupWriter group(file, parent, nodes.name);
+  group.position(position);
+  const int rows = group.dimension("node", nodes.num_nodes());
+  group.write("latitude", {rows}, nodes.lat_rad, {"latitude, positive north", "radian"});
+  group.write("longitude", {rows}, nodes.lon_rad, {"longitude, positive east", "radian"});
+  group.write(nodes.attributes, rows);
+}
+
+void write_edges(const NcFile& file, int parent, const EdgeSet& edges, int position) {
+  const GroupWriter group(file, parent, edge_group_name(edges));
+  group.position(position);
+  group.text("source", edges.source);
+  group.text("target", edges.target);
+  const int rows = group.dimension("edge", edges.num_edges());
+  group.write("source_index", {rows}, edges.source_index,
+              {concat("node of '", edges.source, "' where the edge starts"), "1"});
+  group.write("target_index", {rows}, edges.target_index,
+              {concat("node of '", edges.target, "' where the edge ends"), "1"});
+  group.write(edges.attributes, rows);
+}
+
+void write_root_text(const NcFile& file, const char* key, const std::string& value) {
+  file.check(nc_put_att_text(file.id(), NC_GLOBAL, key, value.size(), value.c_str()),
+             concat("'", key, "'"));
+}
+
+int define_group(const NcFile& file, const char* name) {
+  int group = -1;
+  file.check(nc_def_grp(file.id(), name, &group), concat("group '", name, "'"));
+  return group;
+}
+
+void write_graph(const fs::path& path, const Graph& graph, const std::string& options_hash) {
+  NcFile file(path, NcFile::Mode::kCreate);
+  write_root_text(file, "Conventions", kConventions);
+  write_root_text(file, "about", kAbout);
+  write_root_text(file, "content_hash", graph.content_hash());
+  write_root_text(file, "options_hash", options_hash);
+  const int nodes = define_group(file, "nodes"), edges = define_group(file, "edges");
+  int position = 0;
+  for (const NodeSet& set : graph.node_sets)
+    write_nodes(file, nodes, set, position++);
+  position = 0;
+  for (const EdgeSet& set : graph.edge_sets)
+    write_edges(file, edges, set, position++);
+  file.close();
+}
+
+std::string read_text(const NcFile& file, int group, const char* key) {
+  size_t length = 0;
+  const std::string what = concat("'", key, "'");
+  file.check(nc_inq_attlen(group, NC_GLOBAL, key, &length), what);
+  std::string text(length, '\0');
+  file.check(nc_get_att_text(group, NC_GLOBAL, key, text.data()), what);
+  return text;
+}
+
+std::string group_name(const NcFile& file, int group) {
+  std::array<char, NC_MAX_NAME + 1> name{};
+  file.check(nc_inq_grpname(group, name.data()), "name of a group");
+  return name.data();
+}
+
+// The groups inside a top group, by their position.
+std::vector<int> read_groups(const NcFile& file, const char* parent) {
+  int top = -1, count = 0;
+  file.check(nc_inq_ncid(file.id(), parent, &top), concat("group '", parent, "'"));
+  file.check(nc_inq_grps(top, &count, nullptr), concat("group '", parent, "'"));
+  std::vector<int> groups(static_cast<size_t>(count));
+  file.check(nc_inq_grps(top, &count, groups.data()), concat("group '", parent, "'"));
+  std::vector<std::pair<int, int>> by_position;
+  for (const int group : groups) {
+    int position = -1;
+    file.check(nc_get_att_int(group, NC_GLOBAL, "position", &position),
+               concat(group_name(file, group), ", 'position'"));
+    by_position.emplace_back(position, group);
+  }
+  std::sort(by_position.begin(), by_position.end());
+  std::transform(by_position.begin(), by_position.end(), groups.begin(),
+                 [](const auto& entry) { return entry.second; });
+  return groups;
+}
+
+struct Variable {
+  std::string name;
+  int group = -1, id = -1;
+  int64_t rows = 0, width = 1;
+};
+
+std::vector<Variable> read_variables(const NcFile& file, int group) {
+  const std::string owner = group_name(file, group);
+  int count = 0;
+  file.check(nc_inq_varids(group, &count, nullptr), owner);
+  std::vector<int> ids(static_cast<size_t>(count));
+  file.check(nc_inq_varids(group, &count, ids.data()), owner);
+  std::vector<Variable> variables;
+  for (const int id : ids) {
+    std::array<char, NC_MAX_NAME + 1> name{};
+    std::array<int, NC_MAX_VAR_DIMS> dims{};
+    int num_dims = 0;
+    file.check(nc_inq_var(group, id, name.data(), nullptr, &num_dims, dims.data(), nullptr), owner);
+    const std::string item = concat(owner, "/", name.data());
+    if (num_dims < 1 || num_dims > 2) file.damaged(concat(item, " has ", num_dims, " dimensions"));
+    std::array<size_t, 2> lengths{0, 1};
+    for (size_t d = 0; d < static_cast<size_t>(num_dims); ++d)
+      file.check(nc_inq_dimlen(group, dims[d], &lengths[d]), item);
+    variables.push_back({name.data(), group, id, static_cast<int64_t>(lengths[0]),
+                         static_cast<int64_t>(lengths[1])});
+  }
+  return variables;
+}
+
+const Variable& find(const NcFile& file, const std::vector<Variable>& variables, const char* name) {
+  for (const Variable& variable : variables) {
+    if (variable.name == name) return variable;
+  }
+  file.damaged(concat("there is no variable '", name, "'"));
+}
+
+std::vector<float> read_floats(const NcFile& file, const Variable& variable) {
+  std::vector<float> values(static_cast<size_t>(variable.rows * variable.width));
+  file.check(nc_get_var_float(variable.group, variable.id, values.data()), variable.name);
+  return values;
+}
+
+std::vector<int32_t> read_integers(const NcFile& file, const Variable& variable) {
+  std::vector<int32_t> values(static_cast<size_t>(variable.rows * variable.width));
+  file.check(nc_get_var_int(variable.group, variable.id, values.data()), variable.name);
+  return values;
+}
+
+// Everything but the two variables that every group has.
+std::map<std::string, Attribute> read_attributes(const NcFile& file,
+                                                 const std::vector<Variable>& variables,
+                                                 const std::array<const char*, 2>& others) {
+  std::map<std::string, Attribute> attributes;
+  for (const Variable& variable : variables) {
+    if (variable.name == others[0] || variable.name == others[1]) continue;
+    attributes[variable.name] = {variable.width, read_floats(file, variable)};
+  }
+  return attributes;
+}
+
+NodeSet read_nodes(const NcFile& file, int group) {
+  const auto variables = read_variables(file, group);
+  NodeSet nodes;
+  nodes.name = group_name(file, group);
+  nodes.lat_rad = read_floats(file, find(file, variables, "latitude"));
+  nodes.lon_rad = read_floats(file, find(file, variables, "longitude"));
+  nodes.attributes = read_attributes(file, variables, {"latitude", "longitude"});
+  return nodes;
+}
+
+EdgeSet read_edges(const NcFile& file, int group) {
+  const auto variables = read_variables(file, group);
+  EdgeSet edges;
+  edges.source = read_text(file, group, "source");
+  edges.target = read_text(file, group, "target");
+  edges.source_index = read_integers(file, find(file, variables, "source_index"));
+  edges.target_index = read_integers(file, find(file, variables, "target_index"));
+  edges.attributes = read_attributes(file, variables, {"source_index", "target_index"});
+  return edges;
+}
+
+}  // namespace
+
+void save_graph(const fs::path& path, const Graph& graph, const std::string& options_hash) {
+  graph.check();
+  const fs::path temporary = path.string() + concat(".tmp-", ::getpid());
+  try {
+    write_graph(temporary, graph, options_hash);
+    sync_to_disk(temporary);
+    fs::rename(temporary, path);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(temporary, ignored);
+    throw;
+  }
+}
+
+StoredGraph load_graph(const fs::path& path) {
+  if (!fs::exists(path)) {
+    throw DataError(concat("graph file '", path.string(), "' does not exist"));
+  }
+  NcFile file(path, NcFile::Mode::kRead);
+  const std::string conventions = read_text(file, file.id(), "Conventions");
+  if (conventions != kConventions) {
+    throw DataError(concat("'", path.string(), "' follows the conventions '", conventions,
+                           "', expected '", kConventions, "'"));
+  }
+  StoredGraph stored;
+  stored.options_hash = read_text(file, file.id(), "options_hash");
+  for (const int group : read_groups(file, "nodes"))
+    stored.graph.node_sets.push_back(read_nodes(file, group));
+  for (const int group : read_groups(file, "edges"))
+    stored.graph.edge_sets.push_back(read_edges(file, group));
+  if (stored.graph.content_hash() != read_text(file, file.id(), "content_hash")) {
+    file.damaged("its content does not have the stored hash");
+  }
+  file.close();
+  return stored;
+}
+
+}  // namespace aifs::graph

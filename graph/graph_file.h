@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph in one NetCDF-4 file that explains itself (ncdump -h): groups nodes/<set> and
+// edges/<source>_to_<target> with coordinates, indices and attributes as variables. Plain and
+// uncompressed, so that big graphs load at the speed of the disk.
+#pragma once
+
+#include <string>
+
+#include "core/file_io.h"
+#include "graph/graph.h"
+
+namespace aifs::graph {
+
+struct StoredGraph {
+  Graph graph;
+  std::string options_hash;  // of the options it was built with, as given to save_graph()
+};
+
+// Writes beside `path` and renames. Throws Error naming the file and the variable if the NetCDF
+// library refuses.
+void save_graph(const fs::path& path, const Graph& graph, const std::string& options_hash);
+
+// Throws DataError naming the file if it is missing, no such file, or damaged: the content must
+// have the hash that is stored with it.
+StoredGraph load_graph(const fs::path& path);
+
+}  // namespace aifs::graph

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a graph looks like in numbers, and what is odd about it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace aifs::graph {
+
+struct EdgeSetReport {
+  std::string source, target;
+  int64_t num_edges = 0;
+  int64_t in_degree_min = 0, in_degree_max = 0;  // edges that end at a target node
+  double in_degree_mean = 0.0;
+  int64_t unused_sources = 0;         // nodes where no edge starts
+  int64_t targets_without_edges = 0;  // nodes where no edge ends
+};
+
+struct GraphReport {
+  struct Part {
+    std::string name;
+    double seconds;
+  };
+  std::vector<std::pair<std::string, int64_t>> node_counts;
+  std::vector<EdgeSetReport> edge_sets;
+  std::vector<std::string> warnings;  // data nodes that are not seen, or get no forecast
+  std::vector<Part> parts;            // where the time went; empty for a loaded graph
+
+  // A small table for people.
+  std::string text() const;
+};
+
+GraphReport report_of(const Graph& graph);
+
+}  // namespace aifs::graph

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The section "graph" of a configuration. The defaults are the multi-scale graph of AIFS: data
+// nodes join the hidden mesh within 0.6 of its spacing, hidden nodes talk on all levels of
+// refinement, and every data node listens to its three nearest hidden nodes.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "graph/area_weights.h"
+#include "graph/geometry.h"
+#include "graph/normalisation.h"
+
+namespace aifs::graph {
+
+enum class HiddenKind { kTri };
+enum class MapperEdgeKind { kCutOff, kKnn };
+enum class ProcessorEdgeKind { kMultiScale };
+
+struct HiddenOptions {
+  HiddenKind kind = HiddenKind::kTri;
+  int64_t refinement = 5;
+
+  void bind(config::Binder& b);
+};
+
+// Edges between data and hidden nodes.
+struct MapperEdgeOptions {
+  MapperEdgeKind kind = MapperEdgeKind::kCutOff;
+  double cutoff_factor = 0.6;
+  int64_t max_neighbours = 64;
+  int64_t num_neighbours = 3;
+
+  void bind(config::Binder& b);
+};
+
+struct ProcessorEdgeOptions {
+  ProcessorEdgeKind kind = ProcessorEdgeKind::kMultiScale;
+  std::vector<int64_t> levels;  // empty: all
+  bool include_level_0 = false;
+  int64_t x_hops = 1;
+
+  void bind(config::Binder& b);
+  // The levels meant for a mesh of this refinement.
+  std::vector<int64_t> levels_of(int64_t refinement) const;
+};
+
+struct AreaWeightOptions {
+  AreaWeightKind kind = AreaWeightKind::kSpherical;
+  Norm norm = Norm::kUnitMax;
+
+  void bind(config::Binder& b);
+};
+
+struct GraphOptions {
+  std::string grid = "dataset";
+  DegreeArithmetic coordinates = DegreeArithmetic::kFloat64;
+  HiddenOptions hidden;
+  MapperEdgeOptions encoder;
+  ProcessorEdgeOptions processor;
+  MapperEdgeOptions decoder{.kind = MapperEdgeKind::kKnn};
+  Norm edge_length_norm = Norm::kUnitStd;
+  Norm edge_dirs_norm = Norm::kUnitStd;
+  AreaWeightOptions area_weight;
+  std::optional<int64_t> threads;  // empty: all of the machine
+  std::string file;
+
+  void bind(config::Binder& b);
+  void validate(const std::string& path) const;
+};
+
+// SHA-256 of everything that changes the graph (not `threads`, not `file`).
+std::string options_hash(const GraphOptions& options);
+
+}  // namespace aifs::graph
+
+template <>
+struct aifs::EnumNames<aifs::graph::HiddenKind> {
+  static constexpr std::array<std::pair<aifs::graph::HiddenKind, const char*>, 1> table{
+      {{aifs::graph::HiddenKind::kTri, "tri"}}};
+};
+
+template <>
+struct aifs::EnumNames<aifs::graph::MapperEdgeKind> {
+  using K = aifs::graph::MapperEdgeKind;
+  static constexpr std::array<std::pair<K, const char*>, 2> table{
+      {{K::kCutOff, "cutoff"}, {K::kKnn, "knn"}}};
+};
+
+template <>
+struct aifs::EnumNames<aifs::graph::ProcessorEdgeKind> {
+  static constexpr std::array<std::pair<aifs::graph::ProcessorEdgeKind, const char*>, 1> table{
+      {{aifs::graph::ProcessorEdgeKind::kMultiScale, "multi_scale"}}};
+};

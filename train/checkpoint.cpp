@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/checkpoint.h"
+
+#include <ATen/ATen.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/check.h"
+#include "core/log.h"
+#include "core/safetensors.h"
+
+namespace aifs::train {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kFormatVersion = 1;
+constexpr const char* kParameters = "parameters.safetensors";
+constexpr const char* kOptimizer = "optimizer.safetensors";
+constexpr const char* kManifest = "manifest.json";
+constexpr const char* kComplete = "COMPLETE";
+constexpr const char* kLatest = "latest";
+constexpr const char* kPrefix = "step-";
+
+std::string folder_name(int64_t step) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%s%08lld", kPrefix, static_cast<long long>(step));
+  return text;
+}
+
+DType stored_type(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat:
+      return DType::kF32;
+    case at::kDouble:
+      return DType::kF64;
+    case at::kLong:
+      return DType::kI64;
+    case at::kBFloat16:
+      return DType::kBF16;
+    default:
+      throw Error(concat("tensors of type ", at::toString(type), " cannot be stored"));
+  }
+}
+
+at::ScalarType tensor_type(DType type) {
+  switch (type) {
+    case DType::kF32:
+      return at::kFloat;
+    case DType::kF64:
+      return at::kDouble;
+    case DType::kI64:
+      return at::kLong;
+    case DType::kBF16:
+      return at::kBFloat16;
+    default:
+      throw DataError(concat("a checkpoint holds no tensors of type ", dtype_name(type)));
+  }
+}
+
+// Tensors on the CPU, kept alive while they are written.
+class TensorList {
+ public:
+  void add(const std::string& name, const at::Tensor& tensor) {
+    const at::Tensor& host = kept_.emplace_back(tensor.detach().cpu().contiguous());
+    items_.push_back({name, stored_type(host.scalar_type()), host.sizes().vec(), host.data_ptr()});
+  }
+  std::string write(const fs::path& path) const { return write_safetensors(path, items_); }
+
+ private:
+  std::vector<at::Tensor> kept_;
+  std::vector<SafetensorsItem> items_;
+};
+
+bool is_optimised(const model::Parameter& parameter) {
+  return parameter.trainable && parameter.alias_of.empty();
+}
+
+at::Tensor slice_of(const at::Tensor& flat, const model::Parameter& parameter) {
+  return flat.narrow(0, parameter.offset, parameter.tensor.numel()).view(parameter.tensor.sizes());
+}
+
+std::vector<fs::path> checkpoints_newest_first(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    const std::string digits = name.starts_with(kPrefix) ? name.substr(5) : "";
+    const bool numbered =
+        !digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos;
+    if (numbered && entry.is_directory()) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
+    return std::stoll(a.filename().string().substr(5)) >
+           std::stoll(b.filename().string().substr(5));
+  });
+  return found;
+}
+
+void remove_quietly(const fs::path& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) log::warning("cannot remove '", path.string(), "': ", error.message());
+}
+
+// What crashed writers left, and checkpoints beyond the newest `keep`.
+void clean_up(const fs::path& folder, int64_t keep) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().filename().string().starts_with(".partial-")) remove_quietly(entry.path());
+  }
+  if (keep == 0) return;
+  const std::vector<fs::path> found = checkpoints_newest_first(folder);
+  for (size_t i = static_cast<size_t>(keep); i < found.size(); ++i)
+    remove_quietly(found[i]);
+}
+
+Json manifest_of(const LoopState& state, const AdamW& optimizer, const CheckpointMeta& meta) {
+  return Json{{"format_version", kFormatVersion},
+              {"program_version", meta.program_version},
+              {"torch_version", meta.torch_version},
+              {"time_utc", meta.time_utc},
+              {"step", state.step},
+              {"epoch", state.epoch},
+              {"batch_in_epoch", state.batch_in_epoch},
+              {"optimizer_steps", optimizer.num_steps()},
+              {"config_hash", meta.config_hash},
+              {"graph_hash", meta.graph_hash},
+              {"config", Json::parse(meta.config_json)}};
+}
+
+}  // namespace
+
+fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
+                          const model::ParameterSet& parameters, const AdamW& optimizer,
+                          const CheckpointMeta& meta, int64_t keep) {
+  make_directories(folder);
+  const std::string name = folder_name(state.step);
+  const fs::path partial = folder / concat(".partial-", name, "-", ::getpid());
+  remove_quietly(partial);
+  make_directories(partial);
+
+  TensorList weights, moments;
+  for (const model::Parameter& parameter : parameters.entries()) {
+    weights.add(parameter.name, parameter.tensor);
+    if (!is_optimised(parameter)) continue;
+    moments.add("moment1/" + parameter.name, slice_of(optimizer.moment1(), parameter));
+    moments.add("moment2/" + parameter.name, slice_of(optimizer.moment2(), parameter));
+  }
+  Json manifest = manifest_of(state, optimizer, meta);
+  manifest["files"][kParameters] = weights.write(partial / kParameters);
+  manifest["files"][kOptimizer] = moments.write(partial / kOptimizer);
+  const std::string manifest_text = manifest.dump(2);
+  write_file_atomic(partial / kManifest, manifest_text);
+  write_file_atomic(partial / kComplete, sha256_hex(std::string_view(manifest_text)) + "\n");
+  sync_to_disk(partial);
+
+  const fs::path target = folder / name;
+  const fs::path old = folder / concat(".partial-old-", name, "-", ::getpid());
+  if (fs::exists(target)) fs::rename(target, old);
+  std::error_code error;
+  fs::rename(partial, target, error);
+  if (error) {
+    throw Error(concat("cannot rename '", partial.string(), "' to '", target.string(),
+                       "': ", error.message()));
+  }
+  sync_to_disk(folder);
+  write_file_atomic(folder / kLatest, name + "\n");
+  clean_up(folder, keep);
+  return target;
+}
+
+CheckpointInfo inspect_checkpoint(const fs::path& path) {
+  const auto unsound = [&](const std::string& why) {
+    return DataError(concat("checkpoint '", path.string(), "' cannot be used: ", why));
+  };
+  if (!fs::is_directory(path)) throw unsound("there is no such folder");
+  if (!fs::exists(path / kComplete)) throw unsound("the file COMPLETE is missing");
+  const std::string text = read_file(path / kManifest);
+  std::string digest = read_file(path / kComplete);
+  while (!digest.empty() && digest.back() == '\n')
+    digest.pop_back();
+  if (digest != sha256_hex(std::string_view(text))) {
+    throw unsound("the checksum of manifest.json is wrong");
+  }
+  const Json manifest = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (manifest.is_discarded()) throw unsound("manifest.json is not JSON");
+  if (manifest.value("format_version", 0) != kFormatVersion) {
+    throw unsound(concat("its format is ", manifest.value("format_version", 0),
+                         ", this program reads ", kFormatVersion));
+  }
+  for (const auto& [name, expected] : manifest.at("files").items()) {
+    if (!fs::exists(path / name)) throw unsound(concat("the file ", name, " is missing"));
+    const MappedFile file(path / name);
+    if (sha256_hex(file.bytes()) != expected.get<std::string>()) {
+      throw unsound(concat("the checksum of ", name, " is wrong"));
+    }
+  }
+  CheckpointInfo info;
+  info.path = path;
+  info.state = {manifest.at("step").get<int64_t>(), manifest.at("epoch").get<int64_t>(),
+                manifest.at("batch_in_epoch").get<int64_t>()};
+  info.optimizer_steps = manifest.at("optimizer_steps").get<int64_t>();
+  info.meta = {manifest.at("program_version").get<std::string>(),
+               manifest.at("torch_version").get<std::string>(),
+               manifest.at("config").dump(),
+               manifest.at("config_hash").get<std::string>(),
+               manifest.at("graph_hash").get<std::string>(),
+               manifest.at("time_utc").get<std::string>()};
+  return info;
+}
+
+std::optional<CheckpointInfo> find_latest_checkpoint(const fs::path& folder) {
+  const std::vector<fs::path> found = checkpoints_newest_first(folder);
+  for (const fs::path& path : found) {
+    try {
+      return inspect_checkpoint(path);
+    } catch (const Error& error) {
+      log::warning(error.what(), "; trying the one before");
+    }
+  }
+  if (!found.empty()) {
+    throw DataError(
+        concat("none of the ", found.size(), " checkpoints in '", folder.string(), "' can be used"),
+        "start again with another run.dir, or restore one from a copy");
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+// The tensors of a file must be exactly `wanted`, with their shapes.
+void check_tensors(const SafetensorsFile& file, const std::map<std::string, at::Tensor>& wanted) {
+  std::vector<std::string> faults;
+  for (const auto& [name, tensor] : wanted) {
+    if (!file.contains(name)) {
+      faults.push_back(concat("'", name, "' is not in the checkpoint"));
+    } else if (at::IntArrayRef(file.at(name).shape) != tensor.sizes()) {
+      faults.push_back(concat("'", name, "' has shape ", at::IntArrayRef(file.at(name).shape),
+                              " in the checkpoint and ", tensor.sizes(), " in this model"));
+    }
+  }
+  for (const auto& [name, entry] : file.entries()) {
+    if (wanted.count(name) == 0) faults.push_back(concat("'", name, "' is not in this model"));
+  }
+  if (faults.empty()) return;
+  constexpr size_t kShown = 8;
+  std::string text;
+  for (size_t i = 0; i < faults.size() && i < kShown; ++i)
+    text += concat("\n  ", faults[i]);
+  if (faults.size() > kShown) text += concat("\n  and ", faults.size() - kShown, " more");
+  throw DataError(concat("'", file.path().string(), "' is of another model, ", faults.size(),
+                         " tensors differ:", text),
+                  "the configuration that made it is in its manifest.json");
+}
+
+void copy_tensors(const SafetensorsFile& file, const std::map<std::string, at::Tensor>& targets) {
+  for (const auto& [name, target] : targets) {
+    const SafetensorsEntry& entry = file.at(name);
+    auto* data = const_cast<std::byte*>(entry.bytes.data());  // only read
+    target.detach().copy_(
+        at::from_blob(data, entry.shape, at::TensorOptions().dtype(tensor_type(entry.dtype))));
+  }
+}
+
+}  // namespace
+
+void load_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters) {
+  std::map<std::string, at::Tensor> wanted;
+  for (const model::Parameter& parameter : parameters.entries()) {
+    wanted[parameter.name] = parameter.tensor;
+  }
+  const SafetensorsFile file(checkpoint.path / kParameters);
+  check_tensors(file, wanted);
+  copy_tensors(file, wanted);
+}
+
+void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet& parameters,
+                    AdamW& optimizer) {
+  std::map<std::string, at::Tensor> wanted;
+  for (const model::Parameter& parameter : parameters.entries()) {
+    if (!is_optimised(parameter)) continue;
+    wanted["moment1/" + parameter.name] = slice_of(optimizer.moment1(), parameter);
+    wanted["moment2/" + parameter.name] = slice_of(optimizer.moment2(), parameter);
+  }
+  const SafetensorsFile file(checkpoint.path / kOptimizer);
+  check_tensors(file, wanted);
+  copy_tensors(file, wanted);
+  optimizer.set_num_steps(checkpoint.optimizer_steps);
+}
+
+}  // namespace aifs::train

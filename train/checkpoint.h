@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints: <folder>/step-00000060/ with
+//   parameters.safetensors   the state dict under Anemoi's names
+//   optimizer.safetensors    moment1/<name> and moment2/<name> of every trainable tensor
+//   manifest.json            format, versions, configuration and its hash, graph hash, position in
+//                            the data, generator state, and the SHA-256 of every file
+//   COMPLETE                 written last
+// A checkpoint is written beside, under a name that no reader looks at, and renamed when complete;
+// `latest` names the newest. Tensors are stored by name and whole, so that any layout can read
+// them.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/file_io.h"
+#include "model/parameters.h"
+#include "train/loop_state.h"
+#include "train/optimizer.h"
+
+namespace aifs::train {
+
+// What goes into a checkpoint besides tensors.
+struct CheckpointMeta {
+  std::string program_version, torch_version;
+  std::string config_json;  // effective configuration
+  std::string config_hash, graph_hash;
+  std::string time_utc;
+};
+
+// Writes <folder>/step-<step>/ and points `latest` at it, then removes all but the `keep` newest
+// (0 keeps all). An existing checkpoint of the same step is replaced only once the new one is
+// complete. Returns its path.
+fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
+                          const model::ParameterSet& parameters, const AdamW& optimizer,
+                          const CheckpointMeta& meta, int64_t keep);
+
+// A checkpoint found sound: complete, readable, all checksums right.
+struct CheckpointInfo {
+  fs::path path;
+  LoopState state;
+  CheckpointMeta meta;
+  int64_t optimizer_steps = 0;
+};
+
+// Checks one checkpoint folder. Throws DataError saying what is wrong with it.
+CheckpointInfo inspect_checkpoint(const fs::path& path);
+
+// The newest sound checkpoint under `folder` (<run>/checkpoints); damaged ones are named in a
+// warning and passed over. Nothing if there is none at all; DataError if all are damaged.
+std::optional<CheckpointInfo> find_latest_checkpoint(const fs::path& folder);
+
+// Copies the tensors in. Throws DataError listing parameters that are missing, superfluous or of
+// another shape: the checkpoint is of another model. Nothing is changed in that case.
+void load_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters);
+void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet& parameters,
+                    AdamW& optimizer);
+
+}  // namespace aifs::train

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that steers a run and must survive a restart, apart from weights and moments.
+#pragma once
+
+#include <cstdint>
+
+namespace aifs::train {
+
+struct LoopState {
+  int64_t step = 0;            // optimiser steps done
+  int64_t epoch = 0;           // the epoch in progress, from 0
+  int64_t batch_in_epoch = 0;  // batches of it that were used
+};
+
+}  // namespace aifs::train

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/metrics_log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/check.h"
+#include "core/log.h"
+
+namespace aifs::train {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The lines of a file up to a step; a last line cut by a crash is dropped.
+std::string lines_until(const fs::path& path, int64_t step) {
+  std::istringstream lines(read_file(path));
+  std::string kept, line;
+  while (std::getline(lines, line)) {
+    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (json.is_object() && json.contains("step") && json["step"].is_number_integer() &&
+        json["step"].get<int64_t>() <= step) {
+      kept += line + "\n";
+    }
+  }
+  return kept;
+}
+
+bool append(const fs::path& path, const std::string& text) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0) return false;
+  const ssize_t written = ::write(fd, text.data(), text.size());  // one call: lines stay whole
+  const bool closed = ::close(fd) == 0;
+  return written == static_cast<ssize_t>(text.size()) && closed;
+}
+
+}  // namespace
+
+JsonLines::JsonLines(fs::path path, int64_t resume_step) : path_(std::move(path)) {
+  try {
+    const bool keep = resume_step >= 0 && fs::exists(path_);
+    write_file_atomic(path_, keep ? lines_until(path_, resume_step) : "");
+  } catch (const Error& error) {
+    ++num_failures_;
+    log::warning("cannot start '", path_.string(), "': ", error.what(), "; training goes on");
+  }
+}
+
+void JsonLines::write(const Json& object) {
+  const std::string line = object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (append(path_, line)) return;
+  if (num_failures_++ == 0) {
+    log::warning("cannot write '", path_.string(), "': ", system_error_text(),
+                 "; training goes on, each line will be tried");
+  }
+}
+
+}  // namespace aifs::train

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Autoregressive forecasts: which times of a batch are input and truth, and how inputs advance.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "data/variables.h"
+#include "model/encoder_processor_decoder.h"
+
+namespace aifs::train {
+
+// The times of one sample. Time offset 0 is the newest input.
+struct Window {
+  int64_t times_in = 2, times_out = 1;
+  int64_t row_step = 1;  // dataset rows per time step of the model
+
+  // Row offsets of the inputs and of the truth of `steps` model steps, ascending.
+  std::vector<int64_t> offsets(int64_t steps) const;
+  // Position in those offsets of the first truth of step s.
+  int64_t target_position(int64_t step) const { return times_in + step * times_out; }
+  int64_t num_times(int64_t steps) const { return times_in + steps * times_out; }
+};
+
+// One step of a forecast: prediction and truth, (B, T', E, N, V_out), normalised.
+struct ForecastStep {
+  int64_t step = 0;
+  at::Tensor prediction;
+  at::Tensor truth;  // E may be that of the dataset
+};
+
+class Forecaster {
+ public:
+  Forecaster(const model::EncoderProcessorDecoder& network, const data::VariableTable& variables,
+             const Window& window, at::Device device);
+
+  // Runs `steps` steps from the inputs of `batch` (B, num_times(steps), E, N, V), all dataset
+  // variables, normalised, in the type and on the device of the network. Gradients flow through all
+  // steps. Forcings of later inputs are those of the batch.
+  void run(const at::Tensor& batch, int64_t steps,
+           const std::function<void(const ForecastStep&)>& visit) const;
+
+  // The newest input of the output variables, (B, 1, E, N, V_out): what persistence forecasts.
+  at::Tensor persistence(const at::Tensor& batch) const;
+
+ private:
+  at::Tensor advance(const at::Tensor& x, const at::Tensor& prediction, const at::Tensor& batch,
+                     int64_t step) const;
+
+  const model::EncoderProcessorDecoder& network_;
+  Window window_;
+  at::Tensor input_columns_, output_columns_, input_prognostic_, output_prognostic_;  // i64
+};
+
+}  // namespace aifs::train

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scalars for TensorBoard, as an event file: TFRecords that hold protobuf messages of type Event,
+// written by hand because only four of their fields are needed.
+//
+//   record  length (u64), masked CRC32C of the length, message, masked CRC32C of the message
+//   Event   wall_time = 1 (double), step = 2 (int64), file_version = 3 (string), summary = 5
+//
+// A reader stops at the first damaged record. A record that could be written only in part is
+// therefore cut off again, and everything that comes later stays readable.
+//
+// Source: tensorflow/core/lib/io/record_writer.h, core/util/event.proto, framework/summary.proto.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/file_io.h"
+
+namespace aifs::train {
+
+// Not thread-safe. One writer per file: rank 0 writes.
+class TensorBoardWriter {
+ public:
+  // Creates the folder and, in it, events.out.tfevents.<seconds since 1970>.<host>.<process id>.
+  // Throws Error if either cannot be written.
+  explicit TensorBoardWriter(const fs::path& folder);
+  // Flushes.
+  ~TensorBoardWriter();
+  TensorBoardWriter(const TensorBoardWriter&) = delete;
+  TensorBoardWriter& operator=(const TensorBoardWriter&) = delete;
+
+  // Remembers one value, rounded to fp32, until the next flush().
+  void add_scalar(const std::string& tag, double value, int64_t step);
+
+  // Appends what was remembered to the file, where readers see it at once. Training must not stop
+  // for it: a failure (disk full, folder removed) loses these values, is counted, and the first is
+  // logged as a warning; the next flush tries again.
+  void flush();
+
+  const fs::path& path() const { return path_; }
+  // Number of flushes that failed.
+  int64_t num_failures() const { return num_failures_; }
+
+ private:
+  fs::path path_;
+  std::string pending_;  // whole records
+  int64_t num_failures_ = 0;
+};
+
+}  // namespace aifs::train

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/trainer.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "core/check.h"
+#include "core/log.h"
+#include "core/time.h"
+
+namespace aifs::train {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+ScheduleOptions complete(ScheduleOptions schedule, const TrainOptions& train) {
+  if (schedule.total_steps == 0) schedule.total_steps = train.max_steps;
+  if (schedule.total_steps == 0 && schedule.kind == ScheduleKind::kCosine) {
+    throw ConfigError("optimizer.schedule.total_steps",
+                      "a cosine needs an end, and train.max_steps gives none",
+                      "set it, or use \"kind\": \"constant\"");
+  }
+  return schedule;
+}
+
+fs::path checkpoint_folder(const fs::path& run_dir) {
+  return run_dir / "checkpoints";
+}
+
+}  // namespace
+
+struct Trainer::StepFigures {
+  double loss = 0.0, lr = 0.0, step_s = 0.0, data_s = 0.0, gradient_norm = 0.0;
+  int64_t rollout = 1, samples = 0;
+};
+
+struct Trainer::Logs {
+  JsonLines metrics, validation;
+  std::unique_ptr<TensorBoardWriter> tensorboard;
+
+  Logs(const TrainerOptions& options, int64_t resume_step)
+      : metrics(options.run_dir / "metrics.jsonl", resume_step),
+        validation(options.run_dir / "validation.jsonl", resume_step) {
+    if (!options.log.tensorboard) return;
+    try {
+      tensorboard = std::make_unique<TensorBoardWriter>(options.run_dir / "tensorboard");
+    } catch (const Error& error) {
+      log::warning("no TensorBoard files: ", error.what());
+    }
+  }
+
+  void scalar(const std::string& tag, double value, int64_t step) {
+    if (tensorboard) tensorboard->add_scalar(tag, value, step);
+  }
+  void flush() {
+    if (tensorboard) tensorboard->flush();
+  }
+};
+
+Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
+    : options_(options),
+      parts_(parts),
+      forecaster_(parts.network, parts.variables, parts.window, parts.device),
+      optimizer_(parts.parameters, options.optimizer.adamw) {
+  options_.optimizer.schedule = complete(options.optimizer.schedule, options.train);
+}
+
+Trainer::~Trainer() = default;
+
+void Trainer::resume(const CheckpointInfo& checkpoint) {
+  load_parameters(checkpoint, parts_.parameters);
+  load_optimizer(checkpoint, parts_.parameters, optimizer_);
+  state_ = checkpoint.state;
+  last_checkpoint_step_ = state_.step;
+  last_validation_step_ = state_.step;  // it was done before the checkpoint was written
+}
+
+Outcome Trainer::run() {
+  start_ = Clock::now();
+  const bool resumed = last_checkpoint_step_ >= 0;
+  logs_ = std::make_unique<Logs>(options_, resumed ? state_.step : -1);
+  progress_ = std::make_unique<Progress>(ProgressOptions{.every_steps = options_.log.every_steps,
+                                                         .bar = options_.log.progress_bar,
+                                                         .first_step = state_.step,
+                                                         .last_step = options_.train.max_steps});
+  const int64_t first_step = state_.step;
+  EpochEnd end = EpochEnd::kDone;
+  while (end == EpochEnd::kDone && !at_step_limit() &&
+         (options_.train.max_epochs == 0 || state_.epoch < options_.train.max_epochs)) {
+    end = run_epoch();
+  }
+  const bool stopped = end == EpochEnd::kStop;
+  if (!stopped && options_.train.validation.at_end) validate();
+  if (stopped || options_.checkpoint.at_end) checkpoint(/*required=*/true);
+  progress_->clear();
+  if (options_.profile.parts) log::info("time per part\n", timer_.table(state_.step - first_step));
+  return stopped ? Outcome::kInterrupted : Outcome::kFinished;
+}
+
+bool Trainer::at_step_limit() const {
+  return options_.train.max_steps > 0 && state_.step >= options_.train.max_steps;
+}
+
+bool Trainer::out_of_time() const {
+  return options_.train.max_minutes > 0 &&
+         seconds_since(start_) > 60.0 * options_.train.max_minutes;
+}
+
+std::vector<data::BatchRequest> Trainer::requests_of_epoch(int64_t rollout) const {
+  const data::DatasetInfo& info = parts_.source.dataset->info();
+  const std::vector<int64_t> offsets = parts_.window.offsets(rollout);
+  const data::Sampler sampler(data::usable_anchors(info.num_rows(), info.missing_rows, offsets),
+                              parts_.sampling);
+  if (sampler.batches_per_epoch() == 0) {
+    throw DataError(concat("'", info.name, "' has no training sample: ", info.num_rows(),
+                           " dates from ", format_date(info.dates_s.front()), " to ",
+                           format_date(info.dates_s.back()), ", ", info.missing_rows.size(),
+                           " of them missing; a sample needs ", offsets.size(), " in a row"),
+                    "widen data.training.start and end, or shorten the rollout");
+  }
+  std::vector<data::BatchRequest> requests;
+  for (std::vector<int64_t>& anchors : sampler.epoch(state_.epoch)) {
+    requests.push_back({std::move(anchors), offsets});
+  }
+  requests.erase(requests.begin(),
+                 requests.begin() + std::min<int64_t>(state_.batch_in_epoch,
+                                                      static_cast<int64_t>(requests.size())));
+  return requests;
+}
+
+Trainer::EpochEnd Trainer::run_epoch() {
+  const int64_t rollout = rollout_length(options_.train.rollout, state_.epoch);
+  std::vector<data::BatchRequest> requests = requests_of_epoch(rollout);
+  auto left = static_cast<int64_t>(requests.size());
+  data::DataLoader loader(parts_.source, parts_.loading, std::move(requests));
+  Clock::time_point step_start = Clock::now();
+  double waited_before = 0.0;
+  StepFigures figures;
+  int64_t accumulated = 0;
+  for (; left > 0; --left) {
+    data::Batch batch;
+    {
+      const PartTimer::Scope scope(timer_, Part::kData);
+      loader.next(batch);
+    }
+    if (accumulated == 0) parts_.parameters.zero_gradients();
+    figures.loss += accumulate_gradients(batch, rollout);
+    figures.samples += static_cast<int64_t>(batch.anchors.size());
+    ++accumulated;
+    ++state_.batch_in_epoch;
+    if (accumulated < options_.train.accumulate_batches && left > 1) continue;
+
+    figures.loss /= static_cast<double>(accumulated);
+    figures.rollout = rollout;
+    update_weights(figures);
+    figures.data_s = loader.wait_s() - std::exchange(waited_before, loader.wait_s());
+    figures.step_s = seconds_since(step_start);
+    record(figures);
+    if (left == 1) {
+      ++state_.epoch;
+      state_.batch_in_epoch = 0;
+    }
+    const ValidationOptions& validation = options_.train.validation;
+    const CheckpointOptions& saving = options_.checkpoint;
+    const auto due = [&](int64_t every_steps, int64_t every_epochs) {
+      return (every_steps > 0 && state_.step % every_steps == 0) ||
+             (left == 1 && every_epochs > 0 && state_.epoch % every_epochs == 0);
+    };
+    if (due(validation.every_steps, validation.every_epochs)) validate();
+    if (due(saving.every_steps, saving.every_epochs)) checkpoint(/*required=*/false);
+    if (at_step_limit()) return EpochEnd::kLimit;
+    if (out_of_time() || (options_.should_stop && options_.should_stop())) return EpochEnd::kStop;
+    figures = {};
+    accumulated = 0;
+    step_start = Clock::now();
+  }
+  return EpochEnd::kDone;
+}
+
+double Trainer::accumulate_gradients(const data::Batch& batch, int64_t rollout) {
+  const at::ScalarType dtype = parts_.parameters.dtype();
+  at::Tensor total;
+  {
+    const PartTimer::Scope scope(timer_, Part::kForward);
+    const at::Tensor values = batch.values.to(parts_.device, dtype);
+    PointwiseLoss loss = parts_.loss;
+    if (batch.nan_mask.defined() && has_nan_mask(options_.loss)) {
+      const at::Tensor mask = batch.nan_mask.to(parts_.device);
+      loss = with_nan_mask(loss, options_.loss, nan_mask_scaler(mask, parts_.variables, dtype));
+    }
+    forecaster_.run(values, rollout, [&](const ForecastStep& step) {
+      const at::Tensor value = loss(step.prediction, step.truth);
+      total = total.defined() ? total + value : value;
+    });
+    total = total / static_cast<double>(rollout);
+  }
+  const auto value = total.item<double>();
+  if (!std::isfinite(value)) {
+    std::string dates;
+    for (const int64_t row : batch.anchors) {
+      const auto& all = parts_.source.dataset->info().dates_s;
+      dates += concat(dates.empty() ? "" : ", ", format_date(all[static_cast<size_t>(row)]));
+    }
+    throw NumericalError(concat("the loss of step ", state_.step + 1, " (epoch ", state_.epoch,
+                                ", sample of ", dates, ") is ", value),
+                         last_checkpoint_step_ >= 0
+                             ? concat("the last checkpoint is of step ", last_checkpoint_step_,
+                                      "; resume from it with a smaller learning rate")
+                             : std::string("try a smaller learning rate, or a longer warm-up"));
+  }
+  const PartTimer::Scope scope(timer_, Part::kBackward);
+  (total / static_cast<double>(options_.train.accumulate_batches)).backward();
+  return value;
+}
+
+void Trainer::update_weights(StepFigures& figures) {
+  const PartTimer::Scope scope(timer_, Part::kOptimizer);
+  figures.lr = learning_rate(options_.optimizer.schedule, state_.step);
+  figures.gradient_norm = clip_gradients(parts_.parameters.flat_gradients(),
+                                         options_.optimizer.clip, options_.optimizer.clip_limit);
+  optimizer_.step(figures.lr);
+  ++state_.step;
+}
+
+void Trainer::record(const StepFigures& figures) {
+  nlohmann::ordered_json line{{"step", state_.step},        {"epoch", state_.epoch},
+                              {"loss", figures.loss},       {"lr", figures.lr},
+                              {"step_s", figures.step_s},   {"data_wait_s", figures.data_s},
+                              {"samples", figures.samples}, {"rollout", figures.rollout}};
+  if (options_.optimizer.clip == ClipKind::kNorm) line["gradient_norm"] = figures.gradient_norm;
+  logs_->metrics.write(line);
+  logs_->scalar("train/loss", figures.loss, state_.step);
+  logs_->scalar("train/lr", figures.lr, state_.step);
+  logs_->scalar("train/step_s", figures.step_s, state_.step);
+  logs_->flush();
+  char text[96];
+  std::snprintf(text, sizeof text, "loss %.5f  lr %.3e", figures.loss, figures.lr);
+  progress_->update(state_.step, text);
+}
+
+void Trainer::validate() {
+  if (!parts_.validation || last_validation_step_ == state_.step) return;
+  last_validation_step_ = state_.step;
+  progress_->clear();
+  const PartTimer::Scope scope(timer_, Part::kValidation);
+  const ValidationResult result = parts_.validation->run(forecaster_, parts_.loss);
+  nlohmann::ordered_json line{{"step", state_.step}, {"epoch", state_.epoch}};
+  line.update(to_json(result, parts_.variables));
+  logs_->validation.write(line);
+  logs_->scalar("validation/loss", result.loss, state_.step);
+  std::string summary;
+  for (const LeadTimeScores& scores : result.lead_times) {
+    const std::string lead = format_lead_time(scores.lead_time_s);
+    const double ratio = mean_ratio(scores, parts_.variables);
+    logs_->scalar("validation/mean_ratio_" + lead, ratio, state_.step);
+    char text[64];
+    std::snprintf(text, sizeof text, "  %s %.3f", lead.c_str(), ratio);
+    summary += text;
+  }
+  logs_->flush();
+  log::info("validation at step ", state_.step, ": loss ", result.loss, ", RMSE / persistence",
+            summary, "  (", result.num_dates, " dates)");
+}
+
+void Trainer::checkpoint(bool required) {
+  if (last_checkpoint_step_ == state_.step) return;
+  progress_->clear();
+  const PartTimer::Scope scope(timer_, Part::kCheckpoint);
+  CheckpointMeta meta = options_.checkpoint_meta;
+  meta.time_utc = format_date(static_cast<int64_t>(std::time(nullptr)));
+  try {
+    const fs::path path =
+        write_checkpoint(checkpoint_folder(options_.run_dir), state_, parts_.parameters, optimizer_,
+                         meta, options_.checkpoint.keep);
+    last_checkpoint_step_ = state_.step;
+    log::info("checkpoint '", path.string(), "'");
+  } catch (const Error& error) {
+    if (required) throw;
+    log::error("no checkpoint at step ", state_.step, ": ", error.what(),
+               "; training goes on, the next one will be tried");
+  }
+}
+
+}  // namespace aifs::train

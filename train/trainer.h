@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The training loop: batches to steps, and the cadence of logging, validation and checkpoints.
+// It owns the loop state and the optimiser; data, network and loss are built by the caller.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "data/sampler.h"
+#include "train/checkpoint.h"
+#include "train/loss_setup.h"
+#include "train/metrics_log.h"
+#include "train/part_timer.h"
+#include "train/progress.h"
+#include "train/tensorboard.h"
+#include "train/validation.h"
+
+namespace aifs::train {
+
+// What the loop works on; everything outlives the Trainer.
+struct TrainerParts {
+  const data::SampleSource& source;
+  const data::VariableTable& variables;
+  Window window;
+  data::SamplerOptions sampling;
+  data::LoaderOptions loading;
+  model::ParameterSet& parameters;
+  const model::EncoderProcessorDecoder& network;
+  PointwiseLoss loss;
+  const Validation* validation = nullptr;  // none: training without validation
+  at::Device device = at::kCPU;
+};
+
+struct TrainerOptions {
+  TrainOptions train;
+  OptimizerOptions optimizer;
+  LossOptions loss;
+  CheckpointOptions checkpoint;
+  LogOptions log;
+  ProfileOptions profile;
+  fs::path run_dir;
+  CheckpointMeta checkpoint_meta;     // time_utc is filled in when one is written
+  std::function<bool()> should_stop;  // asked after every step; true: checkpoint and leave
+};
+
+enum class Outcome { kFinished, kInterrupted };
+
+class Trainer {
+ public:
+  Trainer(const TrainerOptions& options, const TrainerParts& parts);
+  ~Trainer();
+
+  // Takes weights, moments and position from a checkpoint. Throws DataError if it does not fit.
+  void resume(const CheckpointInfo& checkpoint);
+
+  // Trains to the end, or until should_stop() or the time limit. Throws NumericalError if the loss
+  // is not finite, naming step, dates and the last checkpoint.
+  Outcome run();
+
+  const LoopState& state() const { return state_; }
+
+ private:
+  struct StepFigures;
+  struct Logs;
+  enum class EpochEnd { kDone, kLimit, kStop };
+
+  EpochEnd run_epoch();
+  std::vector<data::BatchRequest> requests_of_epoch(int64_t rollout) const;
+  double accumulate_gradients(const data::Batch& batch, int64_t rollout);
+  void update_weights(StepFigures& figures);
+  void record(const StepFigures& figures);
+  void validate();
+  // A checkpoint that is not required may fail: training goes on without it.
+  void checkpoint(bool required);
+  bool at_step_limit() const;
+  bool out_of_time() const;
+
+  TrainerOptions options_;
+  TrainerParts parts_;
+  Forecaster forecaster_;
+  AdamW optimizer_;
+  LoopState state_;
+  PartTimer timer_;
+  std::unique_ptr<Logs> logs_;
+  std::unique_ptr<Progress> progress_;
+  int64_t last_checkpoint_step_ = -1;
+  int64_t last_validation_step_ = -1;
+  std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace aifs::train

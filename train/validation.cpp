@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/validation.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/check.h"
+#include "core/time.h"
+
+namespace aifs::train {
+
+namespace {
+
+std::vector<int64_t> parse_lead_times(const ValidationOptions& options, int64_t timestep_s) {
+  std::vector<int64_t> leads;
+  for (size_t i = 0; i < options.lead_times.size(); ++i) {
+    const int64_t lead = parse_duration(options.lead_times[i]);
+    if (lead % timestep_s != 0) {
+      throw ConfigError(concat("train.validation.lead_times.", i),
+                        concat(format_duration(lead), " is not a multiple of data.timestep, ",
+                               format_duration(timestep_s)));
+    }
+    leads.push_back(lead);
+  }
+  if (leads.empty()) leads.push_back(timestep_s);
+  std::sort(leads.begin(), leads.end());
+  leads.erase(std::unique(leads.begin(), leads.end()), leads.end());
+  return leads;
+}
+
+// How many model steps can be verified from a row: every row in between must be there.
+int64_t verifiable_steps(const data::DatasetInfo& info, const Window& window, int64_t row,
+                         int64_t most) {
+  const auto usable = [&](int64_t at) {
+    return at >= 0 && at < info.num_rows() &&
+           !std::binary_search(info.missing_rows.begin(), info.missing_rows.end(), at);
+  };
+  for (int64_t t = 1 - window.times_in; t <= 0; ++t) {
+    if (!usable(row + t * window.row_step)) return 0;
+  }
+  for (int64_t step = 0; step < most; ++step) {
+    for (int64_t t = 1; t <= window.times_out; ++t) {
+      if (!usable(row + (step * window.times_out + t) * window.row_step)) return step;
+    }
+  }
+  return most;
+}
+
+// Evenly spread choice of at most `most` of n positions.
+std::vector<size_t> spread(size_t n, int64_t most) {
+  std::vector<size_t> chosen;
+  const size_t count = most == 0 ? n : std::min(n, static_cast<size_t>(most));
+  for (size_t i = 0; i < count; ++i)
+    chosen.push_back(i * n / count);
+  return chosen;
+}
+
+}  // namespace
+
+struct Validation::Sums {
+  // Per lead time: weighted squared errors summed over dates, (V_out) fp64 normalised.
+  std::vector<at::Tensor> forecast, persistence;
+  std::vector<int64_t> num_dates;
+};
+
+Validation::Validation(const ValidationOptions& options, const ValidationSetup& setup)
+    : setup_(setup), lead_times_s_(parse_lead_times(options, setup.timestep_s)) {
+  const data::DatasetInfo& info = setup.source.dataset->info();
+  const int64_t step_s = setup.timestep_s * setup.window.times_out;
+  const int64_t most = (lead_times_s_.back() + step_s - 1) / step_s;
+  std::vector<std::pair<int64_t, int64_t>> candidates;  // row, steps
+  for (int64_t row = 0; row < info.num_rows(); ++row) {
+    const int64_t steps = verifiable_steps(info, setup.window, row, most);
+    if (steps > 0) candidates.emplace_back(row, steps);
+  }
+  if (candidates.empty()) {
+    throw DataError(concat("'", info.name, "' has no validation sample: ", info.num_rows(),
+                           " dates, of which ", setup.window.times_in, " inputs and ",
+                           setup.window.times_out, " outputs must follow each other"),
+                    "widen data.validation.start and end");
+  }
+  for (const size_t i : spread(candidates.size(), options.max_dates)) {
+    requests_.push_back({{candidates[i].first}, setup.window.offsets(candidates[i].second)});
+    steps_.push_back(candidates[i].second);
+  }
+  weights_ = at::tensor(at::ArrayRef<float>(setup.cell_weights), at::kFloat).to(at::kDouble);
+  weights_ = (weights_ / weights_.sum()).unsqueeze(1).to(setup.device);
+}
+
+void Validation::add_errors(const ForecastStep& step, const at::Tensor& persistence,
+                            Sums& sums) const {
+  const auto weighted = [&](const at::Tensor& difference) {
+    // (1, E, N, V) -> (V): mean over members, weighted sum over cells.
+    return (difference.to(at::kDouble).square() * weights_).sum(-2).mean(1).sum(0);
+  };
+  for (int64_t t = 0; t < setup_.window.times_out; ++t) {
+    const int64_t lead_s = (step.step * setup_.window.times_out + t + 1) * setup_.timestep_s;
+    const auto found = std::find(lead_times_s_.begin(), lead_times_s_.end(), lead_s);
+    if (found == lead_times_s_.end()) continue;
+    const auto lead = static_cast<size_t>(found - lead_times_s_.begin());
+    const at::Tensor truth = step.truth.select(1, t);
+    sums.forecast[lead] += weighted(step.prediction.select(1, t) - truth);
+    sums.persistence[lead] += weighted(persistence.select(1, 0) - truth);
+    ++sums.num_dates[lead];
+  }
+}
+
+ValidationResult Validation::run(const Forecaster& forecaster, const PointwiseLoss& loss) const {
+  const at::NoGradGuard no_grad;
+  const auto num_outputs = setup_.variables.num_outputs();
+  Sums sums;
+  for (size_t i = 0; i < lead_times_s_.size(); ++i) {
+    const auto zeros =
+        at::zeros({num_outputs}, at::TensorOptions(at::kDouble).device(setup_.device));
+    sums.forecast.push_back(zeros.clone());
+    sums.persistence.push_back(zeros.clone());
+    sums.num_dates.push_back(0);
+  }
+  data::LoaderOptions loading;
+  loading.nodes = setup_.nodes;
+  loading.threads = setup_.threads;
+  loading.prefetch_batches = setup_.prefetch_batches;
+  data::DataLoader loader(setup_.source, loading, requests_);
+  ValidationResult result;
+  data::Batch batch;
+  for (size_t i = 0; loader.next(batch); ++i) {
+    const at::Tensor values = batch.values.to(setup_.device, setup_.dtype);
+    const at::Tensor persistence = forecaster.persistence(values);
+    forecaster.run(values, steps_[i], [&](const ForecastStep& step) {
+      if (step.step == 0) result.loss += loss(step.prediction, step.truth).item<double>();
+      add_errors(step, persistence, sums);
+    });
+    ++result.num_dates;
+  }
+  result.loss /= static_cast<double>(result.num_dates);
+
+  const data::Normaliser& norm = setup_.source.normaliser;
+  for (size_t i = 0; i < lead_times_s_.size(); ++i) {
+    if (sums.num_dates[i] == 0) continue;  // no date reaches that far
+    LeadTimeScores scores{lead_times_s_[i], sums.num_dates[i], {}, {}};
+    const at::Tensor forecast = sums.forecast[i].cpu(), persistence = sums.persistence[i].cpu();
+    for (int64_t v = 0; v < num_outputs; ++v) {
+      const auto column =
+          static_cast<size_t>(setup_.variables.output_columns()[static_cast<size_t>(v)]);
+      const double scale = 1.0 / static_cast<double>(norm.mul[column]);
+      const auto rms = [&](const at::Tensor& sum) {
+        return std::abs(scale) *
+               std::sqrt(sum[v].item<double>() / static_cast<double>(scores.num_dates));
+      };
+      scores.rmse.push_back(rms(forecast));
+      scores.persistence_rmse.push_back(rms(persistence));
+    }
+    result.lead_times.push_back(std::move(scores));
+  }
+  return result;
+}
+
+double mean_ratio(const LeadTimeScores& scores, const data::VariableTable& variables) {
+  double sum = 0.0;
+  for (const int64_t v : variables.output_prognostic()) {
+    sum += scores.rmse[static_cast<size_t>(v)] / scores.persistence_rmse[static_cast<size_t>(v)];
+  }
+  return sum / static_cast<double>(variables.num_prognostic());
+}
+
+nlohmann::ordered_json to_json(const ValidationResult& result,
+                               const data::VariableTable& variables) {
+  nlohmann::ordered_json json{{"loss", result.loss}, {"num_dates", result.num_dates}};
+  const std::vector<std::string> names = variables.output_names();
+  auto& leads = json["lead_times"] = nlohmann::ordered_json::object();
+  for (const LeadTimeScores& scores : result.lead_times) {
+    auto& entry = leads[format_lead_time(scores.lead_time_s)];
+    entry["num_dates"] = scores.num_dates;
+    entry["mean_ratio"] = mean_ratio(scores, variables);
+    for (size_t v = 0; v < names.size(); ++v) {
+      entry["rmse"][names[v]] = scores.rmse[v];
+      entry["persistence_rmse"][names[v]] = scores.persistence_rmse[v];
+    }
+  }
+  return json;
+}
+
+std::string to_table(const ValidationResult& result, const data::VariableTable& variables) {
+  const std::vector<std::string> names = variables.output_names();
+  char cell[96];
+  std::snprintf(cell, sizeof cell, "%-14s", "variable");
+  std::string out = cell;
+  for (const LeadTimeScores& scores : result.lead_times) {
+    const std::string lead = format_lead_time(scores.lead_time_s);
+    std::snprintf(cell, sizeof cell, " | RMSE %-6s persist.   skill", lead.c_str());
+    out += cell;
+  }
+  for (size_t v = 0; v < names.size(); ++v) {
+    std::snprintf(cell, sizeof cell, "\n%-14s", names[v].c_str());
+    out += cell;
+    for (const LeadTimeScores& scores : result.lead_times) {
+      std::snprintf(cell, sizeof cell, " | %11.4g %8.3g %6.1f%%", scores.rmse[v],
+                    scores.persistence_rmse[v],
+                    100.0 * (1.0 - scores.rmse[v] / scores.persistence_rmse[v]));
+      out += cell;
+    }
+  }
+  out += "\nmean ratio    ";
+  for (const LeadTimeScores& scores : result.lead_times) {
+    std::snprintf(cell, sizeof cell, " | %11.3f of persistence  ", mean_ratio(scores, variables));
+    out += cell;
+  }
+  return out;
+}
+
+}  // namespace aifs::train

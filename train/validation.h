@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forecasts from validation dates, scored against the truth and against persistence, per variable
+// and lead time, in physical units. A pure function of weights and data: the same figures whether
+// it runs during training or alone.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "data/data_loader.h"
+#include "train/loss.h"
+#include "train/options.h"
+#include "train/rollout.h"
+
+namespace aifs::train {
+
+// Scores at one lead time; vectors over model outputs (V_out), physical units.
+struct LeadTimeScores {
+  int64_t lead_time_s = 0;
+  int64_t num_dates = 0;
+  std::vector<double> rmse, persistence_rmse;
+};
+
+struct ValidationResult {
+  double loss = 0.0;      // training loss of the first step(s), mean over dates
+  int64_t num_dates = 0;  // dates that the loss is over
+  std::vector<LeadTimeScores> lead_times;
+};
+
+struct ValidationSetup {
+  const data::SampleSource& source;
+  const data::VariableTable& variables;
+  Window window;
+  int64_t timestep_s = 0;
+  std::vector<float> cell_weights;  // (N)
+  data::NodeRange nodes;
+  int64_t threads = 1, prefetch_batches = 1;
+  at::ScalarType dtype = at::kFloat;
+  at::Device device = at::kCPU;
+};
+
+// Throws ConfigError if a lead time is not a multiple of the timestep, DataError if no validation
+// date has both inputs and truth.
+class Validation {
+ public:
+  Validation(const ValidationOptions& options, const ValidationSetup& setup);
+
+  // Collective over the ranks of a model group (one rank: local).
+  ValidationResult run(const Forecaster& forecaster, const PointwiseLoss& loss) const;
+
+  int64_t num_dates() const { return static_cast<int64_t>(requests_.size()); }
+  const std::vector<int64_t>& lead_times_s() const { return lead_times_s_; }
+
+ private:
+  struct Sums;
+  void add_errors(const ForecastStep& step, const at::Tensor& persistence, Sums& sums) const;
+
+  ValidationSetup setup_;
+  std::vector<int64_t> lead_times_s_;
+  std::vector<data::BatchRequest> requests_;
+  std::vector<int64_t> steps_;  // forecast steps of each request
+  at::Tensor weights_;          // (N, 1) fp64, sum 1
+};
+
+// Mean over the prognostic variables of RMSE / persistence RMSE.
+double mean_ratio(const LeadTimeScores& scores, const data::VariableTable& variables);
+
+// {"loss", "num_dates", "lead_times": {"6h": {"mean_ratio", "num_dates", "rmse": {...}, ...}}}
+nlohmann::ordered_json to_json(const ValidationResult& result,
+                               const data::VariableTable& variables);
+
+// A table for people: variables by lead times, RMSE and skill (1 - RMSE / persistence).
+std::string to_table(const ValidationResult& result, const data::VariableTable& variables);
+
+}  // namespace aifs::train
