@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // aifs-train: parse, load, run, exit code. The only place that catches everything.
 #include <malloc.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "app/cli.h"
 #include "app/exit_codes.h"
@@ -16,6 +18,15 @@
 namespace aifs::app {
 
 namespace {
+
+// OpenMP threads that wait spin for milliseconds by default, which slows small steps a hundredfold
+// on a machine shared with other work. The library reads its settings when it is loaded, so the
+// program starts itself once more with a short spin, unless the user has chosen.
+void let_waiting_threads_sleep(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
+  ::setenv("GOMP_SPINCOUNT", "1000", 0);
+  ::execv("/proc/self/exe", argv);  // returns only if it fails, which does no harm
+}
 
 // The allocator should keep what it has got: fields of some megabytes come and go in every step,
 // and fetching them from the system each time costs a sixth of it in page faults.
@@ -129,7 +140,8 @@ int guarded(const CommandLine& c) {
 }  // namespace aifs::app
 
 int main(int argc, char** argv) {
-  aifs::app::keep_memory();
   const aifs::app::ParsedCommandLine parsed = aifs::app::parse_command_line(argc, argv);
+  if (!parsed.exit_code) aifs::app::let_waiting_threads_sleep(argv);
+  aifs::app::keep_memory();
   return parsed.exit_code ? *parsed.exit_code : aifs::app::guarded(parsed.command);
 }

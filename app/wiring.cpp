@@ -178,6 +178,8 @@ Run::Run(RunConfig config) : config_(std::move(config)) {
   network_ = std::make_unique<model::EncoderProcessorDecoder>(*parameters_, config_.model, tensors,
                                                               field_layout(data_));
   parameters_->flatten(at::kCPU);
+  loss_ = make_loss();
+  validation_ = make_validation();
 }
 
 fs::path checkpoint_folder(const RunConfig& config) {
@@ -195,18 +197,18 @@ train::PointwiseLoss Run::make_loss() const {
                      .dtype = parameters_->dtype()});
 }
 
-train::Validation Run::make_validation() const {
-  return train::Validation(
-      config_.train.validation,
-      {.source = data_.validation_source,
-       .variables = data_.variables,
-       .window = data_.window,
-       .timestep_s = data_.timestep_s,
-       .cell_weights = cell_weights(config_.train.validation.weights, graph_.graph.nodes("data")),
-       .nodes = {0, data_.validation->info().num_nodes()},
-       .threads = config_.data.threads,
-       .prefetch_batches = config_.data.prefetch_batches,
-       .dtype = parameters_->dtype()});
+std::unique_ptr<train::Validation> Run::make_validation() const {
+  const train::ValidationSetup setup{
+      .source = data_.validation_source,
+      .variables = data_.variables,
+      .window = data_.window,
+      .timestep_s = data_.timestep_s,
+      .cell_weights = cell_weights(config_.train.validation.weights, graph_.graph.nodes("data")),
+      .nodes = {0, data_.validation->info().num_nodes()},
+      .threads = config_.data.threads,
+      .prefetch_batches = config_.data.prefetch_batches,
+      .dtype = parameters_->dtype()};
+  return std::make_unique<train::Validation>(config_.train.validation, setup);
 }
 
 train::CheckpointMeta Run::checkpoint_meta() {
@@ -219,7 +221,6 @@ train::CheckpointMeta Run::checkpoint_meta() {
 }
 
 train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_from) {
-  const train::Validation validation = make_validation();
   const train::TrainerParts parts{
       .source = data_.training_source,
       .variables = data_.variables,
@@ -236,8 +237,8 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
                   .prefetch_batches = config_.data.prefetch_batches},
       .parameters = *parameters_,
       .network = *network_,
-      .loss = make_loss(),
-      .validation = &validation};
+      .loss = loss_,
+      .validation = validation_.get()};
   const train::TrainerOptions options{.train = config_.train,
                                       .optimizer = config_.optimizer,
                                       .loss = config_.loss,
@@ -267,9 +268,8 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
 
 void Run::validate(const train::CheckpointInfo& checkpoint) {
   train::load_parameters(checkpoint, *parameters_);
-  const train::Validation validation = make_validation();
   const train::Forecaster forecaster(*network_, data_.variables, data_.window, at::kCPU);
-  const train::ValidationResult result = validation.run(forecaster, make_loss());
+  const train::ValidationResult result = validation_->run(forecaster, loss_);
   nlohmann::ordered_json json{{"step", checkpoint.state.step}, {"epoch", checkpoint.state.epoch}};
   json.update(train::to_json(result, data_.variables));
   const fs::path path =

@@ -36,7 +36,8 @@ fs::path checkpoint_folder(const RunConfig& config);
 // Everything a run needs, in the order it is built.
 class Run {
  public:
-  // Opens the data, builds or loads the graph, creates the network. Throws ConfigError, DataError.
+  // Opens the data, builds or loads the graph, creates network, loss and validation; writes nothing
+  // but the graph file. Throws ConfigError, DataError.
   explicit Run(RunConfig config);
 
   // Trains (from a checkpoint if given).
@@ -52,7 +53,7 @@ class Run {
 
  private:
   train::PointwiseLoss make_loss() const;
-  train::Validation make_validation() const;
+  std::unique_ptr<train::Validation> make_validation() const;
   train::CheckpointMeta checkpoint_meta();
 
   RunConfig config_;
@@ -60,6 +61,8 @@ class Run {
   GraphParts graph_;
   std::unique_ptr<model::ParameterSet> parameters_;
   std::unique_ptr<model::EncoderProcessorDecoder> network_;
+  train::PointwiseLoss loss_;
+  std::unique_ptr<train::Validation> validation_;
 };
 
 // Checks what can be checked without building a graph or training: names of variables, periods,

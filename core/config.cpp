@@ -315,16 +315,25 @@ void Binder::choice_by_index(const char* key, std::vector<std::string> names, Do
 }
 
 void Binder::add_section(const char* key, Doc doc, std::vector<Field> children,
-                         std::function<void(const std::string&)> validate) {
+                         std::function<void(const std::string&)> validate, std::string shorthand) {
   auto shared = std::make_shared<std::vector<Field>>(children);
+  const std::string type =
+      shorthand.empty() ? "object" : concat("object, or a text for its \"", shorthand, "\"");
   fields_.push_back(
-      {key, std::move(doc), Field::Kind::kSection, "object",
-       [shared, validate](const Json& json, const std::string& path, const ReadContext& context) {
-         read_object(*shared, json, path, context);
+      {key, std::move(doc), Field::Kind::kSection, type,
+       [shared, validate, shorthand](const Json& json, const std::string& path,
+                                     const ReadContext& context) {
+         const bool is_short = !shorthand.empty() && json.is_string();
+         read_object(*shared, is_short ? Json{{shorthand, json}} : json, path, context);
          validate(path);
        },
-       [shared] { return write_object(*shared); }, [shared] { return json_schema(*shared, ""); },
-       std::move(children)});
+       [shared] { return write_object(*shared); },
+       [shared, shorthand] {
+         const Json object = json_schema(*shared, "");
+         if (shorthand.empty()) return object;
+         return Json{{"anyOf", Json::array({object, Json{{"type", "string"}}})}};
+       },
+       std::move(children), std::move(shorthand)});
 }
 
 void Binder::add_list(

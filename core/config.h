@@ -65,6 +65,7 @@ struct Field {
   std::function<Json()> write;   // the present value
   std::function<Json()> schema;  // JSON Schema of the value
   std::vector<Field> children = {};
+  std::string shorthand = {};  // section: a text stands for an object with this key only
 };
 
 // Collects the fields of one options struct; the references must outlive the Binder.
@@ -93,8 +94,9 @@ class Binder {
         [&value] { return enum_name(value); });
   }
 
+  // With a `shorthand`, a plain text is read as an object with that key.
   template <class T>
-  void section(const char* key, T& value, Doc doc);
+  void section(const char* key, T& value, Doc doc, std::string shorthand = {});
 
   template <class T>
   void list(const char* key, std::vector<T>& value, Doc doc);
@@ -105,7 +107,7 @@ class Binder {
   void choice_by_index(const char* key, std::vector<std::string> names, Doc doc,
                        std::function<void(size_t)> assign, std::function<std::string()> current);
   void add_section(const char* key, Doc doc, std::vector<Field> children,
-                   std::function<void(const std::string&)> validate);
+                   std::function<void(const std::string&)> validate, std::string shorthand);
   void add_list(const char* key, Doc doc, std::vector<Field> element_fields,
                 std::function<void()> clear,
                 std::function<void(const Json&, const std::string&, const ReadContext&)> append,
@@ -138,9 +140,11 @@ void read(T& options, const Json& object, const std::string& path, const ReadCon
 }
 
 template <class T>
-void Binder::section(const char* key, T& value, Doc doc) {
-  add_section(key, std::move(doc), fields_of(value),
-              [&value](const std::string& path) { validate_if_possible(value, path); });
+void Binder::section(const char* key, T& value, Doc doc, std::string shorthand) {
+  add_section(
+      key, std::move(doc), fields_of(value),
+      [&value](const std::string& path) { validate_if_possible(value, path); },
+      std::move(shorthand));
 }
 
 template <class T>

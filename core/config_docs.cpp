@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the description of the options gives besides parsing: JSON Schema and Markdown.
+#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "core/config.h"
@@ -20,9 +21,14 @@ std::string cell(const std::string& text) {
   return escaped;
 }
 
+std::string sentence(std::string text) {
+  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
 void write_section(const std::vector<Field>& fields, const std::string& path,
                    const std::string& title, std::string& out) {
-  out += concat("\n## `", path, "`\n\n", title, ".\n\n");
+  out += concat("\n## `", path, "`\n\n", sentence(title), ".\n\n");
   out += "| key | type | default | meaning |\n|---|---|---|---|\n";
   for (const Field& field : fields) {
     if (field.kind == Field::Kind::kSection || field.kind == Field::Kind::kObjectList) {

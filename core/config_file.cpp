@@ -83,6 +83,7 @@ void resolve_paths(Json& tree, const std::vector<Field>& fields, const fs::path&
         }
         break;
       case Field::Kind::kSection:
+        if (!field.shorthand.empty() && value.is_string()) value = Json{{field.shorthand, value}};
         resolve_paths(value, field.children, folder);
         break;
       case Field::Kind::kObjectList:

@@ -12,10 +12,10 @@
 namespace aifs::data {
 
 struct DatasetOptions {
-  std::string dataset;                    // folder of the Zarr group
-  std::string start, end;                 // date or "80%"; empty: all
-  std::string frequency;                  // empty: that of the store
-  std::vector<std::string> select, drop;  // empty: all, none
+  std::string dataset = {};                         // folder of the Zarr group
+  std::string start = {}, end = {};                 // date or "80%"; empty: all
+  std::string frequency = {};                       // empty: that of the store
+  std::vector<std::string> select = {}, drop = {};  // empty: all, none
   bool allow_missing_chunks = false;
   int64_t cache_mib = 256;  // decoded chunks kept, if chunks hold several dates
 

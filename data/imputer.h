@@ -20,8 +20,8 @@ enum class ImputeMethod { kMean, kMinimum, kMaximum, kStdev, kConstant, kCopy };
 struct ImputeRule {
   std::vector<std::string> variables;
   ImputeMethod method = ImputeMethod::kMean;
-  double value = 0.0;  // for constant
-  std::string from;    // for copy: the variable whose value is taken
+  double value = 0.0;     // for constant
+  std::string from = {};  // for copy: the variable whose value is taken
 
   void bind(config::Binder& b);
   void validate(const std::string& path) const;

@@ -21,8 +21,8 @@ enum class NormMethod { kMeanStd, kStd, kMinMax, kMax, kNone };
 
 struct NormaliserOptions {
   NormMethod default_method = NormMethod::kMeanStd;
-  std::vector<std::string> mean_std, std, min_max, max, none;
-  std::map<std::string, std::string> remap;  // variable -> variable whose statistics it uses
+  std::vector<std::string> mean_std = {}, std = {}, min_max = {}, max = {}, none = {};
+  std::map<std::string, std::string> remap = {};  // variable -> variable whose statistics it uses
 
   void bind(config::Binder& b);
 };

@@ -15,7 +15,7 @@ void Period::bind(config::Binder& b) {
 void DataOptions::bind(config::Binder& b) {
   b.choice("kind", kind,
            {"anemoi reads the Zarr store named in data.dataset, analytic computes exact waves"});
-  b.section("dataset", dataset, {"the Anemoi dataset (kind anemoi)"});
+  b.section("dataset", dataset, {"the Anemoi dataset (kind anemoi)"}, "dataset");
   b.section("analytic", analytic, {"the embedded analytic dataset (kind analytic)"});
   b.section("training", training, {"dates to train on"});
   b.section("validation", validation, {"dates to validate on"});

@@ -19,7 +19,8 @@ Graph build_graph(const GraphOptions& options, const Coordinates& dataset,
                   GraphReport* report = nullptr);
 
 // Loads options.file if it exists, and checks that it was made with these options for these data
-// nodes (ConfigError otherwise); else builds the graph and, if a file is named, saves it there.
+// nodes (ConfigError otherwise); else builds the graph and, if a file is named, saves it there. Not
+// for several ranks at once: one builds, the others call it when the file is there.
 Graph load_or_build_graph(const GraphOptions& options, const Coordinates& dataset,
                           GraphReport* report = nullptr);
 

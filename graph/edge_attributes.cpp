@@ -150,15 +150,17 @@ Attribute attribute_of_ends(const Attribute& node_attribute, std::span<const int
   return attribute;
 }
 
-#define AIFS_INSTANTIATE(Real)                                                  \
-  template std::vector<Real> edge_length(const EdgeEnds&);                      \
-  template std::vector<Real> edge_direction(const EdgeEnds&);                   \
-  template std::vector<Real> edge_azimuth(const EdgeEnds&);                     \
-  template std::vector<Real> directional_harmonics(const EdgeEnds&, int64_t);   \
-  template std::vector<Real> radial_basis(const EdgeEnds&, const RadialBasis&); \
-  template std::vector<Real> gaussian_distance_weights(const EdgeEnds&, double)
-AIFS_INSTANTIATE(float);
-AIFS_INSTANTIATE(double);
-#undef AIFS_INSTANTIATE
+template std::vector<float> edge_length(const EdgeEnds&);
+template std::vector<float> edge_direction(const EdgeEnds&);
+template std::vector<float> edge_azimuth(const EdgeEnds&);
+template std::vector<float> directional_harmonics(const EdgeEnds&, int64_t);
+template std::vector<float> radial_basis(const EdgeEnds&, const RadialBasis&);
+template std::vector<float> gaussian_distance_weights(const EdgeEnds&, double);
+template std::vector<double> edge_length(const EdgeEnds&);
+template std::vector<double> edge_direction(const EdgeEnds&);
+template std::vector<double> edge_azimuth(const EdgeEnds&);
+template std::vector<double> directional_harmonics(const EdgeEnds&, int64_t);
+template std::vector<double> radial_basis(const EdgeEnds&, const RadialBasis&);
+template std::vector<double> gaussian_distance_weights(const EdgeEnds&, double);
 
 }  // namespace aifs::graph

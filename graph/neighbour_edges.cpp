@@ -15,7 +15,7 @@ namespace {
 // The nodes that take part in a search.
 struct Selection {
   std::vector<Point<float>> points;
-  std::vector<int32_t> index;  // numbers of the points among all nodes; empty: the same numbers
+  std::vector<int32_t> index;  // numbers of the points among all nodes; empty: the points' own
 
   explicit Selection(const SearchNodes& nodes)
       : points(unit_vectors<float>(nodes.lat_rad, nodes.lon_rad)) {
@@ -28,13 +28,11 @@ struct Selection {
       index.push_back(static_cast<int32_t>(i));
     }
     points.resize(index.size());
-    masked_ = true;
   }
   int64_t size() const { return static_cast<int64_t>(points.size()); }
-  int32_t node(int32_t point) const { return masked_ ? index[static_cast<size_t>(point)] : point; }
-
- private:
-  bool masked_ = false;
+  int32_t node(int32_t point) const {
+    return index.empty() ? point : index[static_cast<size_t>(point)];
+  }
 };
 
 // Turns rows of found points into edges from the found to the searching nodes.

@@ -11,6 +11,9 @@ namespace aifs::graph {
 
 namespace {
 
+// Values that differ by less, relative to the largest, are equal up to float32 rounding.
+constexpr double kRoundingNoise = 1e-6;
+
 struct Statistics {
   int64_t count = 0;
   double sum = 0.0, sum_of_squares = 0.0, sum_of_deviations2 = 0.0;
@@ -43,12 +46,11 @@ struct Scaling {
   double offset = 0.0, divisor = 1.0;
 };
 
-double deviation(const Statistics& s, int64_t degrees_of_freedom) {
-  const double value =
-      degrees_of_freedom > 0
-          ? std::sqrt(s.sum_of_deviations2 / static_cast<double>(degrees_of_freedom))
-          : 0.0;
-  return value == 0.0 ? 1.0 : value;
+// The deviation, or 1 if it is not above `least`.
+double deviation(const Statistics& s, int64_t degrees_of_freedom, double least) {
+  if (degrees_of_freedom < 1) return 1.0;
+  const double value = std::sqrt(s.sum_of_deviations2 / static_cast<double>(degrees_of_freedom));
+  return value > least ? value : 1.0;
 }
 
 Scaling scaling(Norm norm, const Statistics& s, bool grouped) {
@@ -63,7 +65,8 @@ Scaling scaling(Norm norm, const Statistics& s, bool grouped) {
       if (grouped) return {s.min, s.max == s.min ? 1.0 : s.max - s.min};
       return {s.min, nonzero(s.max, "the maximum")};
     case Norm::kUnitStd:
-      return {0.0, deviation(s, grouped ? s.count : s.count - 1)};
+      if (grouped) return {0.0, deviation(s, s.count, 0.0)};
+      return {0.0, deviation(s, s.count - 1, kRoundingNoise * std::max(-s.min, s.max))};
     case Norm::kNone:
     case Norm::kLog1p:
       break;

@@ -22,7 +22,7 @@ MAY_INCLUDE = {
 THIRD_PARTY = {
     r"(mpi|nccl)\.h": ["parallel/"],
     r"netcdf\.h": ["graph/", "data/"],
-    r"blosc\.h": ["data/zarr/"],
+    r"blosc\.h": ["data/zarr/", "tests/support/"],
     r"(torch|ATen|c10)/.*": ["parallel/", "data/", "model/", "train/", "app/", "tests/", "bench/", "cmake/"],
     r"spdlog/.*": ["core/log.cpp"],
     r"catch2/.*": ["tests/"],

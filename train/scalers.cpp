@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "core/check.h"
 
@@ -138,17 +137,19 @@ at::Tensor time_weights(const std::vector<double>& weights, int64_t times) {
 
 at::Tensor lead_time_weights(const std::vector<double>& lead_times_hours,
                              const LeadTimeDecayOptions& options) {
-  std::vector<double> weights;
-  for (const double lead_hours : lead_times_hours) {
-    const double decayed = options.decay * lead_hours / options.max_lead_time_hours;
-    const double weight =
-        options.kind == LeadTimeDecay::kLinear ? 1.0 - decayed : std::exp(-decayed);
-    weights.push_back(options.inverse ? 1.0 - weight : weight);
+  const at::Tensor relative = to_tensor(lead_times_hours) / options.max_lead_time_hours;
+  const at::Tensor decayed = options.decay * relative;
+  at::Tensor weights;
+  switch (options.kind) {
+    case LeadTimeDecay::kLinear:
+      weights = options.inverse ? decayed : 1.0 - decayed;
+      break;
+    case LeadTimeDecay::kExponential:
+      weights = at::exp(-decayed);
+      if (options.inverse) weights = 1.0 - weights;
+      break;
   }
-  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
-  for (double& weight : weights)
-    weight /= sum;
-  return to_tensor(weights);
+  return normalise_weights(weights, WeightNorm::kUnitSum);
 }
 
 Scaler over_axes(std::string name, const at::Tensor& values, std::vector<Axis> axes) {

@@ -71,7 +71,7 @@ at::Tensor variable_mask(const std::vector<std::string>& outputs,
 
 // (T): weights over their sum; uniform if empty.
 at::Tensor time_weights(const std::vector<double>& weights, int64_t times);
-// (T): one per lead time, with sum 1.
+// (T): one per lead time, with sum 1; computed in fp32.
 at::Tensor lead_time_weights(const std::vector<double>& lead_times_hours,
                              const LeadTimeDecayOptions& options);
 

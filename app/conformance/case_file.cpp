@@ -7,8 +7,20 @@
 
 namespace aifs::conformance {
 
+namespace {
+
+// Python writes NaN for a number that is none; JSON has only null for it.
+std::string without_nan(std::string text) {
+  const std::string nan = ": NaN";
+  for (size_t at = text.find(nan); at != std::string::npos; at = text.find(nan, at))
+    text.replace(at, nan.size(), ": null");
+  return text;
+}
+
+}  // namespace
+
 CaseFile::CaseFile(const fs::path& path) : json_path(path), name(path.stem().string()) {
-  json = Json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
+  json = Json::parse(without_nan(read_file(path)), nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) throw DataError(concat("'", path.string(), "' is not JSON"));
 }
 

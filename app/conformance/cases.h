@@ -10,6 +10,18 @@ namespace aifs::conformance {
 void run_graph_case(const CaseFile& file, Report& report);           // graphs/, graph_recipes/
 void run_graph_builder_cases(const CaseFile& file, Report& report);  // graph_builders/
 void run_model_case(const CaseFile& file, Report& report);           // models/
-void run_dataset_cases(const CaseFile& file, Report& report);        // datasets/*.json
+void run_dataset_cases(const CaseFile& file, Report& report);        // datasets/
+void run_hostile_cases(const CaseFile& file, Report& report);        // datasets/hostile.json
+bool describes_datasets(const Json& json);  // whether run_dataset_cases() is for it
+
+void run_loss_cases(const CaseFile& file, Report& report);           // losses/, losses_more/
+void run_processor_cases(const CaseFile& file, Report& report);      // processors/
+void run_learning_rate_cases(const CaseFile& file, Report& report);  // tables/
+void run_rollout_length_cases(const CaseFile& file, Report& report);
+void run_seed_cases(const CaseFile& file, Report& report);
+void run_sampler_cases(const CaseFile& file, Report& report);
+void run_partition_cases(const CaseFile& file, Report& report);
+void run_optimizer_cases(const CaseFile& file, Report& report);
+void run_training_case(const CaseFile& file, Report& report);  // training/
 
 }  // namespace aifs::conformance

@@ -2,6 +2,8 @@
 // Node sets and edges of reference files, and how near ours are.
 #pragma once
 
+#include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 

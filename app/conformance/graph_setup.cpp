@@ -6,6 +6,7 @@
 
 #include "app/conformance/report.h"
 #include "graph/area_weights.h"
+#include "graph/healpix.h"
 #include "graph/multi_scale_edges.h"
 #include "graph/neighbour_edges.h"
 #include "graph/planar_weights.h"
@@ -68,8 +69,7 @@ class NeighbourBuilder {
     if (name == "ReversedCutOffEdges") return single(cut_off_search(false));
     if (name != "MutualKNNEdges") throw NotSupported(concat("edges of class ", name));
     const int64_t k = integer(builder_, "num_nearest_neighbours");
-    const int64_t reversed_k =
-        value_or<int64_t>(builder_, "reversed_num_nearest_neighbours", k);
+    const int64_t reversed_k = value_or<int64_t>(builder_, "reversed_num_nearest_neighbours", k);
     return {graph::mutual_knn_edges(source_, target_, k, reversed_k, kThreads),
             {knn(k), reversed_knn(reversed_k)}};
   }
@@ -105,7 +105,16 @@ BuiltEdges build_one(const Json& builder, const CaseNodes& source, const CaseNod
     if (!source.mesh) throw Error("multi-scale edges need nodes of an icosahedral mesh");
     const graph::MultiScale options{integer(builder, "x_hops"),
                                     multi_scale_levels(builder, source)};
-    return {graph::multi_scale_edges(*source.mesh, options), {}, options.x_hops == 1};
+    const bool above_mesh =
+        std::any_of(options.levels.begin(), options.levels.end(),
+                    [&](int64_t level) { return level > source.mesh->refinement; });
+    return {graph::multi_scale_edges(*source.mesh, options), {}, options.x_hops == 1, above_mesh};
+  }
+  if (name == "HEALPixMultiScaleEdges") {
+    if (source.healpix_resolution == 0) throw Error("HEALPix edges need HEALPix nodes");
+    CaseNodes nodes = source;
+    nodes.default_levels = graph::level_range(1, source.healpix_resolution);
+    return {graph::healpix_multi_scale_edges(multi_scale_levels(builder, nodes)), {}, true};
   }
   return NeighbourBuilder(builder, source, target).build();
 }
@@ -147,7 +156,8 @@ std::vector<double> grid_mask(const std::vector<int64_t>& grids,
                               const std::vector<int64_t>& wanted) {
   std::vector<double> mask;
   for (size_t g = 0; g < grids.size(); ++g) {
-    const bool in = std::find(wanted.begin(), wanted.end(), static_cast<int64_t>(g)) != wanted.end();
+    const bool in =
+        std::find(wanted.begin(), wanted.end(), static_cast<int64_t>(g)) != wanted.end();
     mask.insert(mask.end(), static_cast<size_t>(grids[g]), in ? 1.0 : 0.0);
   }
   for (const int64_t g : wanted) {
@@ -187,7 +197,9 @@ std::vector<double> raw_node_attribute(const std::string& name, const Json& attr
                                           value_or(attribute, "max_value", 1.0));
   }
   if (name == "IsolatitudeAreaWeights") return graph::isolatitude_weights(nodes.lat_rad);
-  if (name == "CutOutMask") return grid_mask(grids, {0});
+  if (name == "CutOutMask") {
+    return grid_mask(grids.empty() ? std::vector<int64_t>{nodes.num_nodes()} : grids, {0});
+  }
   if (name == "BooleanNot") {
     const Json& operand = attribute.at("masks");
     std::vector<double> mask;
@@ -251,7 +263,7 @@ Norm norm_of(const Json& attribute, Norm otherwise) {
   for (const auto& [norm, name] : EnumNames<Norm>::table) {
     if (wanted == name) return norm;
   }
-  throw NotSupported(concat("norm '", wanted, "'"));
+  throw Error(concat("unknown norm '", wanted, "'"));
 }
 
 template <class Real>

@@ -43,6 +43,9 @@ struct BuiltEdges {
   graph::EdgeList edges;
   std::vector<Search> searches;
   bool has_order = false;  // the order of edges is defined, too
+  // Vertices of levels above the mesh lie midway between nodes. Which one stands for them, and
+  // hence whether it gets an edge to itself, is decided by rounding.
+  bool has_undecided_loops = false;
 };
 
 // All builders of a list, merged. Throws NotSupported for classes we do not have, Error for options
@@ -72,7 +75,8 @@ struct Values {
 template <class Real>
 Values<Real> edge_attribute(const Json& attribute, const graph::EdgeEnds& ends);
 
-// A node attribute with its norm. `grids`: sizes of the grids the data set was put together from.
+// A node attribute with its norm. `grids`: sizes of the grids that the data set was put
+// together from; empty: it is one grid.
 template <class Real>
 std::vector<Real> node_attribute(const Json& attribute, const graph::NodeSet& nodes,
                                  const std::vector<int64_t>& grids);

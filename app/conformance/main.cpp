@@ -17,22 +17,52 @@ bool has_keys(const Json& json, std::initializer_list<const char*> keys) {
          std::all_of(keys.begin(), keys.end(), [&](const char* key) { return json.contains(key); });
 }
 
+// Whether the first element of the list (or object) `key` has `wanted`.
+bool first_has(const Json& json, const char* key, const char* wanted) {
+  return has_keys(json, {key}) && !json[key].empty() && has_keys(*json[key].begin(), {wanted});
+}
+
 void run_file(const CaseFile& file, Report& report) {
   const Json& json = file.json;
   if (has_keys(json, {"data_grid", "hidden_mesh", "edges"})) return run_graph_case(file, report);
-  if (has_keys(json, {"about"})) return run_dataset_cases(file, report);
+  if (has_keys(json, {"nodes", "counts"})) return run_graph_case(file, report);
+  if (has_keys(json, {"graphs", "meshes"})) return run_graph_case(file, report);
+  for (const char* key : {"builder", "builders", "attribute", "post_processors"}) {
+    if (first_has(json, "cases", key)) return run_graph_builder_cases(file, report);
+  }
+  if (describes_datasets(json)) return run_dataset_cases(file, report);
   if (has_keys(json, {"model", "loss", "optimizer", "graph_file"}) && !json.contains("schedule")) {
     return run_model_case(file, report);
   }
+  if (has_keys(json, {"model", "optimizer", "schedule", "sampling", "graph_file"})) {
+    return run_training_case(file, report);
+  }
+  if (has_keys(json, {"dimension_order", "variables", "cases"})) {
+    return run_loss_cases(file, report);
+  }
+  if (has_keys(json, {"shape_of_input_x", "variables", "cases"})) {
+    return run_processor_cases(file, report);
+  }
+  if (first_has(json, "tables", "lr_at_step")) return run_learning_rate_cases(file, report);
+  if (first_has(json, "tables", "rollout_during_epoch")) {
+    return run_rollout_length_cases(file, report);
+  }
+  if (has_keys(json, {"derived", "generators"})) return run_seed_cases(file, report);
+  if (has_keys(json, {"loaders", "usable_positions"})) return run_sampler_cases(file, report);
+  if (first_has(json, "cases", "parts")) return run_partition_cases(file, report);
+  if (first_has(json, "cases", "lr_per_step")) return run_optimizer_cases(file, report);
   report.skip("unknown", file.name, "no kind of case has this content");
 }
+
+constexpr const char* kManifest = "MANIFEST.json";  // says where reference data come from
 
 std::vector<fs::path> json_files(const fs::path& folder) {
   std::vector<fs::path> files;
   for (auto it = fs::recursive_directory_iterator(folder); it != fs::recursive_directory_iterator();
        ++it) {
     if (it->is_directory() && it->path().extension() == ".zarr") it.disable_recursion_pending();
-    if (it->is_regular_file() && it->path().extension() == ".json") files.push_back(it->path());
+    const bool is_case = it->path().extension() == ".json" && it->path().filename() != kManifest;
+    if (it->is_regular_file() && is_case) files.push_back(it->path());
   }
   std::sort(files.begin(), files.end());
   return files;

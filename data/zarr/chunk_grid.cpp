@@ -75,8 +75,8 @@ void ChunkGrid::for_each_part(const Region& region,
     size_t axis = rank;  // step the last axis that is not at its end, reset those behind it
     while (axis > 0) {
       --axis;
-      const bool at_end = part.in_region[axis] + part.extent[axis] ==
-                          region.end[axis] - region.begin[axis];
+      const bool at_end =
+          part.in_region[axis] + part.extent[axis] == region.end[axis] - region.begin[axis];
       enter(axis, at_end ? region.begin[axis] / chunk_shape_[axis] : part.chunk[axis] + 1);
       if (!at_end) break;
       if (axis == 0) return;

@@ -41,7 +41,8 @@ class ChunkGrid {
 
   // Visits the parts of `region`, chunks in C order; nothing if the region is empty. The argument
   // is only valid during the call. Throws Error if the region is not inside the array.
-  void for_each_part(const Region& region, const std::function<void(const ChunkPart&)>& visit) const;
+  void for_each_part(const Region& region,
+                     const std::function<void(const ChunkPart&)>& visit) const;
 
  private:
   std::vector<int64_t> shape_, chunk_shape_;

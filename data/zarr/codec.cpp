@@ -22,21 +22,24 @@ std::string CodecChain::names() const {
   return names;
 }
 
-void CodecChain::decode(const DecodeRequest& request, Buffer& bytes, Buffer& spare) const {
+Buffer& CodecChain::decode(const DecodeRequest& request, Buffer& encoded, Buffer& other) const {
+  Buffer* from = &encoded;
+  Buffer* to = &other;
   for (size_t i = codecs_.size(); i-- > 0;) {
-    if (bytes.size() == 0) throw DataError("empty, not even a header is there");
+    if (from->size() == 0) throw DataError("empty, not even a header is there");
     if (i == 0) {
-      codecs_[i]->decode(bytes.bytes(), request, spare);
+      codecs_[i]->decode(from->bytes(), request, *to);
     } else {
       size_t limit = request.size;
       for (size_t k = 0; k < i; ++k)
         limit = max_encoded_bytes(limit);
-      codecs_[i]->decode(bytes.bytes(), {.size = limit, .exact = false}, spare);
+      codecs_[i]->decode(from->bytes(), {.size = limit, .exact = false}, *to);
     }
-    bytes.swap(spare);
+    std::swap(from, to);
   }
-  if (bytes.size() == 0 && request.size > 0) throw DataError("empty, not even a header is there");
-  if (request.exact && bytes.size() != request.size) throw_wrong_size(bytes.size(), request.size);
+  if (from->size() == 0 && request.size > 0) throw DataError("empty, not even a header is there");
+  if (request.exact && from->size() != request.size) throw_wrong_size(from->size(), request.size);
+  return *from;
 }
 
 }  // namespace aifs::zarr

@@ -58,8 +58,9 @@ class CodecChain {
   // The most bytes that `decoded_bytes` can sensibly take when encoded.
   static size_t max_encoded_bytes(size_t decoded_bytes) { return 2 * decoded_bytes + 65536; }
 
-  // Replaces `bytes` by what they decode to; `spare` is for intermediate results.
-  void decode(const DecodeRequest& request, Buffer& bytes, Buffer& spare) const;
+  // Decodes `encoded`; the result is in the buffer that is returned, one of the two. With one codec
+  // that is `other`, so that buffers which are used again keep their sizes.
+  Buffer& decode(const DecodeRequest& request, Buffer& encoded, Buffer& other) const;
 
  private:
   std::vector<std::shared_ptr<const Codec>> codecs_;

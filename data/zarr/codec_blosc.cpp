@@ -22,16 +22,22 @@ uint32_t u32_at(std::span<const std::byte> bytes, size_t offset) {
   return value;
 }
 
-void check_blocks(const BloscHeader& header, std::span<const std::byte> encoded) {
+// Asks c-blosc, and checks the table of blocks, which c-blosc believes.
+void check_body(const BloscHeader& header, std::span<const std::byte> encoded) {
+  size_t validated_bytes = 0;
+  if (blosc_cbuffer_validate(encoded.data(), encoded.size(), &validated_bytes) != 0 ||
+      validated_bytes != header.decoded_bytes) {
+    throw_corrupt("c-blosc rejects its header");
+  }
   if (header.copied) return;
   const size_t table_end = kHeaderBytes + 4 * header.num_blocks();
   if (table_end > encoded.size()) throw_corrupt("the table of Blosc blocks does not fit in");
   for (size_t block = 0; block < header.num_blocks(); ++block) {
     const size_t start = u32_at(encoded, kHeaderBytes + 4 * block);
     if (start < table_end || start >= encoded.size()) {
-      throw DataError(concat("damaged Blosc buffer: block ", block, " of ",
-                             header.num_blocks(), " has an offset outside the buffer (", start,
-                             " of ", encoded.size(), " bytes)"));
+      throw DataError(concat("damaged Blosc buffer: block ", block, " of ", header.num_blocks(),
+                             " has an offset outside the buffer (", start, " of ", encoded.size(),
+                             " bytes)"));
     }
   }
 }
@@ -88,8 +94,8 @@ bool decode_part(std::span<const std::byte> encoded, std::span<const ByteRange> 
 
 BloscHeader read_blosc_header(std::span<const std::byte> encoded) {
   if (encoded.size() < kHeaderBytes) {
-    throw DataError(concat("shorter than a Blosc header: ", encoded.size(), " of ", kHeaderBytes,
-                           " bytes"));
+    throw DataError(
+        concat("shorter than a Blosc header: ", encoded.size(), " of ", kHeaderBytes, " bytes"));
   }
   const int version = std::to_integer<int>(encoded[0]);
   if (version != BLOSC_VERSION_FORMAT) {
@@ -113,11 +119,6 @@ BloscHeader read_blosc_header(std::span<const std::byte> encoded) {
     throw DataError(concat("damaged Blosc buffer: block size ", header.block_bytes, " for ",
                            header.decoded_bytes, " bytes"));
   }
-  size_t validated_bytes = 0;
-  if (blosc_cbuffer_validate(encoded.data(), encoded.size(), &validated_bytes) != 0 ||
-      validated_bytes != header.decoded_bytes) {
-    throw_corrupt("c-blosc rejects its header");
-  }
   return header;
 }
 
@@ -127,7 +128,7 @@ void BloscCodec::decode(std::span<const std::byte> encoded, const DecodeRequest&
   if (request.exact ? header.decoded_bytes != request.size : header.decoded_bytes > request.size) {
     throw_wrong_size(header.decoded_bytes, request.size);
   }
-  if (header.decoded_bytes > 0) check_blocks(header, encoded);
+  if (header.decoded_bytes > 0) check_body(header, encoded);
   decoded.resize(header.decoded_bytes);
   if (header.decoded_bytes == 0 || decode_part(encoded, request.needed, header, decoded)) return;
   // The _ctx function takes no global lock; callers bring their own threads.

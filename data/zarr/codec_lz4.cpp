@@ -23,10 +23,10 @@ void Lz4Codec::decode(std::span<const std::byte> encoded, const DecodeRequest& r
     throw_corrupt("larger than an LZ4 block can be");
   }
   decoded.resize(size);
-  const int got = LZ4_decompress_safe(
-      static_cast<const char*>(static_cast<const void*>(block.data())),
-      static_cast<char*>(static_cast<void*>(decoded.data())), static_cast<int>(block.size()),
-      static_cast<int>(size));
+  const int got =
+      LZ4_decompress_safe(static_cast<const char*>(static_cast<const void*>(block.data())),
+                          static_cast<char*>(static_cast<void*>(decoded.data())),
+                          static_cast<int>(block.size()), static_cast<int>(size));
   if (got < 0 || static_cast<uint32_t>(got) != size) {
     throw_corrupt(concat("LZ4 cannot decode it (", got, ")"));
   }

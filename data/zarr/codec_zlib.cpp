@@ -33,8 +33,8 @@ class Inflater {
       const size_t input = std::min(left_.size(), kMostAtOnce);
       stream_.next_out = static_cast<Bytef*>(static_cast<void*>(out.data() + written));
       stream_.avail_out = static_cast<uInt>(room);
-      stream_.next_in = const_cast<Bytef*>(
-          static_cast<const Bytef*>(static_cast<const void*>(left_.data())));
+      stream_.next_in =
+          const_cast<Bytef*>(static_cast<const Bytef*>(static_cast<const void*>(left_.data())));
       stream_.avail_in = static_cast<uInt>(input);
       const int status = ::inflate(&stream_, Z_NO_FLUSH);
       left_ = left_.subspan(input - stream_.avail_in);

@@ -39,8 +39,8 @@ std::string standard_json(std::string_view text, const std::string& file) {
     if (c == '[' || c == '{') ++depth;
     if (c == ']' || c == '}') --depth;
     if (depth > kMaxDepth) {
-      throw DataError(concat("'", file, "' is not usable JSON: nested more than ", kMaxDepth,
-                             " levels deep"));
+      throw DataError(
+          concat("'", file, "' is not usable JSON: nested more than ", kMaxDepth, " levels deep"));
     }
     std::string_view word;
     for (const std::string_view candidate : kBareWords) {

@@ -5,6 +5,8 @@
 
 namespace aifs::zarr {
 
-std::string blosc_version() { return blosc_get_version_string(); }
+std::string blosc_version() {
+  return blosc_get_version_string();
+}
 
 }  // namespace aifs::zarr

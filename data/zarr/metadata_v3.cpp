@@ -98,8 +98,8 @@ bool parse_index_codecs(const Json& value) {
   if (value.is_array()) {
     for (const Json& element : value) {
       const Extension codec = parse_extension(element, "index codec");
-      if (codec.name == "bytes" && parse_big_endian(codec.configuration, 8)) names.clear();
-      names.push_back(codec.name);
+      const bool big_endian = codec.name == "bytes" && parse_big_endian(codec.configuration, 8);
+      names.push_back(big_endian ? "bytes, big endian" : codec.name);
     }
   }
   if (names == std::vector<std::string>{"bytes"}) return false;
@@ -118,8 +118,11 @@ class CodecListParser {
 
   void parse(const Json& list) {
     if (!list.is_array()) throw DataError(concat("codecs ", shown(list), " is not a list"));
-    for (const Json& element : list)
-      add(parse_extension(element, "codec"));
+    for (const Json& element : list) {
+      Extension codec = parse_extension(element, "codec");
+      if (codec.name == "endian") codec.name = "bytes";  // its name before the standard was final
+      add(codec);
+    }
     if (!has_bytes_) throw DataError("codecs hold neither 'bytes' nor 'sharding_indexed'");
     if (!is_sharded_) {
       meta_.chunk.axis_order = axes_;
@@ -139,7 +142,7 @@ class CodecListParser {
     }
     if (codec.name == "transpose") {
       axes_ = transposed(axes_, codec.configuration);
-    } else if (codec.name == "bytes" || codec.name == "endian") {
+    } else if (codec.name == "bytes") {
       meta_.type.big_endian = parse_big_endian(codec.configuration, meta_.type.item_bytes);
     } else if (codec.name == "sharding_indexed") {
       add_sharding(codec.configuration);
@@ -156,13 +159,16 @@ class CodecListParser {
     is_sharded_ = true;
     Sharding sharding;
     sharding.shape = meta_.chunk.shape;
-    meta_.chunk.shape =
-        parse_chunk_shape(required(configuration, "chunk_shape"), "codec 'sharding_indexed': "
-                          "chunk_shape", meta_.type, meta_.shape.size());
+    meta_.chunk.shape = parse_chunk_shape(required(configuration, "chunk_shape"),
+                                          "codec 'sharding_indexed': "
+                                          "chunk_shape",
+                                          meta_.type, meta_.shape.size());
     for (size_t axis = 0; axis < sharding.shape.size(); ++axis) {
       if (sharding.shape[axis] % meta_.chunk.shape[axis] != 0) {
-        throw DataError(concat("codec 'sharding_indexed': chunk_shape does not divide the shard on "
-                               "axis ", axis));
+        throw DataError(
+            concat("codec 'sharding_indexed': chunk_shape does not divide the shard on "
+                   "axis ",
+                   axis));
       }
     }
     sharding.index_has_checksum = parse_index_codecs(required(configuration, "index_codecs"));

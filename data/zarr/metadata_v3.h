@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metadata of Zarr format 3 ("zarr.json"): regular grids; the codecs transpose, bytes,
-// sharding_indexed (one level), blosc, zstd, gzip, crc32c; numpy's dates as zarr-python writes them.
-// Source: zarr-specs, core v3.1.
+// sharding_indexed (one level), blosc, zstd, gzip, crc32c; numpy's dates as zarr-python writes
+// them. Source: zarr-specs, core v3.1.
 #pragma once
 
 #include "data/zarr/array_meta.h"

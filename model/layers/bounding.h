@@ -30,11 +30,11 @@ enum class ThresholdNorm { kMeanStd, kStd };
 
 struct BoundingOptions {
   BoundingKind kind = BoundingKind::kRelu;
-  std::vector<std::string> variables;
-  double min_val = 0.0, max_val = 1.0;  // hardtanh and fraction kinds
-  std::string total_var;                // fraction kinds: multiplies by this variable
-  std::vector<double> thresholds;       // normalized kinds: physical units, one per variable
-  std::vector<std::string> normalizer;  // normalized kinds: mean-std or std, one per variable
+  std::vector<std::string> variables = {};
+  double min_val = 0.0, max_val = 1.0;       // hardtanh and fraction kinds
+  std::string total_var = {};                // fraction kinds: multiplies by this variable
+  std::vector<double> thresholds = {};       // normalized kinds: physical units, one per variable
+  std::vector<std::string> normalizer = {};  // normalized kinds: mean-std or std, one per variable
 
   void bind(config::Binder& b);
   void validate(const std::string& path) const;

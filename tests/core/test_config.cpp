@@ -38,7 +38,16 @@ struct Inner {
   }
 };
 
+struct Named {
+  std::string file, mode = "plain";
+  void bind(config::Binder& b) {
+    b.text("file", file, {"a file"}, config::TextKind::kPath);
+    b.text("mode", mode, {"a mode"});
+  }
+};
+
 struct Outer {
+  Named named;
   std::string name = "x";
   std::string period = "6h";
   std::string folder;
@@ -52,6 +61,7 @@ struct Outer {
     b.boolean("flag", flag, {"yes or no"});
     b.number_map("weights", weights, {}, {"weights"});
     b.section("inner", inner, {"the inner part"});
+    b.section("named", named, {"a file with options"}, "file");
   }
 };
 
@@ -147,6 +157,17 @@ TEST_CASE("bases merge deeply and paths are taken from their own file", "[config
   REQUIRE(o.folder == (folder.path() / "sub" / "data").string());
   REQUIRE(o.inner.items.at(0).file == (folder.path() / "f").string());
   REQUIRE(o.inner.items.at(0).weight == 0.5);
+}
+
+TEST_CASE("a text stands for an object where a section has a shorthand", "[config]") {
+  REQUIRE(parse(R"({"named": "/x"})").named.file == "/x");
+  REQUIRE(parse(R"({"named": {"file": "/x", "mode": "y"}})").named.mode == "y");
+  REQUIRE_THAT(error_of(R"({"named": 3})"), ContainsSubstring("'named': got 3"));
+  const test::TemporaryFolder folder;
+  write_file_atomic(folder.path() / "a.json", R"({"named": "f"})");
+  Outer o;
+  config::read(o, config::load_file(folder.path() / "a.json", config::fields_of(o)), "", {});
+  REQUIRE(o.named.file == (folder.path() / "f").string());
 }
 
 TEST_CASE("bad overrides and bad bases are refused", "[config]") {

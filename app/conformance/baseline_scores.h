@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// How wrong the simplest forecasts are. All scores: root of the mean squared error over rows
+// [first, end), members and cells, cells weighted by the cosine of their latitude; per variable
+// (V).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace aifs::conformance {
+
+// Forecast: the fields `lag` rows earlier, for the rows where these are in [first, end) too.
+std::vector<double> persistence_rmse(const data::Dataset& dataset, int64_t first, int64_t end,
+                                     int64_t lag);
+
+// Forecast: the mean of rows [0, first), cell by cell.
+std::vector<double> mean_rmse(const data::Dataset& dataset, int64_t first, int64_t end);
+
+}  // namespace aifs::conformance

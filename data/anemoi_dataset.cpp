@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/anemoi_dataset.h"
+
+#include <algorithm>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "core/check.h"
+#include "core/file_io.h"
+#include "core/time.h"
+#include "data/anemoi_metadata.h"
+#include "data/field_scatter.h"
+#include "data/selection.h"
+#include "data/zarr/convert.h"
+#include "data/zarr/needed_bytes.h"
+
+namespace aifs::data {
+
+namespace {
+
+constexpr size_t kTime = 0, kVariable = 1, kMember = 2, kCell = 3;  // axes of "data"
+
+// What one read needs besides its output.
+struct ReadScratch {
+  zarr::ChunkScratch chunk;
+  zarr::Buffer floats;  // of stored types other than float32
+  std::vector<zarr::ByteRange> needed;
+  std::vector<ColumnMap> columns;
+};
+
+// Scratch memory that nobody uses at the moment. Reads of several threads grow it to one each.
+class ScratchPool {
+ public:
+  std::unique_ptr<ReadScratch> take() {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return std::make_unique<ReadScratch>();
+    auto scratch = std::move(idle_.back());
+    idle_.pop_back();
+    return scratch;
+  }
+  void give_back(std::unique_ptr<ReadScratch> scratch) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(scratch));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<ReadScratch>> idle_;
+};
+
+template <class T>
+std::vector<T> pick(const std::vector<T>& values, const std::vector<int64_t>& indices) {
+  std::vector<T> picked;
+  for (const int64_t index : indices)
+    picked.push_back(values[static_cast<size_t>(index)]);
+  return picked;
+}
+
+Statistics pick(const Statistics& all, const std::vector<int64_t>& columns) {
+  return {pick(all.mean, columns), pick(all.stdev, columns), pick(all.minimum, columns),
+          pick(all.maximum, columns)};
+}
+
+// Reduces what is known of the whole store to some rows and columns.
+void apply_selection(const std::vector<int64_t>& rows, const std::vector<int64_t>& columns,
+                     AnemoiMetadata& metadata) {
+  DatasetInfo& info = metadata.info;
+  const std::vector<int64_t> all_missing = std::move(info.missing_rows);
+  info.missing_rows.clear();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (std::binary_search(all_missing.begin(), all_missing.end(), rows[i])) {
+      info.missing_rows.push_back(static_cast<int64_t>(i));
+    }
+  }
+  if (rows.size() > 1) info.frequency_s *= rows[1] - rows[0];
+  info.dates_s = pick(info.dates_s, rows);
+  metadata.stored_rows = pick(metadata.stored_rows, rows);
+  info.variables = pick(info.variables, columns);
+  info.statistics = pick(info.statistics, columns);
+  for (auto& [difference_s, statistics] : info.tendencies)
+    statistics = pick(statistics, columns);
+}
+
+std::shared_ptr<const zarr::Store> open_folder(const fs::path& path) {
+  if (fs::is_directory(path)) return std::make_shared<zarr::DirectoryStore>(path.string());
+  std::vector<std::string> neighbours;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(path.parent_path(), ignored)) {
+    if (entry.path().extension() == ".zarr") neighbours.push_back(entry.path().filename());
+  }
+  throw DataError(concat("there is no folder '", path.string(), "'"),
+                  nearest_names(path.filename().string(), neighbours));
+}
+
+std::string date_text(const DatasetInfo& info, int64_t row) {
+  return concat("row ", row, " (", format_date(info.dates_s[static_cast<size_t>(row)]), ")");
+}
+
+}  // namespace
+
+struct AnemoiDataset::State {
+  zarr::Group group;
+  zarr::Array data;
+  AnemoiMetadata metadata;  // of the selected part
+  bool allow_missing_chunks;
+  std::vector<ColumnMap> columns;  // stored variable -> column, ascending by stored variable
+  mutable ScratchPool pool = {};
+
+  State(const std::shared_ptr<const zarr::Store>& store, const DatasetOptions& options)
+      : group(open_anemoi_group(*store)),
+        data(store, "data", static_cast<size_t>(options.cache_mib) << 20),
+        metadata(read_anemoi_metadata(store, group, data)),
+        allow_missing_chunks(options.allow_missing_chunks) {
+    const DatasetInfo& info = metadata.info;
+    const std::vector<int64_t> rows = select_rows(info.dates_s, info.frequency_s, options);
+    const std::vector<int64_t> kept = select_columns(info.variables, options);
+    apply_selection(rows, kept, metadata);
+    for (size_t c = 0; c < kept.size(); ++c)
+      columns.push_back({kept[c], static_cast<int64_t>(c)});
+    std::sort(columns.begin(), columns.end(),
+              [](const ColumnMap& a, const ColumnMap& b) { return a.source < b.source; });
+  }
+
+  const zarr::ChunkLayout& layout() const { return data.meta().chunk; }
+
+  void check_request(int64_t row, NodeRange nodes, size_t out_size) const;
+  void read_part(int64_t row, const zarr::ChunkPart& part, NodeRange nodes, ReadScratch& scratch,
+                 std::span<float> out) const;
+  void select_in_part(const zarr::ChunkPart& part, ReadScratch& scratch) const;
+  void find_needed(const zarr::ChunkPart& part, ReadScratch& scratch) const;
+  void place(const zarr::ChunkPart& part, const std::byte* items, ReadScratch& scratch,
+             int64_t member, float* out) const;
+  void fill(const zarr::ChunkPart& part, const std::vector<ColumnMap>& part_columns,
+            float* out) const;
+};
+
+AnemoiDataset::AnemoiDataset(const DatasetOptions& options)
+    : AnemoiDataset(open_folder(options.dataset), options) {}
+
+AnemoiDataset::AnemoiDataset(std::shared_ptr<const zarr::Store> store,
+                             const DatasetOptions& options)
+    : state_(std::make_unique<State>(store, options)) {}
+
+AnemoiDataset::~AnemoiDataset() = default;
+
+const DatasetInfo& AnemoiDataset::info() const {
+  return state_->metadata.info;
+}
+
+const nlohmann::ordered_json& AnemoiDataset::attributes() const {
+  return state_->group.attributes;
+}
+
+const zarr::Array& AnemoiDataset::data() const {
+  return state_->data;
+}
+
+void AnemoiDataset::read(int64_t row, NodeRange nodes, std::span<float> out) const {
+  const State& state = *state_;
+  state.check_request(row, nodes, out.size());
+  auto scratch = state.pool.take();
+  const int64_t stored_row = state.metadata.stored_rows[static_cast<size_t>(row)];
+  const zarr::Region region{
+      {stored_row, state.columns.front().source, 0, nodes.begin},
+      {stored_row + 1, state.columns.back().source + 1, info().ensemble_size, nodes.end}};
+  state.data.grid().for_each_part(region, [&](const zarr::ChunkPart& part) {
+    state.read_part(row, part, nodes, *scratch, out);
+  });
+  state.pool.give_back(std::move(scratch));
+}
+
+void AnemoiDataset::State::check_request(int64_t row, NodeRange nodes, size_t out_size) const {
+  const DatasetInfo& info = metadata.info;
+  AIFS_CHECK(0 <= row && row < info.num_rows(), "row ", row, " of ", info.num_rows());
+  AIFS_CHECK(0 <= nodes.begin && nodes.begin <= nodes.end && nodes.end <= info.num_nodes(),
+             "cells [", nodes.begin, ", ", nodes.end, ") of ", info.num_nodes());
+  const int64_t expected = info.ensemble_size * nodes.size() * info.num_variables();
+  AIFS_CHECK(out_size == static_cast<size_t>(expected), "room for ", out_size, " values of ",
+             expected);
+  if (std::binary_search(info.missing_rows.begin(), info.missing_rows.end(), row)) {
+    throw DataError(concat("'", info.name, "': ", date_text(info, row), " is a missing date"));
+  }
+}
+
+void AnemoiDataset::State::read_part(int64_t row, const zarr::ChunkPart& part, NodeRange nodes,
+                                     ReadScratch& scratch, std::span<float> out) const {
+  select_in_part(part, scratch);
+  if (scratch.columns.empty()) return;
+  const bool keep = layout().shape[kTime] > 1;  // neighbouring rows will want this chunk too
+  if (!keep) find_needed(part, scratch);
+  const zarr::ChunkView view = keep ? data.cached_chunk(part.chunk)
+                                    : data.decode_chunk(part.chunk, scratch.needed, scratch.chunk);
+  if (!view.items && !allow_missing_chunks && data.meta().fill.means_nothing(data.meta().type)) {
+    throw DataError(concat(data.absent_text(part.chunk), ", but ", date_text(metadata.info, row),
+                           " is not among the missing_dates"),
+                    "restore the file, or set data.dataset.allow_missing_chunks");
+  }
+  const int64_t width = metadata.info.num_variables();
+  for (int64_t e = 0; e < part.extent[kMember]; ++e) {
+    float* to =
+        out.data() + ((part.in_region[kMember] + e) * nodes.size() + part.in_region[kCell]) * width;
+    if (view.items) {
+      place(part, view.items, scratch, e, to);
+    } else {
+      fill(part, scratch.columns, to);
+    }
+  }
+}
+
+// The selected variables of a part, `source` counted within the chunk.
+void AnemoiDataset::State::select_in_part(const zarr::ChunkPart& part, ReadScratch& scratch) const {
+  const int64_t corner = part.chunk[kVariable] * layout().shape[kVariable];
+  const int64_t first = corner + part.in_chunk[kVariable];
+  scratch.columns.clear();
+  for (const ColumnMap& map : columns) {
+    if (map.source >= first && map.source < first + part.extent[kVariable]) {
+      scratch.columns.push_back({map.source - corner, map.column});
+    }
+  }
+}
+
+// The bytes of the chunk that will be looked at; none if that is all of them.
+void AnemoiDataset::State::find_needed(const zarr::ChunkPart& part, ReadScratch& scratch) const {
+  scratch.needed.clear();
+  if (layout().codecs.empty()) return;
+  const auto num_selected = static_cast<int64_t>(scratch.columns.size());
+  if (num_selected * part.extent[kMember] * part.extent[kCell] == data.grid().items_per_chunk()) {
+    return;
+  }
+  zarr::ChunkPart run = part;
+  for (size_t c = 0; c < scratch.columns.size();) {
+    size_t end = c + 1;
+    while (end < scratch.columns.size() &&
+           scratch.columns[end].source == scratch.columns[end - 1].source + 1) {
+      ++end;
+    }
+    run.in_chunk[kVariable] = scratch.columns[c].source;
+    run.extent[kVariable] = static_cast<int64_t>(end - c);
+    if (!zarr::append_needed_bytes(layout(), data.meta().type.item_bytes, run, scratch.needed)) {
+      scratch.needed.clear();
+      return;
+    }
+    c = end;
+  }
+  std::sort(scratch.needed.begin(), scratch.needed.end(),
+            [](const auto& a, const auto& b) { return a.begin < b.begin; });
+}
+
+// Moves one member of a part to its place: `out` is its first cell.
+void AnemoiDataset::State::place(const zarr::ChunkPart& part, const std::byte* items,
+                                 ReadScratch& scratch, int64_t member, float* out) const {
+  const std::vector<int64_t> strides = layout().strides();
+  const zarr::DataType& type = data.meta().type;
+  const int64_t corner = part.in_chunk[kTime] * strides[kTime] +
+                         (part.in_chunk[kMember] + member) * strides[kMember] +
+                         part.in_chunk[kCell] * strides[kCell];
+  const int64_t num_cells = part.extent[kCell], width = metadata.info.num_variables();
+  if (type.is_native_float()) {
+    const auto* values = static_cast<const float*>(static_cast<const void*>(items)) + corner;
+    scatter_fields({values, strides[kVariable], strides[kCell], num_cells}, scratch.columns, out,
+                   width);
+    return;
+  }
+  const size_t num_values = scratch.columns.size() * static_cast<size_t>(num_cells);
+  scratch.floats.resize(num_values * sizeof(float));
+  auto* values = static_cast<float*>(static_cast<void*>(scratch.floats.data()));
+  std::vector<ColumnMap> packed;
+  for (size_t c = 0; c < scratch.columns.size(); ++c) {
+    const auto field = static_cast<int64_t>(c);
+    const int64_t first = corner + scratch.columns[c].source * strides[kVariable];
+    zarr::convert_items(type, items + first * type.item_bytes, strides[kCell], num_cells,
+                        values + field * num_cells);
+    packed.push_back({field, scratch.columns[c].column});
+  }
+  scatter_fields({values, num_cells, 1, num_cells}, packed, out, width);
+}
+
+void AnemoiDataset::State::fill(const zarr::ChunkPart& part,
+                                const std::vector<ColumnMap>& part_columns, float* out) const {
+  const float value = data.meta().fill.as<float>(data.meta().type);
+  const int64_t width = metadata.info.num_variables();
+  for (int64_t n = 0; n < part.extent[kCell]; ++n) {
+    for (const ColumnMap& map : part_columns)
+      out[n * width + map.column] = value;
+  }
+}
+
+}  // namespace aifs::data

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// An Anemoi dataset on disk: the gridded layout, "data" of shape (T, V, E, N) in any regular
+// chunks, Zarr format 2 or 3, with Anemoi's options to use a part of it.
+//
+// An absent chunk reads as NaN in Python, and training on it goes wrong silently. Here it is an
+// error unless its date is declared missing, allow_missing_chunks is set, or the fill value of the
+// array is a number, which then stands for a chunk full of it.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+
+#include "data/dataset.h"
+#include "data/dataset_options.h"
+#include "data/zarr/array.h"
+
+namespace aifs::data {
+
+class AnemoiDataset : public Dataset {
+ public:
+  // Opens options.dataset. Throws ConfigError for options that do not fit the dataset, DataError
+  // for anything that is wrong with it.
+  explicit AnemoiDataset(const DatasetOptions& options);
+  // The same over any store; options.dataset is not looked at.
+  AnemoiDataset(std::shared_ptr<const zarr::Store> store, const DatasetOptions& options);
+  ~AnemoiDataset() override;
+
+  const DatasetInfo& info() const override;
+
+  // Values that are not float32 in the store are rounded to it. Chunks are read and decoded in the
+  // calling thread, and as little of them as the codec allows.
+  void read(int64_t row, NodeRange nodes, std::span<float> out) const override;
+
+  // The attributes of the root group, as they stand in the store.
+  const nlohmann::ordered_json& attributes() const;
+  // The stored array, without the options.
+  const zarr::Array& data() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace aifs::data

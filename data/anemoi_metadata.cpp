@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/anemoi_metadata.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+
+#include "core/check.h"
+#include "core/time.h"
+#include "data/time_axis.h"
+#include "data/zarr/in_file.h"
+
+namespace aifs::data {
+
+namespace {
+
+using zarr::Json;
+using StorePtr = std::shared_ptr<const zarr::Store>;
+
+constexpr std::string_view kTendencies = "statistics_tendencies_";
+constexpr std::string_view kStdev = "stdev";
+
+// A one-dimensional array of as many items as data has `counted` ("cells").
+template <class T>
+std::vector<T> read_vector(const zarr::Array& array, int64_t length, const char* counted,
+                           zarr::AbsentChunk absent = zarr::AbsentChunk::kError) {
+  const zarr::ArrayMeta& meta = array.meta();
+  if (meta.shape != std::vector<int64_t>{length}) {
+    throw DataError(concat("'", meta.file, "': shape ", Json(meta.shape).dump(), ", but data has ",
+                           length, " ", counted));
+  }
+  std::vector<T> values;
+  // Chunk by chunk, so that a shape beyond what is there ends before it costs memory.
+  const int64_t step = meta.chunk.shape[0];
+  for (int64_t first = 0; first < length; first += step) {
+    const auto part = array.read<T>({{first}, {std::min(first + step, length)}}, absent);
+    values.insert(values.end(), part.begin(), part.end());
+  }
+  return values;
+}
+
+// -------------------------------------------------------------------------------- attributes ---
+
+// An attribute, or null.
+Json attribute(const zarr::Group& group, const char* name) {
+  return group.attributes.value(name, Json());
+}
+
+[[noreturn]] void bad_attribute(const zarr::Group& group, const char* name,
+                                const std::string& why) {
+  throw DataError(concat("'", group.attributes_file, "': attribute '", name, "' ", why));
+}
+
+std::vector<std::string> variable_names(const zarr::Group& group, int64_t expected) {
+  const Json list = attribute(group, "variables");
+  std::vector<std::string> names;
+  if (list.is_array()) {
+    for (const Json& name : list) {
+      if (!name.is_string()) {
+        bad_attribute(group, "variables", concat("holds ", zarr::shown(name), ", not a name"));
+      }
+      names.push_back(name.get<std::string>());
+    }
+  } else if (const Json indices = attribute(group, "name_to_index");
+             list.is_null() && indices.is_object()) {
+    names.resize(indices.size());
+    for (const auto& [name, index] : indices.items()) {
+      if (!index.is_number_unsigned() || index.get<uint64_t>() >= names.size()) {
+        bad_attribute(group, "name_to_index", concat("does not number the variables: ", name));
+      }
+      names[index.get<size_t>()] = name;
+    }
+  } else {
+    bad_attribute(group, "variables", concat("is no list of names: ", zarr::shown(list)));
+  }
+  if (static_cast<int64_t>(names.size()) != expected) {
+    bad_attribute(group, "variables",
+                  concat("has ", names.size(), " names, data has ", expected, " variables"));
+  }
+  std::set<std::string> seen;
+  for (const std::string& name : names) {
+    if (name.empty()) bad_attribute(group, "variables", "holds an empty name");
+    if (!seen.insert(name).second) {
+      bad_attribute(group, "variables", concat("names '", name, "' twice"));
+    }
+  }
+  return names;
+}
+
+std::optional<int64_t> declared_frequency(const zarr::Group& group) {
+  const Json value = attribute(group, "frequency");
+  if (value.is_null()) return std::nullopt;
+  try {
+    if (value.is_number_integer()) return parse_duration(value.dump());  // hours, in old datasets
+    if (value.is_string()) return parse_duration(value.get<std::string>());
+  } catch (const Error& error) {
+    bad_attribute(group, "frequency", concat("is wrong: ", error.what()));
+  }
+  bad_attribute(group, "frequency", concat("is no duration: ", zarr::shown(value)));
+}
+
+std::vector<int64_t> missing_dates(const zarr::Group& group) {
+  const Json list = attribute(group, "missing_dates");
+  std::vector<int64_t> dates_s;
+  if (list.is_null()) return dates_s;
+  if (!list.is_array()) bad_attribute(group, "missing_dates", "is no list");
+  for (const Json& date : list) {
+    try {
+      if (!date.is_string()) throw Error(concat(zarr::shown(date), " is no text"));
+      dates_s.push_back(parse_date(date.get<std::string>()));
+    } catch (const Error& error) {
+      bad_attribute(group, "missing_dates", concat("is wrong: ", error.what()));
+    }
+  }
+  return dates_s;
+}
+
+std::vector<int64_t> field_shape(const zarr::Group& group, int64_t num_cells) {
+  const Json value = attribute(group, "field_shape");
+  if (value.is_null()) return {num_cells};
+  std::vector<int64_t> shape;
+  int64_t product = 1;
+  for (const Json& length : value) {
+    const int64_t n = length.is_number_integer() ? length.get<int64_t>() : 0;
+    if (n < 1 || n > num_cells) break;
+    shape.push_back(n);
+    product = product > num_cells ? product : product * n;
+  }
+  if (!value.is_array() || shape.size() != value.size() || product != num_cells) {
+    bad_attribute(group, "field_shape",
+                  concat(zarr::shown(value), " does not hold ", num_cells, " cells"));
+  }
+  return shape;
+}
+
+void check_layout(const zarr::Group& group) {
+  for (const char* name : {"layout", "format"}) {  // its name until 0.5.36
+    const Json layout = attribute(group, name);
+    if (layout.is_null()) continue;
+    if (layout != "gridded") {
+      bad_attribute(group, name,
+                    concat(zarr::shown(layout),
+                           ": only the layout \"gridded\" can be "
+                           "read"));
+    }
+    return;
+  }
+}
+
+// ------------------------------------------------------------------------------------- arrays ---
+
+TimeAxis time_axis(const StorePtr& store, const zarr::Group& group, int64_t num_stored) {
+  const zarr::Array array(store, "dates");
+  if (array.meta().type.kind != zarr::Kind::kDate) {
+    throw DataError(concat("'", array.meta().file, "': dtype ", array.meta().type.name(),
+                           " does not hold dates"));
+  }
+  const auto counts = read_vector<int64_t>(array, num_stored, "dates");
+  const std::optional<int64_t> frequency_s = declared_frequency(group);
+  const std::vector<int64_t> missing_s = missing_dates(group);
+  return zarr::in_file(store->name(), [&] {
+    std::vector<int64_t> dates_s;
+    for (const int64_t count : counts) {
+      dates_s.push_back(
+          zarr::in_file("dates", [&] { return zarr::to_seconds(array.meta().type.unit, count); }));
+    }
+    return make_time_axis(dates_s, frequency_s, missing_s);
+  });
+}
+
+// The array `name`, or `old_name` if only that is there.
+std::vector<double> coordinates(const StorePtr& store, const char* name, const char* old_name,
+                                int64_t num_cells, double min_deg, double max_deg) {
+  constexpr double kRounding_deg = 1e-5;  // of float32 coordinates
+  const bool is_old = !zarr::node_exists(*store, name) && zarr::node_exists(*store, old_name);
+  const zarr::Array array(store, is_old ? old_name : name);
+  const auto values = read_vector<double>(array, num_cells, "cells");
+  for (size_t n = 0; n < values.size(); ++n) {
+    if (!(values[n] >= min_deg - kRounding_deg && values[n] <= max_deg + kRounding_deg)) {
+      throw DataError(concat("'", array.meta().file, "': ", name, " of cell ", n, " is ", values[n],
+                             ", outside [", min_deg, ", ", max_deg, "]"));
+    }
+  }
+  return values;
+}
+
+// Reads the arrays prefix + "mean" and so on. One that is not there is an error if `required`, else
+// it is all NaN.
+Statistics read_statistics(const StorePtr& store, const std::string& prefix, int64_t num_variables,
+                           zarr::AbsentChunk absent, bool required) {
+  const auto read = [&](const char* statistic) {
+    const std::string name = prefix + statistic;
+    if (!required && !zarr::node_exists(*store, name)) {
+      return std::vector<double>(static_cast<size_t>(num_variables),
+                                 std::numeric_limits<double>::quiet_NaN());
+    }
+    return read_vector<double>(zarr::Array(store, name), num_variables, "variables", absent);
+  };
+  return {read("mean"), read("stdev"), read("minimum"), read("maximum")};
+}
+
+// All there are: names spell the same duration in several ways ("30h", "108000s"), so they are
+// listed, not guessed.
+std::map<int64_t, Statistics> read_tendencies(const StorePtr& store, int64_t num_variables,
+                                              zarr::AbsentChunk absent) {
+  std::map<int64_t, Statistics> result;
+  for (const std::string& name : store->root_names()) {
+    if (!name.starts_with(kTendencies) || !name.ends_with(kStdev)) continue;
+    const std::string prefix = name.substr(0, name.size() - kStdev.size());
+    int64_t difference_s = 0;
+    try {
+      difference_s = parse_duration(std::string_view(prefix).substr(
+          kTendencies.size(), prefix.size() - kTendencies.size() - 1));
+    } catch (const Error&) {
+      continue;  // an array of somebody else
+    }
+    result.emplace(difference_s, read_statistics(store, prefix, num_variables, absent, false));
+  }
+  return result;
+}
+
+}  // namespace
+
+zarr::Group open_anemoi_group(const zarr::Store& store) {
+  auto group = zarr::read_root_group(store);
+  if (!group) {
+    throw DataError(
+        concat("'", store.name(), "' is not a Zarr group: neither .zgroup nor zarr.json is there"));
+  }
+  check_layout(*group);
+  for (const char* name : {"_build", "_copy"}) {
+    if (!zarr::node_exists(store, name)) continue;
+    throw DataError(concat("'", store.name(), "' is an unfinished dataset: it still holds ", name),
+                    "finish it with anemoi-datasets, or remove what is left of its making");
+  }
+  return std::move(*group);
+}
+
+AnemoiMetadata read_anemoi_metadata(const std::shared_ptr<const zarr::Store>& store,
+                                    const zarr::Group& group, const zarr::Array& data) {
+  const std::vector<int64_t>& shape = data.meta().shape;
+  if (shape.size() != 4 || *std::min_element(shape.begin(), shape.end()) < 1) {
+    throw DataError(concat("'", data.meta().file, "': shape ", Json(shape).dump(),
+                           " is not (dates, variables, members, cells)"));
+  }
+  AnemoiMetadata metadata;
+  DatasetInfo& info = metadata.info;
+  info.name = store->name();
+  info.variables = variable_names(group, shape[1]);
+  info.ensemble_size = shape[2];
+  info.latitudes_deg = coordinates(store, "latitudes", "latitude", shape[3], -90.0, 90.0);
+  info.longitudes_deg = coordinates(store, "longitudes", "longitude", shape[3], -180.0, 360.0);
+  info.field_shape = field_shape(group, shape[3]);
+  TimeAxis axis = time_axis(store, group, shape[0]);
+  info.dates_s = std::move(axis.dates_s);
+  info.frequency_s = axis.frequency_s;
+  info.missing_rows = std::move(axis.missing_rows);
+  metadata.stored_rows = std::move(axis.stored_rows);
+  // zarr-python 3 leaves out chunks that hold nothing but zeros; format 2 is written with them.
+  const auto absent = group.format == 3 ? zarr::AbsentChunk::kFill : zarr::AbsentChunk::kError;
+  info.statistics = read_statistics(store, "", shape[1], absent, true);
+  info.tendencies = read_tendencies(store, shape[1], absent);
+  return metadata;
+}
+
+}  // namespace aifs::data

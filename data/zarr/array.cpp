@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/zarr/array.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "core/check.h"
+#include "data/zarr/convert.h"
+#include "data/zarr/in_file.h"
+#include "data/zarr/needed_bytes.h"
+#include "data/zarr/node.h"
+#include "data/zarr/shard.h"
+
+namespace aifs::zarr {
+
+namespace {
+
+// Beyond this a chunk cannot be read; Blosc has the same limit.
+constexpr int64_t kMaxDecodedBytes = INT32_MAX;
+constexpr size_t kShardCacheBytes = size_t{64} << 20;
+
+ArrayMeta existing_array(const Store& store, const std::string& path) {
+  auto meta = read_array_meta(store, path);
+  if (!meta) {
+    throw DataError(concat("'", store.name(), "' has no array '", path, "': neither ", path,
+                           "/.zarray nor ", path, "/zarr.json is there"));
+  }
+  return std::move(*meta);
+}
+
+std::vector<int64_t> c_strides(const std::vector<int64_t>& extent) {
+  std::vector<int64_t> strides(extent.size(), 1);
+  for (size_t axis = extent.size(); axis-- > 1;)
+    strides[axis - 1] = strides[axis] * extent[axis];
+  return strides;
+}
+
+// Copies a part of a chunk into a C-ordered region, axis by axis.
+template <class T>
+struct PartCopy {
+  const ArrayMeta& meta;
+  const ChunkPart& part;
+  const std::vector<int64_t>& in_strides;   // items of the chunk
+  const std::vector<int64_t>& out_strides;  // of the region
+  const std::byte* items;                   // null: fill
+
+  void run(size_t axis, int64_t in, T* out) const {
+    const bool is_scalar = part.extent.empty();
+    const int64_t count = is_scalar ? 1 : part.extent[axis];
+    if (!is_scalar) {
+      in += part.in_chunk[axis] * in_strides[axis];
+      out += part.in_region[axis] * out_strides[axis];
+      if (axis + 1 < part.extent.size()) {
+        for (int64_t i = 0; i < count; ++i)
+          run(axis + 1, in + i * in_strides[axis], out + i * out_strides[axis]);
+        return;
+      }
+    }
+    if (items) {
+      convert_items(meta.type, items + in * meta.type.item_bytes, is_scalar ? 0 : in_strides[axis],
+                    count, out);
+    } else {
+      std::fill(out, out + count, meta.fill.as<T>(meta.type));
+    }
+  }
+};
+
+}  // namespace
+
+Array::Array(std::shared_ptr<const Store> store, const std::string& path, size_t cache_bytes)
+    : store_(std::move(store)),
+      path_(path),
+      meta_(existing_array(*store_, path)),
+      grid_(meta_.shape, meta_.chunk.shape),
+      cache_(std::make_unique<ChunkCache>(cache_bytes)),
+      shard_cache_(std::make_unique<ChunkCache>(kShardCacheBytes)) {}
+
+std::string Array::chunk_key(std::span<const int64_t> chunk) const {
+  if (!meta_.sharding) return concat(path_, "/", meta_.keys.key(chunk));
+  return concat(path_, "/", meta_.keys.key(locate_in_shard(meta_, chunk).shard));
+}
+
+std::string Array::chunk_path(std::span<const int64_t> chunk) const {
+  return store_->path_of(chunk_key(chunk));
+}
+
+std::string Array::absent_text(std::span<const int64_t> chunk) const {
+  const std::string inner =
+      meta_.sharding ? concat(" or its chunk ", ChunkKeys{}.key(chunk)) : std::string();
+  return concat("'", chunk_path(chunk), "'", inner, " is missing");
+}
+
+size_t Array::decoded_bytes() const {
+  if (meta_.chunk_bytes() > kMaxDecodedBytes) {
+    throw DataError(concat("a chunk needs ", meta_.chunk_bytes(), " bytes according to '",
+                           meta_.file, "', more than ", kMaxDecodedBytes, " are not supported"));
+  }
+  return static_cast<size_t>(meta_.chunk_bytes());
+}
+
+// -------------------------------------------------------------------------------------- bytes ---
+
+bool Array::fetch(std::span<const int64_t> chunk, ChunkScratch& scratch) const {
+  if (meta_.sharding) return fetch_from_shard(chunk, scratch);
+  return store_->get(chunk_key(chunk), CodecChain::max_encoded_bytes(decoded_bytes()),
+                     scratch.encoded);
+}
+
+bool Array::fetch_from_shard(std::span<const int64_t> chunk, ChunkScratch& scratch) const {
+  const ShardPosition at = locate_in_shard(meta_, chunk);
+  const std::string key = concat(path_, "/", meta_.keys.key(at.shard));
+  const bool is_compressed = !meta_.sharding->codecs.empty();
+  const auto entry = shard_cache_->get(
+      key, [&] { return is_compressed ? load_shard(key) : load_shard_index(key); });
+  if (!entry) return false;
+  std::span<const std::byte> index = entry->bytes();
+  if (is_compressed) {
+    const ByteRange range = shard_index_range(meta_, index.size());
+    index = index.subspan(range.begin, range.end - range.begin);
+  }
+  const std::optional<ByteRange> found = find_in_shard(index, at.position);
+  if (!found) return false;
+  const size_t bytes = found->end - found->begin;
+  if (bytes > CodecChain::max_encoded_bytes(decoded_bytes()) ||
+      (is_compressed && found->end > entry->size())) {
+    throw_corrupt(concat("the shard index gives chunk ", ChunkKeys{}.key(chunk), " ", bytes,
+                         " bytes from byte ", found->begin, " on"));
+  }
+  if (!is_compressed) return store_->get_range(key, found->begin, bytes, scratch.encoded);
+  scratch.encoded.resize(bytes);
+  if (bytes > 0) std::memcpy(scratch.encoded.data(), entry->data() + found->begin, bytes);
+  return true;
+}
+
+ChunkCache::Entry Array::load_shard_index(const std::string& key) const {
+  const std::optional<size_t> size = store_->size(key);
+  if (!size) return nullptr;
+  const ByteRange range = shard_index_range(meta_, *size);
+  auto index = std::make_shared<Buffer>();
+  if (!store_->get_range(key, range.begin, range.end - range.begin, *index)) return nullptr;
+  check_shard_index(meta_, index->bytes());
+  return index;
+}
+
+ChunkCache::Entry Array::load_shard(const std::string& key) const {
+  if (shard_bytes(meta_) > kMaxDecodedBytes) throw DataError("a compressed shard beyond 2 GiB");
+  const size_t most = CodecChain::max_encoded_bytes(static_cast<size_t>(shard_bytes(meta_))) +
+                      2 * shard_index_bytes(meta_);
+  auto shard = std::make_shared<Buffer>();
+  if (!store_->get(key, CodecChain::max_encoded_bytes(most), *shard)) return nullptr;
+  Buffer other;
+  Buffer& result = meta_.sharding->codecs.decode({.size = most, .exact = false}, *shard, other);
+  if (&result != shard.get()) shard->swap(result);
+  const ByteRange range = shard_index_range(meta_, shard->size());
+  check_shard_index(meta_, shard->bytes().subspan(range.begin, range.end - range.begin));
+  return shard;
+}
+
+// ------------------------------------------------------------------------------------- chunks ---
+
+ChunkView Array::decode_chunk(std::span<const int64_t> chunk, std::span<const ByteRange> needed,
+                              ChunkScratch& scratch) const {
+  try {
+    if (!fetch(chunk, scratch)) return {};
+    const DecodeRequest request{.size = decoded_bytes(), .exact = true, .needed = needed};
+    return {meta_.chunk.codecs.decode(request, scratch.encoded, scratch.decoded).data()};
+  } catch (const DataError& error) {
+    const std::string path = chunk_path(chunk);
+    if (std::string_view(error.what()).find(path) != std::string_view::npos) throw;
+    throw DataError(concat("'", path, "': ", error.what()), error.hint());
+  } catch (const std::bad_alloc&) {
+    throw DataError(concat("'", chunk_path(chunk), "': not enough memory for a chunk of ",
+                           meta_.chunk_bytes(), " bytes"));
+  }
+}
+
+ChunkView Array::cached_chunk(std::span<const int64_t> chunk) const {
+  const ChunkCache::Entry entry = cache_->get(ChunkKeys{}.key(chunk), [&]() -> ChunkCache::Entry {
+    ChunkScratch scratch;
+    const ChunkView view = decode_chunk(chunk, {}, scratch);
+    if (!view.items) return nullptr;
+    auto items = std::make_shared<Buffer>();
+    items->swap(view.items == scratch.decoded.data() ? scratch.decoded : scratch.encoded);
+    return items;
+  });
+  return {entry ? entry->data() : nullptr, entry};
+}
+
+template <class T>
+std::vector<T> Array::read(const Region& region, AbsentChunk absent) const {
+  const std::vector<int64_t> in_strides = meta_.chunk.strides();
+  std::vector<int64_t> out_strides = region.end;
+  for (size_t axis = 0; axis < out_strides.size(); ++axis)
+    out_strides[axis] -= region.begin[axis];
+  out_strides = c_strides(out_strides);
+
+  std::vector<T> out;
+  ChunkScratch scratch;
+  std::vector<ByteRange> needed;
+  grid_.for_each_part(region, [&](const ChunkPart& part) {
+    needed.clear();
+    if (!append_needed_bytes(meta_.chunk, meta_.type.item_bytes, part, needed)) needed.clear();
+    const ChunkView view = decode_chunk(part.chunk, needed, scratch);
+    if (!view.items && absent == AbsentChunk::kError) throw DataError(absent_text(part.chunk));
+    // Only now: the first chunk of a damaged array stops us before memory is spent.
+    if (out.empty()) out.resize(static_cast<size_t>(region.num_items()));
+    PartCopy<T>{meta_, part, in_strides, out_strides, view.items}.run(0, 0, out.data());
+  });
+  return out;
+}
+
+template std::vector<float> Array::read(const Region&, AbsentChunk) const;
+template std::vector<double> Array::read(const Region&, AbsentChunk) const;
+template std::vector<int64_t> Array::read(const Region&, AbsentChunk) const;
+
+}  // namespace aifs::zarr

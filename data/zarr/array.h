@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// An array of a store: reads hyperslabs, or single decoded chunks for callers that place the items
+// themselves. Immutable after construction; all functions may be called by several threads.
+//
+// Errors are DataErrors that name the file of the chunk. An absent chunk is not an error by itself:
+// Zarr leaves out chunks that hold nothing but the fill value.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/zarr/array_meta.h"
+#include "data/zarr/chunk_cache.h"
+#include "data/zarr/chunk_grid.h"
+#include "data/zarr/store.h"
+
+namespace aifs::zarr {
+
+// Memory of one reader, kept between chunks because fresh memory is slow. Not thread-safe.
+struct ChunkScratch {
+  Buffer encoded, decoded;
+};
+
+// The items of a chunk, laid out as Array::meta().chunk says.
+struct ChunkView {
+  const std::byte* items = nullptr;  // null if the chunk is absent
+  ChunkCache::Entry owner = {};      // of a cached chunk; else the items lie in the scratch
+};
+
+enum class AbsentChunk { kFill, kError };
+
+class Array {
+ public:
+  // The array at `path` of the store. `cache_bytes` limits what cached_chunk() keeps.
+  // Throws DataError if there is none or if its metadata cannot be used.
+  Array(std::shared_ptr<const Store> store, const std::string& path, size_t cache_bytes = 0);
+
+  const ArrayMeta& meta() const { return meta_; }
+  const ChunkGrid& grid() const { return grid_; }
+  const ChunkCache& cache() const { return *cache_; }
+
+  // The items of a region in C order, as float, double or int64_t.
+  template <class T>
+  std::vector<T> read(const Region& region, AbsentChunk absent = AbsentChunk::kFill) const;
+
+  // Decodes one chunk into `scratch`. `needed`: see DecodeRequest.
+  ChunkView decode_chunk(std::span<const int64_t> chunk, std::span<const ByteRange> needed,
+                         ChunkScratch& scratch) const;
+  // The whole chunk, from the cache if it is there.
+  ChunkView cached_chunk(std::span<const int64_t> chunk) const;
+
+  // The file of a chunk, for messages.
+  std::string chunk_path(std::span<const int64_t> chunk) const;
+  // "'<file>' is missing".
+  std::string absent_text(std::span<const int64_t> chunk) const;
+
+ private:
+  std::string chunk_key(std::span<const int64_t> chunk) const;
+  size_t decoded_bytes() const;
+  bool fetch(std::span<const int64_t> chunk, ChunkScratch& scratch) const;
+  bool fetch_from_shard(std::span<const int64_t> chunk, ChunkScratch& scratch) const;
+  ChunkCache::Entry load_shard_index(const std::string& key) const;
+  ChunkCache::Entry load_shard(const std::string& key) const;
+
+  std::shared_ptr<const Store> store_;
+  std::string path_;
+  ArrayMeta meta_;
+  ChunkGrid grid_;
+  std::unique_ptr<ChunkCache> cache_;        // decoded chunks
+  std::unique_ptr<ChunkCache> shard_cache_;  // indices of shards, or whole ones if compressed
+};
+
+}  // namespace aifs::zarr

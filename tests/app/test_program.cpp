@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program as a user meets it: output, exit codes, and one clear message for each mistake.
+#include <nlohmann/json.hpp>
+
+#include "core/file_io.h"
+#include "tests/app/program.h"
+#include "tests/support/catch.h"
+
+using namespace aifs;
+using test::run_command;
+using test::run_train;
+
+namespace {
+
+std::string aifs_train() {
+  return "'" + test::program("aifs-train").string() + "' ";
+}
+
+// One message, a hint or not, nothing that looks like a crash.
+void require_clean_failure(const test::CommandResult& result, int exit_code,
+                           const std::string& message) {
+  INFO(result.err);
+  REQUIRE(result.exit_code == exit_code);
+  REQUIRE_THAT(result.err, ContainsSubstring(message));
+  REQUIRE(result.err.find("terminate called") == std::string::npos);
+  REQUIRE(result.err.find("c10::") == std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("help, version, schema and reference need no configuration", "[program]") {
+  REQUIRE_THAT(run_command(aifs_train() + "--help").out, ContainsSubstring("Exit codes"));
+  const auto version = run_command(aifs_train() + "--version");
+  REQUIRE(version.exit_code == 0);
+  for (const char* name : {"aifs-train", "LibTorch", "CUDA", "NCCL", "MPI", "netCDF", "c-blosc"}) {
+    REQUIRE_THAT(version.out, ContainsSubstring(name));
+  }
+  const auto schema = nlohmann::json::parse(run_command(aifs_train() + "--print-schema").out);
+  REQUIRE(schema["properties"]["train"]["properties"]["max_steps"]["type"] == "integer");
+  REQUIRE_THAT(run_command(aifs_train() + "--print-reference").out,
+               ContainsSubstring("## `optimizer.schedule`"));
+}
+
+TEST_CASE("wrong command lines exit with 2", "[program]") {
+  REQUIRE(run_command(aifs_train()).exit_code == 2);
+  REQUIRE(run_command(aifs_train() + "--nonsense").exit_code == 2);
+  REQUIRE(run_command(aifs_train() + "--config /nowhere.json").exit_code == 2);
+  REQUIRE(run_command(aifs_train() + "--config x --resume a --validate-only b").exit_code == 2);
+}
+
+TEST_CASE("the effective configuration reads back as itself", "[program]") {
+  const test::TemporaryFolder folder;
+  const auto first = run_train(folder.path() / "r", "--print-config --set model.channels=12");
+  REQUIRE(first.exit_code == 0);
+  const fs::path copy = folder.path() / "copy.json";
+  write_file_atomic(copy, first.out);
+  const auto second = run_train(folder.path() / "r", "--print-config", copy.string());
+  REQUIRE(second.out == first.out);
+  REQUIRE(nlohmann::json::parse(first.out)["model"]["channels"] == 12);
+}
+
+TEST_CASE("every section can be overridden from the command line", "[program]") {
+  const test::TemporaryFolder folder;
+  for (const char* assignment :
+       {"run.seed=3", "data.batch_size=1", "graph.hidden.refinement=1", "model.layers=1",
+        "loss.kind=mae", "train.max_steps=3", "optimizer.schedule.lr=1e-4", "parallel.model=1",
+        "checkpoint.keep=1", "log.every_steps=1", "profile.parts=true"}) {
+    INFO(assignment);
+    REQUIRE(run_train(folder.path() / "r", concat("--check-config --set ", assignment)).exit_code ==
+            0);
+  }
+}
+
+TEST_CASE("mistakes in the configuration name their path and exit with 2", "[program]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "r";
+  const auto fails = [&](const std::string& assignment, const std::string& message) {
+    INFO(assignment);
+    require_clean_failure(run_train(run, "--set " + assignment), 2, message);
+  };
+  fails("model.chanels=8", "'model.chanels': no key 'chanels'");
+  fails("model.channels=0", "'model.channels': got 0, allowed is integer from 1");
+  fails("model.channels='\"many\"'", "'model.channels': got \"many\"");
+  fails("data.forcing='[\"cos_latitud\"]'", "the dataset has no variable 'cos_latitud'");
+  fails("graph.grid=o7x", "o7x");
+  fails("graph.grid=dataset", "the analytic dataset has no grid");
+  fails("model.bounding.0.variables='[\"ke_85\"]'", "nearest: 'ke_850'");
+  fails("loss.scalers='[\"general_variable\"]'", "node_weights");
+  fails("data.timestep=5h", "'data.timestep': 5h is not a multiple");
+  fails("train.validation.lead_times='[\"7h\"]'", "is not a multiple of data.timestep");
+  fails("parallel.model=2", "'parallel.model'");
+  fails("data.kind=anemoi", "'data.dataset.dataset': no dataset is named");
+  REQUIRE(!fs::exists(run));
+}
+
+TEST_CASE("data that are missing or do not suffice exit with 3", "[program]") {
+  const test::TemporaryFolder folder;
+  const auto fails = [&](const std::string& more, const std::string& message) {
+    INFO(more);
+    require_clean_failure(run_train(folder.path() / "r", more), 3, message);
+  };
+  fails("--set data.kind=anemoi --set data.dataset=/nowhere/a.zarr", "/nowhere/a.zarr");
+  fails("--set data.training.end=2020-01-01T06:00:00", "no training sample");
+  fails("--set data.validation.end=2020-02-01T06:00:00", "no validation sample");
+  fails("--validate-only", "no checkpoint");
+  fails("--resume /nowhere", "/nowhere");
+}
+
+TEST_CASE("a loss that is not finite stops with 4 and names step and date", "[program]") {
+  const test::TemporaryFolder folder;
+  const auto result =
+      run_train(folder.path() / "r",
+                "--set optimizer.schedule.lr=100 --set optimizer.schedule.warmup_steps=0 "
+                "--set optimizer.clip=none --set loss.variable_weights.default=1e38");
+  require_clean_failure(result, 4, "the loss of step 1 (epoch 0, sample of 2020-01-");
+}
+
+TEST_CASE("a run folder with checkpoints is not started over", "[program]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "r";
+  REQUIRE(run_train(run, "--set train.max_steps=3").exit_code == 0);
+  const std::string metrics = read_file(run / "metrics.jsonl");
+  require_clean_failure(run_train(run, "--set train.max_steps=3"), 2, "--resume");
+  REQUIRE(read_file(run / "metrics.jsonl") == metrics);
+}
+
+TEST_CASE("a run folder that cannot be made is an error before training", "[program]") {
+  const test::TemporaryFolder folder;
+  write_file_atomic(folder.path() / "file", "");
+  require_clean_failure(run_train(folder.path() / "file" / "r"), 1, "cannot create folder");
+}
+
+TEST_CASE("figures of every step are recorded", "[program]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "r";
+  REQUIRE(run_train(run, "--set train.max_steps=4 --set train.accumulate_batches=2").exit_code ==
+          0);
+  std::istringstream lines(read_file(run / "metrics.jsonl"));
+  std::string line;
+  int64_t step = 0;
+  while (std::getline(lines, line)) {
+    const auto json = nlohmann::json::parse(line);
+    REQUIRE(json["step"] == ++step);
+    for (const char* key : {"loss", "lr", "step_s", "epoch"})
+      REQUIRE(json.contains(key));
+    REQUIRE(json["samples"] == 4);
+  }
+  REQUIRE(step == 4);
+  REQUIRE(fs::exists(run / "train.log"));
+  REQUIRE(!fs::is_empty(run / "tensorboard"));
+}
+
+TEST_CASE("losing the log files does not stop training", "[program]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "r";
+  // The metrics file is a folder: no line can be written.
+  make_directories(run / "metrics.jsonl");
+  const auto result = run_train(run, "--set train.max_steps=3");
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  REQUIRE_THAT(result.err, ContainsSubstring("metrics.jsonl"));
+  REQUIRE(fs::exists(run / "checkpoints" / "step-00000003" / "COMPLETE"));
+}

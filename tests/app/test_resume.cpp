@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs that are killed, interrupted or resumed end with the same bits as one that was not.
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "core/file_io.h"
+#include "tests/app/program.h"
+#include "tests/support/catch.h"
+
+using namespace aifs;
+using test::run_command;
+using test::run_train;
+
+namespace {
+
+constexpr const char* kLast = "checkpoints/step-00000040";
+
+// What must not depend on interruptions, of every step.
+std::string essentials(const fs::path& lines_file) {
+  std::istringstream lines(read_file(lines_file));
+  std::string line, text;
+  while (std::getline(lines, line)) {
+    auto json = nlohmann::ordered_json::parse(line);
+    json.erase("step_s");
+    json.erase("data_wait_s");
+    text += json.dump() + "\n";
+  }
+  return text;
+}
+
+void require_same_run(const fs::path& a, const fs::path& b) {
+  for (const char* file : {"parameters.safetensors", "optimizer.safetensors"}) {
+    INFO(file);
+    REQUIRE(read_file(a / kLast / file) == read_file(b / kLast / file));
+  }
+  REQUIRE(essentials(a / "metrics.jsonl") == essentials(b / "metrics.jsonl"));
+  REQUIRE(essentials(a / "validation.jsonl") == essentials(b / "validation.jsonl"));
+}
+
+void damage(const fs::path& file) {
+  std::string bytes = read_file(file);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  write_file_atomic(file, bytes);
+}
+
+}  // namespace
+
+TEST_CASE("a run killed at random moments and resumed ends bit-identical", "[resume]") {
+  const test::TemporaryFolder folder;
+  const fs::path whole = folder.path() / "whole", killed = folder.path() / "killed";
+  REQUIRE(run_train(whole).exit_code == 0);
+
+  std::mt19937 random(20);
+  int kills = 0;
+  for (int attempt = 0; attempt < 40 && !fs::exists(killed / kLast); ++attempt) {
+    // Few kills let every attempt make progress: start-up alone takes some tenths of a second.
+    const double delay_s = 0.3 + 0.7 * static_cast<double>(random() % 1000) / 1000.0;
+    const auto result =
+        run_command(concat("timeout -s KILL ", delay_s, " sh -c \"exec ",
+                           test::train_command(killed, "--resume").substr(18), "\""));
+    if (result.exit_code != 0) ++kills;
+  }
+  REQUIRE(run_train(killed, "--resume").exit_code == 0);
+  WARN("killed " << kills << " times");
+  REQUIRE(kills > 0);
+  require_same_run(whole, killed);
+}
+
+TEST_CASE("a signal makes the run write a checkpoint, exit with 5, and go on later", "[resume]") {
+  const test::TemporaryFolder folder;
+  const fs::path whole = folder.path() / "whole", parted = folder.path() / "parted";
+  REQUIRE(run_train(whole, "--set checkpoint.every_steps=0").exit_code == 0);
+  const auto stopped = run_command(
+      concat("( ", test::train_command(parted, "--set checkpoint.every_steps=0"), " & pid=$!; ",
+             "for i in $(seq 200); do [ -s '", (parted / "metrics.jsonl").string(),
+             "' ] && break; sleep 0.02; done; kill -TERM $pid; wait $pid )"));
+  INFO(stopped.err);
+  REQUIRE(stopped.exit_code == 5);
+  REQUIRE(!fs::exists(parted / kLast));
+  REQUIRE(run_train(parted, "--set checkpoint.every_steps=0 --resume").exit_code == 0);
+  require_same_run(whole, parted);
+}
+
+TEST_CASE("the time limit stops a run that can be resumed", "[resume]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "r";
+  REQUIRE(run_train(run, "--set train.max_minutes=1e-6").exit_code == 5);
+  REQUIRE(fs::exists(run / "checkpoints" / "step-00000001" / "COMPLETE"));
+}
+
+TEST_CASE("validation alone gives the figures of validation during training", "[resume]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "r";
+  REQUIRE(run_train(run).exit_code == 0);
+  const auto alone = run_train(run, "--validate-only");
+  REQUIRE(alone.exit_code == 0);
+  REQUIRE_THAT(alone.out, ContainsSubstring("mean ratio"));
+  const auto figures = nlohmann::ordered_json::parse(read_file(run / "validation-step-40.json"));
+  const std::string lines = essentials(run / "validation.jsonl");
+  const std::string last = lines.substr(lines.rfind('\n', lines.size() - 2) + 1);
+  REQUIRE(figures.dump() + "\n" == last);
+  // By name, and as a mode of the configuration, too.
+  REQUIRE(run_train(run, concat("--validate-only '", (run / kLast).string(), "'")).out ==
+          alone.out);
+  REQUIRE(run_train(run, "--set run.mode=validate").out == alone.out);
+}
+
+TEST_CASE("a damaged checkpoint is passed over for the one before", "[resume]") {
+  const test::TemporaryFolder folder;
+  const fs::path whole = folder.path() / "whole", run = folder.path() / "r";
+  REQUIRE(run_train(whole).exit_code == 0);
+  REQUIRE(run_train(run).exit_code == 0);
+  SECTION("a flipped bit in the weights") {
+    damage(run / kLast / "parameters.safetensors");
+  }
+  SECTION("a flipped bit in the manifest") {
+    damage(run / kLast / "manifest.json");
+  }
+  SECTION("a truncated file") {
+    fs::resize_file(run / kLast / "optimizer.safetensors", 100);
+  }
+  SECTION("no completion marker") {
+    fs::remove(run / kLast / "COMPLETE");
+  }
+  const auto resumed = run_train(run, "--resume");
+  INFO(resumed.err);
+  REQUIRE(resumed.exit_code == 0);
+  REQUIRE_THAT(resumed.err, ContainsSubstring("step-00000040' cannot be used"));
+  REQUIRE_THAT(resumed.err, ContainsSubstring("resuming at step 35"));
+  require_same_run(whole, run);
+}
+
+TEST_CASE("if every checkpoint is damaged nothing is overwritten", "[resume]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "r";
+  REQUIRE(run_train(run, "--set train.max_steps=3").exit_code == 0);
+  damage(run / "checkpoints" / "step-00000003" / "parameters.safetensors");
+  const auto result = run_train(run, "--resume");
+  REQUIRE(result.exit_code == 3);
+  REQUIRE_THAT(result.err, ContainsSubstring("none of the 1 checkpoints"));
+  REQUIRE(fs::exists(run / "checkpoints" / "step-00000003"));
+}
+
+TEST_CASE("a checkpoint of another model says which tensors differ", "[resume]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "r";
+  REQUIRE(run_train(run, "--set train.max_steps=2").exit_code == 0);
+  const auto wider = run_train(run, "--resume --set model.channels=12");
+  REQUIRE(wider.exit_code == 3);
+  REQUIRE_THAT(wider.err, ContainsSubstring("is of another model"));
+  REQUIRE_THAT(wider.err,
+               ContainsSubstring("decoder.0.emb_edges.mlp.0.weight' has shape [8, 11] in "
+                                 "the checkpoint and [12, 11] in this model"));
+  const auto deeper = run_train(run, "--resume --set model.layers=3");
+  REQUIRE(deeper.exit_code == 3);
+  REQUIRE_THAT(deeper.err, ContainsSubstring("is not in the checkpoint"));
+  const auto other_graph = run_train(run, "--resume --set graph.edge_length_norm=unit-max");
+  REQUIRE(other_graph.exit_code == 3);
+  REQUIRE_THAT(other_graph.err, ContainsSubstring("another graph"));
+}
+
+TEST_CASE("only the newest checkpoints are kept, and latest names the last", "[resume]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "r";
+  REQUIRE(run_train(run).exit_code == 0);
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(run / "checkpoints")) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  REQUIRE(names == std::vector<std::string>{"latest", "step-00000035", "step-00000040"});
+  REQUIRE(read_file(run / "checkpoints" / "latest") == "step-00000040\n");
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dataset of these tests stores at every place a number that says which place it is.
+#include "data/data_loader.h"
+
+#include <ATen/ATen.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <thread>
+
+#include "core/check.h"
+#include "core/time.h"
+#include "tests/support/catch.h"
+
+using namespace aifs;
+using namespace aifs::data;
+
+namespace {
+
+constexpr int64_t kMembers = 2, kNodes = 5, kVariables = 3, kRows = 40;
+
+float code(int64_t row, int64_t member, int64_t node, int64_t variable) {
+  return static_cast<float>(((row * kMembers + member) * kNodes + node) * kVariables + variable);
+}
+
+class CodedDataset : public Dataset {
+ public:
+  CodedDataset() {
+    info_.name = "coded";
+    info_.variables = {"a", "b", "c"};
+    info_.frequency_s = 6 * 3600;
+    const int64_t start_s = parse_date("2020-01-01");
+    for (int64_t row = 0; row < kRows; ++row)
+      info_.dates_s.push_back(start_s + row * info_.frequency_s);
+    info_.latitudes_deg.assign(kNodes, 0.0);
+    info_.longitudes_deg.assign(kNodes, 0.0);
+    info_.ensemble_size = kMembers;
+  }
+
+  const DatasetInfo& info() const override { return info_; }
+
+  void read(int64_t row, NodeRange nodes, std::span<float> out) const override {
+    ++num_reads;
+    std::this_thread::sleep_for(std::chrono::microseconds((row * 7919) % 300));  // out of order
+    if (broken_rows.count(row) != 0) throw DataError(concat("row ", row, " is broken"));
+    size_t i = 0;
+    for (int64_t e = 0; e < kMembers; ++e) {
+      for (int64_t n = nodes.begin; n < nodes.end; ++n) {
+        for (int64_t v = 0; v < kVariables; ++v)
+          out[i++] = code(row, e, n, v);
+      }
+    }
+    if (nan_rows.count(row) != 0) out[static_cast<size_t>(nodes.size() * kVariables) - 2] = kNan;
+  }
+
+  static constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  std::set<int64_t> broken_rows;
+  std::set<int64_t> nan_rows;  // 'b' of the last cell of member 0
+  mutable std::atomic<int> num_reads{0};
+
+ private:
+  DatasetInfo info_;
+};
+
+// A source that leaves values as they are.
+struct Fixture {
+  std::shared_ptr<CodedDataset> dataset = std::make_shared<CodedDataset>();
+  SampleSource source{dataset, {{1, 1, 1}, {0, 0, 0}}, {}};
+  LoaderOptions options{.nodes = {0, kNodes}, .threads = 3, .prefetch_batches = 4};
+};
+
+std::vector<BatchRequest> single_rows(int64_t count) {
+  std::vector<BatchRequest> requests;
+  for (int64_t row = 0; row < count; ++row)
+    requests.push_back({{row}, {0}});
+  return requests;
+}
+
+// Waits up to a second for the dataset to have been read `count` times.
+bool reads_reach(const CodedDataset& dataset, int count) {
+  for (int i = 0; i < 1000 && dataset.num_reads < count; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return dataset.num_reads >= count;
+}
+
+std::vector<at::Tensor> all_values(const Fixture& f, const std::vector<BatchRequest>& requests) {
+  DataLoader loader(f.source, f.options, requests);
+  std::vector<at::Tensor> values;
+  Batch batch;
+  while (loader.next(batch))
+    values.push_back(batch.values);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("every value of a batch comes from its row, member, cell and variable", "[loader]") {
+  Fixture f;
+  f.options.nodes = {1, 4};
+  const Batch batch = read_batch(f.source, f.options, {{7, 20}, {-1, 0, 2}});
+  REQUIRE(batch.values.sizes() == at::IntArrayRef{2, 3, kMembers, 3, kVariables});
+  REQUIRE_FALSE(batch.nan_mask.defined());
+  REQUIRE(batch.anchors == std::vector<int64_t>{7, 20});
+  const auto values = batch.values.accessor<float, 5>();
+  const int64_t anchors[] = {7, 20}, offsets[] = {-1, 0, 2};
+  for (int64_t b = 0; b < 2; ++b) {
+    for (int64_t t = 0; t < 3; ++t) {
+      for (int64_t e = 0; e < kMembers; ++e) {
+        for (int64_t n = 0; n < 3; ++n) {
+          for (int64_t v = 0; v < kVariables; ++v)
+            REQUIRE(values[b][t][e][n][v] == code(anchors[b] + offsets[t], e, n + 1, v));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("batches come in the order of the requests, each with its own offsets", "[loader]") {
+  const Fixture f;
+  const std::vector<BatchRequest> requests{
+      {{30}, {0, 1}}, {{2, 9}, {0}}, {{}, {0}}, {{5}, {-1, 0, 1}}, {{0}, {0}}};
+  DataLoader loader(f.source, f.options, requests);
+  Batch batch;
+  for (const BatchRequest& request : requests) {
+    REQUIRE(loader.next(batch));
+    REQUIRE(batch.anchors == request.anchors);
+    REQUIRE(batch.values.size(1) == static_cast<int64_t>(request.offsets.size()));
+    if (request.anchors.empty()) continue;
+    REQUIRE(batch.values[0][0][0][0][0].item<float>() ==
+            code(request.anchors[0] + request.offsets[0], 0, 0, 0));
+  }
+  REQUIRE_FALSE(loader.next(batch));
+  REQUIRE_FALSE(loader.next(batch));
+  REQUIRE(loader.wait_s() >= 0.0);
+}
+
+TEST_CASE("the number of threads does not change the batches", "[loader]") {
+  Fixture f;
+  std::vector<BatchRequest> requests;
+  for (int64_t i = 0; i < 12; ++i)
+    requests.push_back({{(5 * i) % 30, (11 * i) % 30}, {0, 1, 2}});
+  f.options.threads = 1;
+  const std::vector<at::Tensor> one = all_values(f, requests);
+  f.options.threads = 4;
+  const std::vector<at::Tensor> four = all_values(f, requests);
+  REQUIRE(one.size() == requests.size());
+  REQUIRE(four.size() == one.size());
+  for (size_t i = 0; i < one.size(); ++i)
+    REQUIRE(at::equal(one[i], four[i]));
+}
+
+TEST_CASE("no more batches are read ahead than allowed", "[loader]") {
+  Fixture f;
+  f.options.prefetch_batches = 3;
+  f.options.threads = 4;
+  DataLoader loader(f.source, f.options, single_rows(20));
+  Batch batch;
+  for (int taken = 0; taken < 4; ++taken) {
+    REQUIRE(reads_reach(*f.dataset, taken + 3));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    REQUIRE(f.dataset->num_reads == taken + 3);
+    REQUIRE(loader.next(batch));
+  }
+}
+
+TEST_CASE("an error reaches the batch it belongs to, and no other", "[loader]") {
+  const Fixture f;
+  f.dataset->broken_rows = {2, 5};
+  DataLoader loader(f.source, f.options, single_rows(8));
+  Batch batch;
+  for (int64_t row = 0; row < 8; ++row) {
+    if (f.dataset->broken_rows.count(row) != 0) {
+      REQUIRE_THROWS_WITH(loader.next(batch), ContainsSubstring(concat("row ", row)));
+    } else {
+      REQUIRE(loader.next(batch));
+      REQUIRE(batch.anchors == std::vector<int64_t>{row});
+    }
+  }
+  REQUIRE_FALSE(loader.next(batch));
+}
+
+TEST_CASE("a loader can be dropped at any time", "[loader]") {
+  const Fixture f;
+  for (int taken = 0; taken < 4; ++taken) {
+    DataLoader loader(f.source, f.options, single_rows(kRows));
+    Batch batch;
+    for (int i = 0; i < taken; ++i)
+      REQUIRE(loader.next(batch));
+  }
+  // Of each loader at most the taken batches and those read ahead.
+  REQUIRE(f.dataset->num_reads <= (0 + 1 + 2 + 3) + 4 * f.options.prefetch_batches);
+}
+
+TEST_CASE("NaN that nobody fills are reported with variable and date", "[loader]") {
+  const Fixture f;
+  f.dataset->nan_rows = {3};
+  REQUIRE_THROWS_WITH(read_batch(f.source, f.options, {{1}, {0, 1, 2}}),
+                      ContainsSubstring("'coded': variable 'b' is NaN on 2020-01-01T18:00:00"));
+}
+
+TEST_CASE("fields are filled, then normalised; the mask tells where", "[loader]") {
+  Fixture f;
+  f.dataset->nan_rows = {3, 4};
+  f.source.normaliser = {{1, 2, 1}, {0, 10, 0}};
+  f.source.imputer =
+      Imputer(f.dataset->info().variables, {}, {{{"b"}, ImputeMethod::kConstant, 0.5}});
+  const Batch batch = read_batch(f.source, f.options, {{3, 2}, {0, 1}});
+  const at::Tensor b = batch.values.select(-1, 1);  // (B, T, E, N)
+  REQUIRE(b[0][0][0][kNodes - 1].item<float>() == 11.0f);
+  REQUIRE(b[0][0][1][kNodes - 1].item<float>() == 11.0f);  // member 0 decides
+  REQUIRE(b[0][0][0][0].item<float>() == 2 * code(3, 0, 0, 1) + 10);
+  // Only what was NaN at the first time: rows 3 and 2.
+  REQUIRE(batch.nan_mask.sum().item<int64_t>() == 1);
+  REQUIRE(batch.nan_mask[0][kNodes - 1][1].item<int>() == 1);
+}
+
+TEST_CASE("options that cannot work are refused", "[loader]") {
+  Fixture f;
+  f.options.threads = 0;
+  REQUIRE_THROWS_AS(DataLoader(f.source, f.options, {}), Error);
+}

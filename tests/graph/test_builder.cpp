@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/builder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "core/check.h"
+#include "core/file_io.h"
+#include "graph/graph_file.h"
+#include "tests/graph/graph_samples.h"
+#include "tests/support/catch.h"
+
+using namespace aifs;
+using namespace aifs::graph;
+
+namespace {
+
+GraphOptions options_of(const std::string& grid, int64_t refinement) {
+  GraphOptions options;
+  options.grid = grid;
+  options.hidden.refinement = refinement;
+  return options;
+}
+
+// Parses a section "graph" from JSON text.
+GraphOptions parsed(const std::string& text) {
+  GraphOptions options;
+  config::read(options, config::parse_json(text, "test"), "graph", {});
+  return options;
+}
+
+std::set<std::pair<int32_t, int32_t>> as_set(const std::vector<int32_t>& source,
+                                             const std::vector<int32_t>& target) {
+  std::set<std::pair<int32_t, int32_t>> pairs;
+  for (size_t e = 0; e < source.size(); ++e)
+    pairs.emplace(source[e], target[e]);
+  return pairs;
+}
+
+// Our number of each stored node.
+std::map<int32_t, int32_t> numbers(const NodeSet& stored, const NodeSet& ours) {
+  std::map<std::pair<float, float>, int32_t> at;
+  for (size_t i = 0; i < ours.lat_rad.size(); ++i)
+    at[{ours.lat_rad[i], ours.lon_rad[i]}] = static_cast<int32_t>(i);
+  std::map<int32_t, int32_t> result;
+  for (size_t i = 0; i < stored.lat_rad.size(); ++i)
+    result[static_cast<int32_t>(i)] = at.at({stored.lat_rad[i], stored.lon_rad[i]});
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("the default graph of O8 and refinement 2 is the reference's", "[builder]") {
+  const auto tensors = samples::reference_tensors("graph_o8_tri2.safetensors");
+  const auto json = samples::reference_json("graph_o8_tri2.json");
+  GraphOptions options = options_of("dataset", 2);
+  options.coordinates = DegreeArithmetic::kFloat32;
+  const Graph graph = build_graph(
+      options, {tensors.doubles("input/latitude_deg"), tensors.doubles("input/longitude_deg")});
+  const NodeSet& data = graph.nodes("data");
+  const NodeSet stored_data = samples::reference_nodes(tensors, "data");
+  REQUIRE(data.lat_rad == stored_data.lat_rad);
+  REQUIRE(data.lon_rad == stored_data.lon_rad);
+  const auto weights = tensors.doubles("nodes/data/area_weight");
+  for (size_t i = 0; i < weights.size(); ++i) {
+    REQUIRE(static_cast<double>(data.attributes.at("area_weight").values[i]) ==
+            Approx(weights[i]).epsilon(1e-6));
+  }
+  const auto hidden = numbers(samples::reference_nodes(tensors, "hidden"), graph.nodes("hidden"));
+  const auto ambiguous =
+      json["own_diagnostics_not_from_anemoi"]["hidden_to_data"]["ambiguous_targets"]
+          .get<std::set<int32_t>>();
+  for (const EdgeSet& edges : graph.edge_sets) {
+    EdgeList stored = samples::reference_edges(tensors, edges.source + "_to_" + edges.target);
+    if (edges.source == "hidden") {
+      for (int32_t& node : stored.source_index)
+        node = hidden.at(node);
+    }
+    if (edges.target == "hidden") {
+      for (int32_t& node : stored.target_index)
+        node = hidden.at(node);
+    }
+    REQUIRE(edges.num_edges() == stored.num_edges());
+    auto ours = as_set(edges.source_index, edges.target_index);
+    auto theirs = as_set(stored.source_index, stored.target_index);
+    if (edges.target == "data") {
+      const auto undecided = [&](const auto& edge) { return ambiguous.count(edge.second) > 0; };
+      std::erase_if(ours, undecided);
+      std::erase_if(theirs, undecided);
+    }
+    REQUIRE(ours == theirs);
+  }
+}
+
+TEST_CASE("a build report counts nodes, edges and seconds", "[builder]") {
+  GraphReport report;
+  const Graph graph = build_graph(options_of("o32", 3), {}, &report);
+  graph.check();
+  REQUIRE(report.node_counts[0].second == 5248);
+  REQUIRE(report.node_counts[1].second == 642);
+  REQUIRE(report.edge_sets[0].num_edges == 7568);
+  REQUIRE(report.edge_sets[1].num_edges == 5040);
+  REQUIRE(report.edge_sets[2].num_edges == 15744);
+  REQUIRE(report.warnings.empty());
+  REQUIRE(report.parts.size() == 6);
+  build_graph(options_of("o8", 2), {}, &report);
+  REQUIRE(report.edge_sets[0].unused_sources == 4);
+  REQUIRE(report.warnings.size() == 1);
+}
+
+TEST_CASE("the graph does not depend on the number of threads", "[builder]") {
+  GraphOptions options = options_of("o32", 3);
+  options.threads = 1;
+  const std::string one = build_graph(options, {}).content_hash();
+  options.threads = 3;
+  REQUIRE(build_graph(options, {}).content_hash() == one);
+}
+
+TEST_CASE("options choose edges, norms and weights", "[builder]") {
+  GraphOptions options = parsed(R"({
+    "grid": "o16", "hidden": {"refinement": 2},
+    "encoder": {"kind": "knn", "num_neighbours": 12},
+    "processor": {"levels": [0, 2], "x_hops": 2},
+    "decoder": {"kind": "cutoff", "cutoff_factor": 3, "max_neighbours": 4},
+    "edge_length_norm": "unit-max", "edge_dirs_norm": "none",
+    "area_weight": {"kind": "uniform", "norm": "l1"}})");
+  const Graph graph = build_graph(options, {});
+  REQUIRE(graph.edges("data", "hidden").num_edges() == 12 * 162);
+  REQUIRE(graph.edges("hidden", "hidden").num_edges() == 2940);
+  const GraphReport report = report_of(graph);
+  REQUIRE(report.edge_sets[2].in_degree_max == 4);
+  const auto& length = graph.edges("data", "hidden").attributes.at("edge_length").values;
+  REQUIRE(*std::max_element(length.begin(), length.end()) == 1.0F);
+  const auto& dirs = graph.edges("data", "hidden").attributes.at("edge_dirs").values;
+  REQUIRE(std::hypot(dirs[0], dirs[1]) == Approx(1.0).epsilon(1e-6));
+  REQUIRE(graph.nodes("data").attributes.at("area_weight").values[7] == Approx(1.0 / 1600));
+}
+
+TEST_CASE("every kind of area weight builds", "[builder]") {
+  for (const std::string& kind : enum_names<AreaWeightKind>()) {
+    const Graph graph = build_graph(
+        parsed(concat(R"({"grid": "o8", "hidden": {"refinement": 1}, "area_weight": {"kind": ")",
+                      kind, R"("}})")),
+        {});
+    const auto& weights = graph.nodes("data").attributes.at("area_weight").values;
+    REQUIRE(*std::max_element(weights.begin(), weights.end()) == 1.0F);
+  }
+}
+
+TEST_CASE("graphs that make no sense name the option", "[builder]") {
+  REQUIRE_THROWS_WITH(build_graph(options_of("o8", 5), {}),
+                      ContainsSubstring("'graph.hidden.refinement': refinement 5 has 10242"));
+  REQUIRE_THROWS_WITH(build_graph(options_of("dataset", 1), {}),
+                      ContainsSubstring("the dataset has no coordinates"));
+  REQUIRE_THROWS_WITH(build_graph(options_of("o8", 1), {{1.0}, {2.0}}),
+                      ContainsSubstring("grid o8 has 544 points, the dataset has 1"));
+  GraphOptions options = options_of("o8", 0);
+  options.decoder.num_neighbours = 13;
+  REQUIRE_THROWS_WITH(build_graph(options, {}),
+                      ContainsSubstring("'graph.decoder.num_neighbours': 13 neighbours of 12"));
+  options = options_of("o8", 1);
+  options.encoder.cutoff_factor = 1e-6;
+  REQUIRE_THROWS_WITH(build_graph(options, {}), ContainsSubstring("no edge was found"));
+}
+
+TEST_CASE("a graph is built once and loaded afterwards", "[builder]") {
+  const aifs::test::TemporaryFolder folder;
+  GraphOptions options = options_of("o8", 1);
+  options.file = (folder.path() / "graph.nc").string();
+  GraphReport report;
+  const std::string hash = load_or_build_graph(options, {}, &report).content_hash();
+  REQUIRE_FALSE(report.parts.empty());
+  REQUIRE(load_or_build_graph(options, {}, &report).content_hash() == hash);
+  REQUIRE(report.parts.empty());
+  REQUIRE(report.edge_sets.size() == 3);
+  GraphOptions other = options;
+  other.decoder.num_neighbours = 2;
+  REQUIRE_THROWS_WITH(load_or_build_graph(other, {}), ContainsSubstring("other options"));
+}
+
+TEST_CASE("a stored graph of other data nodes is refused", "[builder]") {
+  const aifs::test::TemporaryFolder folder;
+  GraphOptions options = options_of("dataset", 1);
+  options.file = (folder.path() / "graph.nc").string();
+  Coordinates nodes = gaussian_coordinates(parse_gaussian_grid("o8"));
+  load_or_build_graph(options, nodes);
+  nodes.lon_deg[5] += 0.5;
+  REQUIRE_THROWS_WITH(load_or_build_graph(options, nodes), ContainsSubstring("data node 5 is at"));
+  nodes = gaussian_coordinates(parse_gaussian_grid("o16"));
+  REQUIRE_THROWS_WITH(load_or_build_graph(options, nodes),
+                      ContainsSubstring("has 544 data nodes, this run has 1600"));
+}

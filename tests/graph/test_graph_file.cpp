@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/graph_file.h"
+
+#include <fstream>
+
+#include "core/check.h"
+#include "graph/builder.h"
+#include "tests/support/catch.h"
+#include "tests/support/paths.h"
+
+using namespace aifs;
+using namespace aifs::graph;
+
+namespace {
+
+Graph built_graph() {
+  GraphOptions options;
+  options.grid = "o8";
+  options.hidden.refinement = 2;
+  return build_graph(options, {});
+}
+
+// The position of a run of bytes in a file; it must be there.
+size_t find_bytes(const std::string& content, const void* bytes, size_t count) {
+  const size_t at = content.find(std::string(static_cast<const char*>(bytes), count));
+  REQUIRE(at != std::string::npos);
+  return at;
+}
+
+void write_all(const fs::path& path, const std::string& content) {
+  std::ofstream(path, std::ios::binary) << content;
+}
+
+}  // namespace
+
+TEST_CASE("a stored graph reads back to the last bit, and nothing is left beside it",
+          "[graph_file]") {
+  const aifs::test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "graph.nc";
+  const Graph graph = built_graph();
+  save_graph(path, graph, "hash of options");
+  const StoredGraph stored = load_graph(path);
+  REQUIRE(stored.options_hash == "hash of options");
+  REQUIRE(stored.graph.content_hash() == graph.content_hash());
+  const EdgeSet &ours = graph.edges("data", "hidden"),
+                &theirs = stored.graph.edges("data", "hidden");
+  REQUIRE(ours.source_index == theirs.source_index);
+  REQUIRE(theirs.attributes.at("edge_dirs").width == 2);
+  REQUIRE(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
+  save_graph(path, graph, "again");  // over an existing file
+  REQUIRE(load_graph(path).options_hash == "again");
+}
+
+TEST_CASE("empty sets and their order survive", "[graph_file]") {
+  const aifs::test::TemporaryFolder folder;
+  Graph graph;
+  graph.node_sets = {{"z", {0.5F}, {0.25F}, {}}, {"a", {}, {}, {{"w", {1, {}}}}}};
+  graph.edge_sets = {{"z", "z", {}, {}, {{"edge_length", {1, {}}}}}, {"a", "z", {}, {}, {}}};
+  save_graph(folder.path() / "g.nc", graph, "");
+  const Graph loaded = load_graph(folder.path() / "g.nc").graph;
+  REQUIRE(loaded.content_hash() == graph.content_hash());
+  REQUIRE(loaded.node_sets[0].name == "z");
+  REQUIRE(loaded.edge_sets[1].source == "a");
+}
+
+TEST_CASE("a changed byte is noticed", "[graph_file]") {
+  const aifs::test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "graph.nc";
+  const Graph graph = built_graph();
+  save_graph(path, graph, "");
+  std::string content = read_file(path);
+  const auto& index = graph.edges("hidden", "data").source_index;
+  content[find_bytes(content, index.data(), 64) + 12] ^= 1;
+  write_all(path, content);
+  REQUIRE_THROWS_AS(load_graph(path), DataError);
+  REQUIRE_THROWS_WITH(load_graph(path), ContainsSubstring("graph.nc' is damaged"));
+}
+
+TEST_CASE("a truncated file, another file and no file are told by name", "[graph_file]") {
+  const aifs::test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "graph.nc";
+  save_graph(path, built_graph(), "");
+  const std::string content = read_file(path);
+  for (const size_t size : {content.size() / 2, content.size() - 100, size_t{10}, size_t{0}}) {
+    write_all(path, content.substr(0, size));
+    REQUIRE_THROWS_AS(load_graph(path), DataError);
+    REQUIRE_THROWS_WITH(load_graph(path), ContainsSubstring("graph.nc"));
+  }
+  REQUIRE_THROWS_WITH(load_graph(folder.path() / "none.nc"), ContainsSubstring("does not exist"));
+}
+
+TEST_CASE("a file that cannot be written is an error, and leaves nothing", "[graph_file]") {
+  const aifs::test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "no" / "such" / "graph.nc";
+  REQUIRE_THROWS_WITH(save_graph(path, built_graph(), ""), ContainsSubstring("cannot be created"));
+  REQUIRE(fs::is_empty(folder.path()));
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/options.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/check.h"
+#include "tests/support/catch.h"
+
+using namespace aifs;
+using namespace aifs::graph;
+
+namespace {
+
+// Parses a section "graph" from JSON text.
+GraphOptions parsed(const std::string& text) {
+  GraphOptions options;
+  config::read(options, config::parse_json(text, "test"), "graph", {});
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("levels default to 1 ... refinement, or from 0 if asked for", "[options]") {
+  ProcessorEdgeOptions options;
+  REQUIRE(options.levels_of(3) == std::vector<int64_t>{1, 2, 3});
+  REQUIRE(options.levels_of(0) == std::vector<int64_t>{0});
+  options.include_level_0 = true;
+  REQUIRE(options.levels_of(2) == std::vector<int64_t>{0, 1, 2});
+  options.levels = {2, 1};
+  REQUIRE(options.levels_of(5) == std::vector<int64_t>{2, 1});
+}
+
+TEST_CASE("options that make no sense name their path", "[options]") {
+  REQUIRE_THROWS_WITH(parsed(R"({"grid": "x96"})"), ContainsSubstring("'graph.grid'"));
+  REQUIRE_THROWS_WITH(parsed(R"({"hidden": {"refinement": 2}, "processor": {"levels": [3]}})"),
+                      ContainsSubstring("'graph.processor.levels': level 3 is finer"));
+  REQUIRE_THROWS_WITH(parsed(R"({"encoder": {"kind": "radius"}})"),
+                      ContainsSubstring("graph.encoder.kind"));
+  REQUIRE_THROWS_WITH(parsed(R"({"hidden": {"refinement": 12}})"),
+                      ContainsSubstring("graph.hidden.refinement"));
+}
+
+TEST_CASE("the hash of options knows what changes the graph", "[options]") {
+  const GraphOptions options = parsed(R"({"grid": "o8", "hidden": {"refinement": 1}})");
+  GraphOptions other = options;
+  other.threads = 5;
+  other.file = "somewhere.nc";
+  REQUIRE(options_hash(other) == options_hash(options));
+  other.decoder.num_neighbours = 4;
+  REQUIRE(options_hash(other) != options_hash(options));
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/graph_tensors.h"
+
+#include <ATen/ATen.h>
+
+#include "core/check.h"
+#include "tests/support/catch.h"
+#include "tests/support/small_graph.h"
+#include "tests/support/tensors.h"
+
+using namespace aifs;
+using namespace aifs::model;
+
+namespace {
+
+// Edges with a known order: attribute "number" is the position in the list.
+graph::EdgeSet numbered_edges() {
+  graph::EdgeSet edges;
+  edges.source = "data";
+  edges.target = "hidden";
+  edges.source_index = {0, 1, 2, 0, 1};
+  edges.target_index = {2, 0, 2, 0, 2};
+  edges.attributes["number"] = {1, {0, 1, 2, 3, 4}};
+  edges.attributes["pair"] = {2, {0, 10, 1, 11, 2, 12, 3, 13, 4, 14}};
+  return edges;
+}
+
+}  // namespace
+
+TEST_CASE("edges are sorted by target, stably, and attributes go with them", "[graph_tensors]") {
+  const EdgeTensors edges =
+      make_edge_tensors(numbered_edges(), 3, 3, {"pair", "number"}, at::kDouble);
+  REQUIRE(at::equal(edges.order, at::tensor({1, 3, 0, 2, 4}, at::kLong)));
+  REQUIRE(at::equal(edges.index->source, at::tensor({1, 0, 0, 2, 1}, at::kInt)));
+  REQUIRE(at::equal(edges.index->target, at::tensor({0, 0, 2, 2, 2}, at::kInt)));
+  REQUIRE(edges.attribute_width() == 3);
+  REQUIRE(edges.attributes.scalar_type() == at::kDouble);
+  REQUIRE(at::equal(edges.attributes.select(1, 2), edges.order.to(at::kDouble)));
+  REQUIRE(at::equal(edges.attributes.select(1, 1), edges.order.to(at::kDouble) + 10));
+}
+
+TEST_CASE("a missing attribute is named with its edges", "[graph_tensors]") {
+  REQUIRE_THROWS_WITH(make_edge_tensors(numbered_edges(), 3, 3, {"length"}, at::kFloat),
+                      ContainsSubstring("edges data->hidden have no attribute 'length'"));
+}
+
+TEST_CASE("a graph becomes coordinates and three edge sets", "[graph_tensors]") {
+  const graph::Graph graph = test::random_graph({9, 4, 20, 12, 18}, 5);
+  const auto tensors = GraphTensors::create(graph, {"edge_length", "edge_dirs"}, at::kFloat);
+  REQUIRE(tensors.num_data() == 9);
+  REQUIRE(tensors.num_hidden() == 4);
+  REQUIRE(tensors.data_latlon_rad[3][1].item<float>() == graph.nodes("data").lon_rad[3]);
+  REQUIRE(tensors.encoder.index->num_sources == 9);
+  REQUIRE(tensors.encoder.index->num_targets == 4);
+  REQUIRE(tensors.processor.index->num_edges == 12);
+  REQUIRE(tensors.decoder.index->num_sources == 4);
+  REQUIRE(tensors.decoder.attributes.sizes() == at::IntArrayRef{18, 3});
+}
+
+TEST_CASE("repeated edges are made once per number of copies", "[graph_tensors]") {
+  const auto base = test::random_edge_index(5, 3, 10, 6);
+  RepeatedEdges repeated(base);
+  REQUIRE(repeated.get(1) == base);
+  REQUIRE(repeated.get(2)->num_edges == 20);
+  REQUIRE(repeated.get(2) == repeated.get(2));
+  REQUIRE(repeated.get(3) != repeated.get(2));
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Averages of the weights over training steps: exponential (EMA) or running mean (SWA), as
+// PyTorch's AveragedModel without averaged buffers. The first update copies.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace aifs::train {
+
+enum class AverageKind { kExponential, kMean };
+
+class WeightAverage {
+ public:
+  // Exponential: average = decay * average + (1 - decay) * weights; the mean ignores `decay`.
+  explicit WeightAverage(AverageKind kind, double decay = 0.999) : kind_(kind), decay_(decay) {}
+
+  // Takes the present weights in, after an optimiser step; any shape, always the same.
+  void update(const at::Tensor& weights);
+
+  // Undefined before the first update.
+  const at::Tensor& values() const { return values_; }
+  int64_t num_updates() const { return num_updates_; }
+
+ private:
+  AverageKind kind_;
+  double decay_;
+  at::Tensor values_;
+  int64_t num_updates_ = 0;
+};
+
+}  // namespace aifs::train
