@@ -17,9 +17,7 @@
 #include "core/time.h"
 #include "core/version.h"
 #include "data/analytic_dataset.h"
-#if __has_include("data/anemoi_dataset.h")
 #include "data/anemoi_dataset.h"
-#endif
 #include "graph/builder.h"
 #include "graph/gaussian_grid.h"
 
@@ -35,11 +33,7 @@ std::shared_ptr<const data::Dataset> open_anemoi(const RunConfig& config,
   data::DatasetOptions options = config.data.dataset;
   if (!period.start.empty()) options.start = period.start;
   if (!period.end.empty()) options.end = period.end;
-#if __has_include("data/anemoi_dataset.h")
   return std::make_shared<data::AnemoiDataset>(options);
-#else
-  throw Error("TODO");
-#endif
 }
 
 std::shared_ptr<const data::Dataset> make_analytic(const RunConfig& config,

@@ -68,6 +68,16 @@ double checked_divisor(double divisor, const std::string& name, const char* what
   return divisor;
 }
 
+// A standard deviation must be positive, too.
+double checked_stdev(double stdev, const std::string& name) {
+  checked_divisor(stdev, name, "stdev");
+  if (stdev < 0.0) {
+    throw DataError(concat("the standard deviation of variable '", name, "' is negative, ", stdev),
+                    "repair the statistics of the dataset");
+  }
+  return stdev;
+}
+
 double checked_offset(double offset, const std::string& name, const char* what) {
   if (!std::isfinite(offset)) {
     throw DataError(concat("the statistics of variable '", name, "' give ", what, " = ", offset),
@@ -98,13 +108,13 @@ Normaliser Normaliser::create(const std::vector<std::string>& variables, Statist
     double mul = 1.0, add = 0.0;
     switch (methods[v]) {
       case NormMethod::kMeanStd: {
-        const double stdev = checked_divisor(statistics.stdev[v], name, "stdev");
+        const double stdev = checked_stdev(statistics.stdev[v], name);
         mul = 1.0 / stdev;
         add = -checked_offset(statistics.mean[v], name, "mean") / stdev;
         break;
       }
       case NormMethod::kStd:
-        mul = 1.0 / checked_divisor(statistics.stdev[v], name, "stdev");
+        mul = 1.0 / checked_stdev(statistics.stdev[v], name);
         break;
       case NormMethod::kMinMax: {
         const double range = checked_divisor(statistics.maximum[v] - statistics.minimum[v], name,

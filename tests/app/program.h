@@ -16,8 +16,8 @@ inline std::string tiny_config() {
 // The command line, unquoted arguments after the configuration.
 inline std::string train_command(const std::filesystem::path& run_dir, const std::string& more = "",
                                  const std::string& config = tiny_config()) {
-  return concat("'", program("aifs-train").string(), "' --config '", config,
-                "' --set run.dir='", run_dir.string(), "' ", more);
+  return concat("'", program("aifs-train").string(), "' --config '", config, "' --set run.dir='",
+                run_dir.string(), "' ", more);
 }
 
 inline CommandResult run_train(const std::filesystem::path& run_dir, const std::string& more = "",
