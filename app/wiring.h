@@ -50,6 +50,7 @@ class Run {
   const DataParts& data() const { return data_; }
   const GraphParts& graph() const { return graph_; }
   const model::ParameterSet& parameters() const { return *parameters_; }
+  const train::PointwiseLoss& loss() const { return loss_; }
 
  private:
   train::PointwiseLoss make_loss() const;
