@@ -45,6 +45,9 @@ function(aifs_add_test name)
   endif()
   set(environment OMP_NUM_THREADS=1 "AIFS_BIN_DIR=${PROJECT_BINARY_DIR}/bin"
       "AIFS_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+  if(AIFS_SANITIZE)  # LibTorch keeps memory until the end on purpose
+    list(APPEND environment ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1)
+  endif()
   if(NOT arg_RANKS)
     add_test(NAME ${name} COMMAND ${target})
     set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}

@@ -73,7 +73,9 @@ void run_single_store(const CaseFile& file, Report& report) {
 
 void run_stores(const CaseFile& file, Report& report) {
   const DatasetStores stores(file);
-  for (const auto& [name, expected] : file.json["stores"].items()) {
+  for (const auto& item : file.json["stores"].items()) {
+    const std::string& name = item.key();
+    const Json& expected = item.value();
     report.run("dataset", concat(file.name, "/", name), [&](Comparison& comparison) {
       check_store(expected, open(stores, name + ".zarr"), comparison);
     });
@@ -91,7 +93,9 @@ void check_refusal(const Error& error, Comparison& comparison) {
 void run_variants(const CaseFile& file, Report& report) {
   const DatasetStores stores(file);
   const Json& variants = file.json["variants"];
-  for (const auto& [name, entry] : variants.items()) {
+  for (const auto& item : variants.items()) {
+    const std::string& name = item.key();
+    const Json& entry = item.value();
     Json expected = entry;
     for (const Json& key : entry.value("same_as_base", Json::array())) {
       expected[key.get<std::string>()] = variants["base"][key.get<std::string>()];
@@ -170,7 +174,9 @@ void check_supported(const Json& arguments) {
 
 void run_options(const CaseFile& file, Report& report) {
   const DatasetStores stores(file);
-  for (const auto& [name, expected] : file.json["cases"].items()) {
+  for (const auto& item : file.json["cases"].items()) {
+    const std::string& name = item.key();
+    const Json& expected = item.value();
     report.run("options", name, [&](Comparison& comparison) {
       Json arguments = expected["open_dataset"];
       check_supported(arguments);

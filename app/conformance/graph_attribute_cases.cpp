@@ -62,7 +62,7 @@ void compare_float32(Comparison& comparison, const SafetensorsFile& tensors,
   Values<float> values = edge_attribute<float>(attribute, list.ends());
   const Norm norm = norm_of(attribute, Norm::kNone);
   const Json& spread = json.at("float32_vs_float64").at("max_abs");
-  if (norm == Norm::kLog1p && is_directional(attribute) | !spread.is_number()) {
+  if (norm == Norm::kLog1p && (is_directional(attribute) || !spread.is_number())) {
     undo_log1p(values);
     std::vector<double> stored = tensors.doubles(name);
     double most = 0.0;

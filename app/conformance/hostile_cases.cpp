@@ -179,7 +179,9 @@ void check_hostile(const Json& good, const Json& expected, const std::string& pa
 
 void run_hostile_cases(const CaseFile& file, Report& report) {
   const DatasetStores stores(file);
-  for (const auto& [name, expected] : file.json["cases"].items()) {
+  for (const auto& item : file.json["cases"].items()) {
+    const std::string& name = item.key();
+    const Json& expected = item.value();
     report.run("hostile", name, [&](Comparison& comparison) {
       run_isolated(comparison, [&](Comparison& inner) {
         check_hostile(file.json["good"], expected, stores.path(name + ".zarr"), inner);
