@@ -76,12 +76,4 @@ GraphTensors GraphTensors::to(at::Device device) const {
   return moved;
 }
 
-std::shared_ptr<const EdgeIndex> RepeatedEdges::get(int64_t copies) {
-  if (copies == 1) return base_;
-  const std::lock_guard lock(mutex_);
-  auto& entry = repeated_[copies];
-  if (!entry) entry = base_->repeat(copies)->to(base_->source.device());
-  return entry;
-}
-
 }  // namespace aifs::model

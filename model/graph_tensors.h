@@ -2,8 +2,6 @@
 // A graph as the model uses it: tensors, edges sorted by target.
 #pragma once
 
-#include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -38,17 +36,5 @@ struct GraphTensors {
 // Edges of one set, sorted, for tests and other graphs.
 EdgeTensors make_edge_tensors(const graph::EdgeSet& edges, int64_t num_sources, int64_t num_targets,
                               const std::vector<std::string>& attributes, at::ScalarType dtype);
-
-// Repeats an index for batches and remembers the results; thread-safe.
-class RepeatedEdges {
- public:
-  explicit RepeatedEdges(std::shared_ptr<const EdgeIndex> base) : base_(std::move(base)) {}
-  std::shared_ptr<const EdgeIndex> get(int64_t copies);
-
- private:
-  std::shared_ptr<const EdgeIndex> base_;
-  std::mutex mutex_;
-  std::map<int64_t, std::shared_ptr<const EdgeIndex>> repeated_;
-};
 
 }  // namespace aifs::model

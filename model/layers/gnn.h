@@ -12,6 +12,7 @@
 
 #include "model/layers/graph_conv.h"
 #include "model/layers/trainable_features.h"
+#include "model/local_edges.h"
 
 namespace aifs::model {
 
@@ -36,7 +37,7 @@ class GnnEncoder {
   Mlp emb_edges_;
   std::unique_ptr<GraphConvBlock> block_;
   Mlp emb_nodes_src_, emb_nodes_dst_;
-  std::shared_ptr<RepeatedEdges> edges_;
+  std::unique_ptr<LocalEdges> edges_;
 };
 
 class GnnProcessor {
@@ -52,7 +53,7 @@ class GnnProcessor {
   EdgeFeatures edge_features_;
   Mlp emb_edges_;
   std::vector<GraphConvBlock> blocks_;
-  std::shared_ptr<RepeatedEdges> edges_;
+  std::unique_ptr<LocalEdges> edges_;
 };
 
 class GnnDecoder {
@@ -69,7 +70,7 @@ class GnnDecoder {
   Mlp emb_edges_;
   std::unique_ptr<GraphConvBlock> block_;
   Mlp extractor_;
-  std::shared_ptr<RepeatedEdges> edges_;
+  std::unique_ptr<LocalEdges> edges_;
 };
 
 }  // namespace aifs::model

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/graph_tensors.h"
+#include "model/local_edges.h"
 
 #include <ATen/ATen.h>
 
@@ -59,9 +60,9 @@ TEST_CASE("a graph becomes coordinates and three edge sets", "[graph_tensors]") 
 
 TEST_CASE("repeated edges are made once per number of copies", "[graph_tensors]") {
   const auto base = test::random_edge_index(5, 3, 10, 6);
-  RepeatedEdges repeated(base);
-  REQUIRE(repeated.get(1) == base);
-  REQUIRE(repeated.get(2)->num_edges == 20);
-  REQUIRE(repeated.get(2) == repeated.get(2));
-  REQUIRE(repeated.get(3) != repeated.get(2));
+  const LocalEdges repeated(base);
+  REQUIRE(repeated.index(1) == base);
+  REQUIRE(repeated.index(2)->num_edges == 20);
+  REQUIRE(repeated.index(2) == repeated.index(2));
+  REQUIRE(repeated.index(3) != repeated.index(2));
 }

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The edges between two node sets as one rank sees them: edges that end at its own targets, and the
+// sources they start from.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "model/kernels/edge_index.h"
+
+namespace aifs::model {
+
+class LocalEdges {
+ public:
+  explicit LocalEdges(std::shared_ptr<const EdgeIndex> index) : index_(std::move(index)) {}
+
+  // The index for so many copies of the graph (batch and ensemble), one after another. Repeated
+  // indices are made once and kept. Thread-safe.
+  std::shared_ptr<const EdgeIndex> index(int64_t copies) const;
+
+  // The rows that the index numbers as sources, for each copy: from own rows
+  // (copies * own sources, C) to (copies * index(1)->num_sources, C). One rank: `own_rows` itself.
+  // Differentiable. Collective over the ranks that share a sample.
+  at::Tensor sources(const at::Tensor& own_rows, int64_t copies) const;
+
+ private:
+  std::shared_ptr<const EdgeIndex> index_;
+  mutable std::mutex mutex_;
+  mutable std::map<int64_t, std::shared_ptr<const EdgeIndex>> repeated_;
+};
+
+}  // namespace aifs::model
