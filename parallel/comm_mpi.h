@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPU tensors over MPI. Present only in builds with MPI (AIFS_HAVE_MPI).
+#pragma once
+
+#include <memory>
+
+#include "parallel/communicator.h"
+#include "parallel/operation_watch.h"
+
+namespace aifs::parallel {
+
+// MPI_Init_thread and MPI_Finalize; collectives may be called from any one thread at a time.
+void initialize_mpi();
+void finalize_mpi();
+
+// Where the watch of this process is, or will be: null is not watched.
+using SharedWatch = std::shared_ptr<std::unique_ptr<OperationWatch>>;
+
+// The group of all ranks.
+std::unique_ptr<Communicator> make_mpi_world(SharedWatch watch);
+
+}  // namespace aifs::parallel

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A group of ranks that exchange tensors. Tensors in, tensors out: no pointers and no byte counts.
+//
+// Every operation is collective: all ranks of the group call it, in the same order, with matching
+// shapes. On a GPU operations are ordered on the current stream; on the CPU they are done when the
+// call returns. Rows are the first dimension; counts[p] are the rows of rank p and may differ and
+// be 0. Results are new contiguous tensors without a gradient (parallel/autograd.h has the
+// differentiable forms). Errors name the operation and the rank.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace aifs::parallel {
+
+using Counts = std::vector<int64_t>;
+
+enum class Reduction { kSum, kMax };
+
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // Which library carries the tensors: "single", "threads", "MPI", "NCCL".
+  virtual const char* backend() const = 0;
+
+  // In place, elementwise over ranks; every rank gets the same bits. The tensor is contiguous.
+  virtual void all_reduce(const at::Tensor& tensor, Reduction reduction) = 0;
+  // In place: every rank gets the values of `root`. The tensor is contiguous.
+  virtual void broadcast(const at::Tensor& tensor, int root) = 0;
+  // (counts[rank], ...) from each rank to (sum of counts, ...) in rank order.
+  virtual at::Tensor all_gather_rows(const at::Tensor& own, const Counts& counts) = 0;
+  // (sum of counts, ...) from each rank; rank p gets the sum over ranks of its counts[p] rows.
+  virtual at::Tensor reduce_scatter_rows(const at::Tensor& all, const Counts& counts) = 0;
+  // Sends send_counts[p] rows, grouped by receiver, to rank p; gets recv_counts[p] from rank p.
+  virtual at::Tensor all_to_all_rows(const at::Tensor& rows, const Counts& send_counts,
+                                     const Counts& recv_counts) = 0;
+  // Point to point; both sides call. Blocking on the CPU.
+  virtual void send(const at::Tensor& tensor, int to) = 0;
+  virtual void receive(const at::Tensor& tensor, int from) = 0;
+  virtual void barrier() = 0;
+
+  // The group of the ranks that pass the same colour, ordered by rank here.
+  virtual std::unique_ptr<Communicator> split(int colour) = 0;
+
+  // Ends the whole group because this rank has failed: others blocked in an operation fail or are
+  // ended. May not return.
+  virtual void abort(int exit_code) = 0;
+};
+
+// One rank: every operation has its full meaning.
+std::unique_ptr<Communicator> make_single_communicator();
+
+// Sums of counts: where each rank's rows start; size R + 1.
+Counts starts_of(const Counts& counts);
+
+// n rows over `parts` ranks, the first n % parts get one more.
+Counts balanced_counts(int64_t n, int64_t parts);
+
+// Throws Error unless there is one count per rank and they sum to the rows of the tensor.
+void check_counts(const Communicator& group, const Counts& counts, const at::Tensor& rows,
+                  const char* operation);
+
+}  // namespace aifs::parallel

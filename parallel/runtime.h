@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// This process among the others: found from the launcher's environment (mpirun, srun with PMI or
+// PMIx), joined through MPI, left in the destructor.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "parallel/communicator.h"
+#include "parallel/operation_watch.h"
+
+namespace aifs::parallel {
+
+// Ranks that a launcher has started, or 1. Reads only the environment.
+int launched_ranks();
+
+class Runtime {
+ public:
+  // Joins the other ranks, if there are any. Throws ConfigError if several ranks were launched and
+  // this program was built without MPI.
+  Runtime();
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  int rank() const;
+  int size() const;
+  const std::string& host() const { return host_; }
+  // "rank 3 on node12".
+  std::string name() const;
+
+  // From now on operations that take longer than this end the process. 0: never.
+  void watch(double timeout_s);
+  void set_place(const std::string& place);
+
+  // All ranks. CPU tensors.
+  Communicator& world() { return *world_; }
+
+ private:
+  std::string host_;
+  std::shared_ptr<std::unique_ptr<OperationWatch>> watch_;  // shared with the communicators
+  std::unique_ptr<Communicator> world_;
+};
+
+}  // namespace aifs::parallel
