@@ -35,9 +35,8 @@ EncoderProcessorDecoder::EncoderProcessorDecoder(ParameterSet& parameters,
   const ParameterScope root(parameters);
   const TrainableOptions& trainable = options.trainable_parameters;
   const ParameterScope attributes = root / "node_attributes";
-  data_attributes_ = NodeAttributes(attributes, "data", graph.data_latlon_rad, trainable.data);
-  hidden_attributes_ =
-      NodeAttributes(attributes, "hidden", graph.hidden_latlon_rad, trainable.hidden);
+  data_attributes_ = NodeAttributes(attributes, "data", graph.data, trainable.data);
+  hidden_attributes_ = NodeAttributes(attributes, "hidden", graph.hidden, trainable.hidden);
 
   encoder_ = std::make_unique<GnnEncoder>(
       root / "encoder" / kMapper, root / "encoder_graph_provider" / kDataset,

@@ -6,30 +6,61 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/partition.h"
 #include "model/kernels/edge_index.h"
+#include "parallel/autograd.h"
 
 namespace aifs::model {
 
-// One edge set, stably sorted by target; trainable edge tensors are in this order.
+// How the source rows of the edges of one rank come from the ranks that own them.
+struct SourceExchange {
+  std::shared_ptr<const parallel::RowExchange> halo;  // only what is needed, or ...
+  parallel::Counts gather_counts;                     // ... all rows of all ranks
+  parallel::Communicator* group = nullptr;
+};
+
+// The edges that end at this rank's nodes, stably sorted by target. Trainable edge tensors hold a
+// row for every edge of the whole graph in this order.
 struct EdgeTensors {
-  std::shared_ptr<const EdgeIndex> index;
-  at::Tensor attributes;  // (M, D), columns of the listed attributes side by side
-  at::Tensor order;       // (M) i64: position of each sorted edge in the graph's own list
+  std::shared_ptr<const EdgeIndex> index;  // local numbers
+  at::Tensor attributes;                   // (m, D), columns of the listed attributes side by side
+  at::Tensor order;   // (M) i64: position of each sorted edge in the graph's own list
+  at::Tensor rows;    // (m) i64: places of this rank's edges among the M; undefined: all
+  int64_t total = 0;  // M
+  std::shared_ptr<const SourceExchange> exchange;  // null: this rank owns every source
 
   int64_t attribute_width() const { return attributes.size(1); }
 };
 
-struct GraphTensors {
-  at::Tensor data_latlon_rad, hidden_latlon_rad;  // (N, 2) f32
-  EdgeTensors encoder, processor, decoder;        // data -> hidden -> hidden -> data
+// Nodes of one set: coordinates of all, and which of them are this rank's.
+struct NodeTensors {
+  at::Tensor latlon_rad;  // (N, 2) f32
+  at::Tensor rows;        // (n) i64 ascending; undefined: all
 
-  int64_t num_data() const { return data_latlon_rad.size(0); }
-  int64_t num_hidden() const { return hidden_latlon_rad.size(0); }
+  int64_t total() const { return latlon_rad.size(0); }
+};
+
+// A rank's part in the division of one sample over a group. The group outlives every tensor.
+struct Shard {
+  const graph::GraphPartition& partition;
+  parallel::Communicator& group;
+  // How mappers get their sources; the processor always exchanges halos.
+  graph::SourceRows mapper_sources = graph::SourceRows::kHalo;
+};
+
+struct GraphTensors {
+  NodeTensors data, hidden;
+  EdgeTensors encoder, processor, decoder;  // data -> hidden -> hidden -> data
+
+  int64_t num_data() const { return data.total(); }
+  int64_t num_hidden() const { return hidden.total(); }
 
   // Node sets "data" and "hidden" with the three edge sets between them. `edge_attributes` are the
-  // names to use, in column order; attributes get the type `dtype`.
+  // names to use, in column order; attributes get the type `dtype`. With a shard: the part of its
+  // rank.
   static GraphTensors create(const graph::Graph& graph,
-                             const std::vector<std::string>& edge_attributes, at::ScalarType dtype);
+                             const std::vector<std::string>& edge_attributes, at::ScalarType dtype,
+                             const Shard* shard = nullptr);
   GraphTensors to(at::Device device) const;
 };
 

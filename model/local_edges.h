@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The edges between two node sets as one rank sees them: edges that end at its own targets, and the
-// sources they start from.
+// sources they start from, wherever these are.
 #pragma once
 
 #include <map>
 #include <mutex>
 
-#include "model/kernels/edge_index.h"
+#include "model/graph_tensors.h"
 
 namespace aifs::model {
 
 class LocalEdges {
  public:
-  explicit LocalEdges(std::shared_ptr<const EdgeIndex> index) : index_(std::move(index)) {}
+  explicit LocalEdges(const EdgeTensors& edges);
 
   // The index for so many copies of the graph (batch and ensemble), one after another. Repeated
   // indices are made once and kept. Thread-safe.
@@ -25,6 +25,7 @@ class LocalEdges {
 
  private:
   std::shared_ptr<const EdgeIndex> index_;
+  std::shared_ptr<const SourceExchange> exchange_;
   mutable std::mutex mutex_;
   mutable std::map<int64_t, std::shared_ptr<const EdgeIndex>> repeated_;
 };

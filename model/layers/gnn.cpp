@@ -22,7 +22,7 @@ GnnEncoder::GnnEncoder(const ParameterScope& scope, const ParameterScope& edge_s
       block_(std::make_unique<GraphConvBlock>(scope / "proc", options)),
       emb_nodes_src_(scope / "emb_nodes_src", options.mlp(data_width, options.channels)),
       emb_nodes_dst_(scope / "emb_nodes_dst", options.mlp(hidden_width, options.channels)),
-      edges_(std::make_unique<LocalEdges>(edges.index)) {}
+      edges_(std::make_unique<LocalEdges>(edges)) {}
 
 Encoded GnnEncoder::forward(const at::Tensor& x_data, const at::Tensor& x_hidden,
                             int64_t copies) const {
@@ -40,7 +40,7 @@ GnnProcessor::GnnProcessor(const ParameterScope& scope, const ParameterScope& ed
     : edge_features_(edge_scope, edges, num_edge_trainable),
       emb_edges_(scope / "proc" / 0 / "emb_edges",
                  options.mlp(edge_features_.width(), options.channels)),
-      edges_(std::make_unique<LocalEdges>(edges.index)) {
+      edges_(std::make_unique<LocalEdges>(edges)) {
   for (int64_t layer = 0; layer < num_layers; ++layer) {
     blocks_.emplace_back(scope / "proc" / layer, options);
   }
@@ -64,7 +64,7 @@ GnnDecoder::GnnDecoder(const ParameterScope& scope, const ParameterScope& edge_s
     : edge_features_(edge_scope, edges, num_edge_trainable),
       emb_edges_(scope / "emb_edges", options.mlp(edge_features_.width(), options.channels)),
       block_(std::make_unique<GraphConvBlock>(scope / "proc", options)),
-      edges_(std::make_unique<LocalEdges>(edges.index)) {
+      edges_(std::make_unique<LocalEdges>(edges)) {
   MlpOptions extractor = options.mlp(options.channels, out_width);
   extractor.layer_norm = false;
   extractor_ = Mlp(scope / "node_data_extractor", extractor);

@@ -9,8 +9,13 @@ namespace {
 
 constexpr int64_t kLayoutVersion = 1;  // edge trainables are in target order
 
-at::Tensor beside(const at::Tensor& fixed, const at::Tensor& trainable) {
-  return trainable.defined() ? at::cat({fixed, trainable}, 1) : fixed;
+at::Tensor own_rows(const at::Tensor& all, const at::Tensor& rows) {
+  return rows.defined() ? all.index_select(0, rows) : all;
+}
+
+// Fixed features of own rows beside the learnt ones of all rows.
+at::Tensor beside(const at::Tensor& fixed, const at::Tensor& trainable, const at::Tensor& rows) {
+  return trainable.defined() ? at::cat({fixed, own_rows(trainable, rows)}, 1) : fixed;
 }
 
 int64_t joint_width(const at::Tensor& fixed, const at::Tensor& trainable) {
@@ -20,17 +25,23 @@ int64_t joint_width(const at::Tensor& fixed, const at::Tensor& trainable) {
 }  // namespace
 
 NodeAttributes::NodeAttributes(const ParameterScope& scope, const std::string& node_set,
-                               const at::Tensor& latlon_rad, int64_t num_trainable) {
-  const at::Tensor trigonometry = at::cat({at::sin(latlon_rad), at::cos(latlon_rad)}, 1);
+                               const NodeTensors& nodes, int64_t num_trainable)
+    : rows_(nodes.rows) {
+  const at::Tensor trigonometry =
+      at::cat({at::sin(nodes.latlon_rad), at::cos(nodes.latlon_rad)}, 1);
   fixed_ = scope.add_buffer("latlons_" + node_set, trigonometry.to(scope.dtype()));
+  if (rows_.defined()) {
+    rows_ = scope.set().add_constant(rows_);
+    fixed_ = scope.set().add_constant(own_rows(fixed_, rows_));
+  }
   if (num_trainable > 0) {
     trainable_ = (scope / "trainable_tensors" / node_set)
-                     .add("trainable", {latlon_rad.size(0), num_trainable}, Init::zeros());
+                     .add("trainable", {nodes.total(), num_trainable}, Init::zeros());
   }
 }
 
 at::Tensor NodeAttributes::forward() const {
-  return beside(fixed_, trainable_);
+  return beside(fixed_, trainable_, rows_);
 }
 int64_t NodeAttributes::width() const {
   return joint_width(fixed_, trainable_);
@@ -38,16 +49,16 @@ int64_t NodeAttributes::width() const {
 
 EdgeFeatures::EdgeFeatures(const ParameterScope& scope, const EdgeTensors& edges,
                            int64_t num_trainable)
-    : fixed_(edges.attributes) {
+    : fixed_(edges.attributes), rows_(edges.rows) {
   scope.add_buffer("trainable_layout_version", at::scalar_tensor(kLayoutVersion, at::kLong));
   if (num_trainable > 0) {
-    trainable_ = (scope / "trainable")
-                     .add("trainable", {edges.index->num_edges, num_trainable}, Init::zeros());
+    trainable_ =
+        (scope / "trainable").add("trainable", {edges.total, num_trainable}, Init::zeros());
   }
 }
 
 at::Tensor EdgeFeatures::forward() const {
-  return beside(fixed_, trainable_);
+  return beside(fixed_, trainable_, rows_);
 }
 int64_t EdgeFeatures::width() const {
   return joint_width(fixed_, trainable_);

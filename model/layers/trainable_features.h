@@ -7,21 +7,22 @@
 
 namespace aifs::model {
 
-// [sin lat, sin lon, cos lat, cos lon | trainable] per node of one set, (N, 4 + P).
+// [sin lat, sin lon, cos lat, cos lon | trainable] per node of one set, (N, 4 + P), or this rank's
+// of these. Every rank keeps the learnt features of all nodes, as every other parameter.
 // The trigonometric columns are a buffer `node_attributes.latlons_<set>`.
 class NodeAttributes {
  public:
   NodeAttributes() = default;
-  NodeAttributes(const ParameterScope& scope, const std::string& node_set,
-                 const at::Tensor& latlon_rad, int64_t num_trainable);
+  NodeAttributes(const ParameterScope& scope, const std::string& node_set, const NodeTensors& nodes,
+                 int64_t num_trainable);
   at::Tensor forward() const;
   int64_t width() const;
 
  private:
-  at::Tensor fixed_, trainable_;
+  at::Tensor fixed_, trainable_, rows_;
 };
 
-// [attributes | trainable] per edge in target order, (M, D + P).
+// [attributes | trainable] per edge in target order, (M, D + P), or this rank's of these.
 class EdgeFeatures {
  public:
   EdgeFeatures() = default;
@@ -31,7 +32,7 @@ class EdgeFeatures {
   int64_t width() const;
 
  private:
-  at::Tensor fixed_, trainable_;
+  at::Tensor fixed_, trainable_, rows_;
 };
 
 }  // namespace aifs::model

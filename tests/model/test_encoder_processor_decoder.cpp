@@ -65,8 +65,8 @@ struct PartsOfToy {
   GraphTensors graph = GraphTensors::create(test::random_graph(kSizes, 5),
                                             toy_options().edge_attributes, at::kDouble);
   GraphConvOptions conv{.channels = 16, .hidden = 16};
-  NodeAttributes data{root / "node_attributes", "data", graph.data_latlon_rad, 8};
-  NodeAttributes hidden{root / "node_attributes", "hidden", graph.hidden_latlon_rad, 8};
+  NodeAttributes data{root / "node_attributes", "data", graph.data, 8};
+  NodeAttributes hidden{root / "node_attributes", "hidden", graph.hidden, 8};
   GnnEncoder encoder{root / "encoder" / 0,
                      root / "encoder_graph_provider" / "data",
                      conv,

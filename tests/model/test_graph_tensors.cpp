@@ -50,7 +50,7 @@ TEST_CASE("a graph becomes coordinates and three edge sets", "[graph_tensors]") 
   const auto tensors = GraphTensors::create(graph, {"edge_length", "edge_dirs"}, at::kFloat);
   REQUIRE(tensors.num_data() == 9);
   REQUIRE(tensors.num_hidden() == 4);
-  REQUIRE(tensors.data_latlon_rad[3][1].item<float>() == graph.nodes("data").lon_rad[3]);
+  REQUIRE(tensors.data.latlon_rad[3][1].item<float>() == graph.nodes("data").lon_rad[3]);
   REQUIRE(tensors.encoder.index->num_sources == 9);
   REQUIRE(tensors.encoder.index->num_targets == 4);
   REQUIRE(tensors.processor.index->num_edges == 12);
@@ -60,7 +60,9 @@ TEST_CASE("a graph becomes coordinates and three edge sets", "[graph_tensors]") 
 
 TEST_CASE("repeated edges are made once per number of copies", "[graph_tensors]") {
   const auto base = test::random_edge_index(5, 3, 10, 6);
-  const LocalEdges repeated(base);
+  EdgeTensors edges;
+  edges.index = base;
+  const LocalEdges repeated(edges);
   REQUIRE(repeated.index(1) == base);
   REQUIRE(repeated.index(2)->num_edges == 20);
   REQUIRE(repeated.index(2) == repeated.index(2));

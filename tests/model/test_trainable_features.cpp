@@ -16,7 +16,7 @@ TEST_CASE("node features are sines, cosines, then what is learnt, starting at ze
           "[trainable_features]") {
   ParameterSet set(at::kFloat, 1);
   const at::Tensor latlon = at::tensor({0.5f, -1.0f, -0.25f, 3.0f}).reshape({2, 2});
-  const NodeAttributes nodes(ParameterScope(set), "data", latlon, 3);
+  const NodeAttributes nodes(ParameterScope(set), "data", {latlon, {}}, 3);
   const at::Tensor features = nodes.forward();
   REQUIRE(features.sizes() == at::IntArrayRef{2, 7});
   REQUIRE(nodes.width() == 7);
@@ -50,7 +50,7 @@ TEST_CASE("edge features are attributes, then what is learnt, starting at zero",
 
 TEST_CASE("without learnt features there is no parameter", "[trainable_features]") {
   ParameterSet set(at::kFloat, 1);
-  const NodeAttributes nodes(ParameterScope(set), "hidden", at::zeros({2, 2}), 0);
+  const NodeAttributes nodes(ParameterScope(set), "hidden", {at::zeros({2, 2}), {}}, 0);
   REQUIRE(nodes.width() == 4);
   REQUIRE(set.num_trainable() == 0);
 }
