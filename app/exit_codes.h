@@ -11,6 +11,7 @@ enum ExitCode : int {
   kData = 3,         // dataset, graph file or checkpoint missing, damaged or unsuitable
   kNumerical = 4,    // NaN or infinity
   kInterrupted = 5,  // stopped by a signal or time limit after a checkpoint: resume with --resume
+  kPeerLost = 6,     // waited too long for another rank (parallel.timeout_s)
 };
 
 }  // namespace aifs::app

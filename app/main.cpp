@@ -5,15 +5,18 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include "app/cli.h"
 #include "app/exit_codes.h"
+#include "app/failure.h"
 #include "app/run_card.h"
 #include "app/signals.h"
 #include "app/versions.h"
 #include "app/wiring.h"
 #include "core/check.h"
 #include "core/log.h"
+#include "parallel/runtime.h"
 
 namespace aifs::app {
 
@@ -38,12 +41,6 @@ void keep_memory() {
 #endif
 }
 
-int report(int code, const Error& error) {
-  log::error(error.what());
-  if (!error.hint().empty()) log::error("hint: ", error.hint());
-  return code;
-}
-
 bool has_checkpoints(const fs::path& folder) {
   std::error_code error;
   return fs::exists(folder / "latest", error);
@@ -51,6 +48,7 @@ bool has_checkpoints(const fs::path& folder) {
 
 // The checkpoint to go on from, or none to start afresh.
 std::optional<train::CheckpointInfo> checkpoint_to_resume(const Run& run, const CommandLine& c) {
+  if (!c.resume) return std::nullopt;
   if (c.resume_from.empty()) {
     auto found = train::find_latest_checkpoint(checkpoint_folder(run.config()));
     if (!found)
@@ -81,15 +79,69 @@ void refuse_to_overwrite(const RunConfig& config) {
                     "go on with --resume, or choose another folder: --set run.dir=...");
 }
 
-int train(Run& run, const CommandLine& c) {
+int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
   std::optional<train::CheckpointInfo> checkpoint;
-  if (c.resume) checkpoint = checkpoint_to_resume(run, c);
-  const train::Outcome outcome = run.train(checkpoint);
+  const auto prepare = [&] {  // the main rank reads and writes files, the others get what it has
+    if (!run.mesh().is_main()) return;
+    make_directories(run.config().run.dir);
+    log::add_file((fs::path(run.config().run.dir) / "train.log").string());
+    log::info(run_card(run));
+    checkpoint = checkpoint_to_resume(run, c);
+  };
+  parallel::together(runtime.world(), prepare, failure_handling());
+  const train::Outcome outcome =
+      run.train(checkpoint, [&](int64_t step) { runtime.set_place(concat("step ", step)); });
   if (outcome == train::Outcome::kInterrupted) {
     log::info("stopped after a checkpoint; go on with --resume");
     return kInterrupted;
   }
   return kSuccess;
+}
+
+// Threads of each rank where neither the configuration nor the environment says: the cores of this
+// host over the ranks on it.
+void share_cores(RunConfig& config) {
+  const char* local = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  if (!local) local = std::getenv("MPI_LOCALNRANKS");
+  if (!local || config.run.threads > 0 || std::getenv("OMP_NUM_THREADS")) return;
+  const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
+  config.run.threads = std::max<int64_t>(1, cores / std::max(1, std::atoi(local)));
+}
+
+// Trains or validates as one of `runtime`'s ranks.
+int run_as_rank(const CommandLine& c, RunConfig config, bool validate, parallel::Runtime& runtime) {
+  log::set_rank(runtime.rank(), runtime.size());
+  share_cores(config);
+  parallel::Communicator& world = runtime.world();
+  const parallel::ProcessMesh mesh(
+      world, parallel::complete_sizes(config.parallel.sizes, world.size(), "parallel"));
+  std::unique_ptr<Run> run;
+  const auto build = [&] {
+    if (!validate && !c.resume && mesh.is_main()) refuse_to_overwrite(config);
+    run = std::make_unique<Run>(config, mesh);
+  };
+  parallel::together(world, build, failure_handling());
+  if (!validate) return train(*run, c, runtime);
+  std::optional<train::CheckpointInfo> checkpoint;
+  parallel::together(
+      world, [&] { checkpoint = checkpoint_to_validate(*run, c); }, failure_handling());
+  run->validate(*checkpoint);
+  return kSuccess;
+}
+
+// Says what is wrong, once where all ranks know it, and makes sure that no other rank waits for
+// this one.
+int leave(parallel::Runtime& runtime, const std::exception& error) {
+  if (dynamic_cast<const parallel::FailedTogether*>(&error)) return exit_code_of(error);
+  const int code = exit_code_of(error);
+  const bool known_to_all = code == kUsage || code == kNumerical;
+  if (code != kUsage || runtime.rank() == 0) report(error);
+  if (runtime.size() > 1 && !known_to_all) {
+    log::error(runtime.name(), " ends the run");
+    log::close_file();
+    runtime.world().abort(code);
+  }
+  return code;
 }
 
 int execute(const CommandLine& c) {
@@ -104,34 +156,21 @@ int execute(const CommandLine& c) {
     return kSuccess;
   }
   const bool validate = c.validate_only || config.run.mode == Mode::kValidate;
-  if (!validate && !c.resume) refuse_to_overwrite(config);
   install_signal_handlers();
-  Run run(config);
-  if (validate) {
-    run.validate(checkpoint_to_validate(run, c));
-    return kSuccess;
+  parallel::Runtime runtime(config.parallel.timeout_s);
+  try {
+    return run_as_rank(c, config, validate, runtime);
+  } catch (const std::exception& error) {
+    return leave(runtime, error);
   }
-  make_directories(config.run.dir);
-  log::add_file((fs::path(config.run.dir) / "train.log").string());
-  log::info(run_card(run));
-  return train(run, c);
 }
 
 int guarded(const CommandLine& c) {
   try {
     return execute(c);
-  } catch (const ConfigError& error) {
-    return report(kUsage, error);
-  } catch (const DataError& error) {
-    return report(kData, error);
-  } catch (const NumericalError& error) {
-    return report(kNumerical, error);
-  } catch (const Error& error) {
-    return report(kInternal, error);
-  } catch (const std::bad_alloc&) {
-    return report(kInternal, Error("out of memory", "use a smaller batch, model or grid"));
   } catch (const std::exception& error) {
-    return report(kInternal, Error(error.what()));
+    report(error);
+    return exit_code_of(error);
   }
 }
 

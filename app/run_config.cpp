@@ -11,9 +11,9 @@ namespace aifs::app {
 namespace {
 
 // Keys that change how a run is carried out, not what it computes.
-constexpr std::array<const char*, 8> kNotHashed{
-    "/run/dir", "/run/mode",   "/run/log_level", "/log",
-    "/profile", "/checkpoint", "/data/threads",  "/data/prefetch_batches"};
+constexpr std::array<const char*, 9> kNotHashed{
+    "/run/dir",    "/run/mode",     "/run/log_level",         "/log",     "/profile",
+    "/checkpoint", "/data/threads", "/data/prefetch_batches", "/parallel"};
 
 void check_together(const RunConfig& c) {
   if (c.data.kind == data::SourceKind::kAnalytic && c.graph.grid == "dataset") {
@@ -49,13 +49,19 @@ void RunOptions::validate(const std::string& path) const {
 }
 
 void ParallelOptions::bind(config::Binder& b) {
-  b.integer("model", model, {.min = 1, .max = 1 << 20}, {"ranks that share one sample"});
-  b.integer("data", data, {.min = 1, .max = 1 << 20}, {"replicas of the model"});
-}
-
-void ParallelOptions::validate(const std::string& path) const {
-  if (model != 1) throw ConfigError(path + ".model", "this version runs on one rank only");
-  if (data != 1) throw ConfigError(path + ".data", "this version runs on one rank only");
+  b.integer("model", sizes.model, {.min = 1, .max = 1 << 20},
+            {"ranks that share one sample, next to each other", "ranks"});
+  b.integer("data", sizes.data, {.min = 0, .max = 1 << 20},
+            {"replicas of the model; 0: all ranks there are, divided by parallel.model"});
+  b.choice("hidden_order", hidden_order,
+           {"how hidden nodes are divided over the ranks of a sample: by latitude, along a Hilbert "
+            "curve, or whichever moves fewer rows"});
+  b.choice(
+      "mapper_sources", mapper_sources,
+      {"how encoder and decoder get the nodes that their edges start from: only those of other "
+       "ranks that are needed, or all"});
+  b.number("timeout_s", timeout_s, {.min = 0.0},
+           {"end the run when an operation waits so long for another rank; 0: never", "s"});
 }
 
 void RunConfig::bind(config::Binder& b) {

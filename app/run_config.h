@@ -8,7 +8,9 @@
 #include "core/config.h"
 #include "data/options.h"
 #include "graph/options.h"
+#include "graph/partition.h"
 #include "model/options.h"
+#include "parallel/process_mesh.h"
 #include "train/options.h"
 
 namespace aifs::app {
@@ -28,10 +30,12 @@ struct RunOptions {
 };
 
 struct ParallelOptions {
-  int64_t model = 1, data = 1;
+  parallel::MeshSizes sizes;
+  graph::HiddenOrder hidden_order = graph::HiddenOrder::kAuto;
+  graph::SourceRows mapper_sources = graph::SourceRows::kHalo;
+  double timeout_s = 60.0;
 
   void bind(config::Binder& b);
-  void validate(const std::string& path) const;
 };
 
 struct RunConfig {

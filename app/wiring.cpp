@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "app/failure.h"
 #include "app/signals.h"
 #include "app/versions.h"
 #include "core/check.h"
@@ -20,6 +21,7 @@
 #include "data/anemoi_dataset.h"
 #include "graph/builder.h"
 #include "graph/gaussian_grid.h"
+#include "parallel/together.h"
 
 namespace aifs::app {
 
@@ -160,13 +162,18 @@ std::vector<float> cell_weights(train::GridWeights kind, const graph::NodeSet& n
 
 }  // namespace
 
-Run::Run(RunConfig config) : config_(std::move(config)) {
+Run::Run(RunConfig config, const parallel::ProcessMesh& mesh)
+    : config_(std::move(config)), mesh_(&mesh) {
   if (config_.run.threads > 0) at::set_num_threads(static_cast<int>(config_.run.threads));
   data_ = make_data(config_);
   graph_ = make_graph(config_, data_.training->info());
+  const int64_t shards = mesh_->sizes().model;
+  partition_ = graph::make_partition(graph_.graph, shards, config_.parallel.hidden_order,
+                                     config_.model.layers);
   const at::ScalarType dtype = scalar_type(config_.train.precision);
-  const auto tensors =
-      model::GraphTensors::create(graph_.graph, config_.model.edge_attributes, dtype);
+  const model::Shard shard{partition_, mesh_->model(), config_.parallel.mapper_sources};
+  const auto tensors = model::GraphTensors::create(graph_.graph, config_.model.edge_attributes,
+                                                   dtype, shards > 1 ? &shard : nullptr);
   const uint32_t seed = derive_seed(static_cast<uint64_t>(config_.run.seed), SeedContext::kTrainer);
   parameters_ = std::make_unique<model::ParameterSet>(dtype, seed);
   network_ = std::make_unique<model::EncoderProcessorDecoder>(*parameters_, config_.model, tensors,
@@ -180,7 +187,18 @@ fs::path checkpoint_folder(const RunConfig& config) {
   return fs::path(config.run.dir) / "checkpoints";
 }
 
+data::NodeRange Run::own_cells() const {
+  const int64_t rank = mesh_->model().rank(), begin = partition_.data.begin(rank);
+  return {begin, begin + partition_.data.num_owned(rank)};
+}
+
 train::PointwiseLoss Run::make_loss() const {
+  train::SumOverRanks sum_over_ranks;
+  if (mesh_->sizes().model > 1) {
+    sum_over_ranks = [&group = mesh_->model()](const at::Tensor& partial) {
+      return parallel::total_over_ranks(partial, group);
+    };
+  }
   return train::build_loss(
       config_.loss, {.variables = data_.variables,
                      .statistics = data_.statistics,
@@ -188,7 +206,9 @@ train::PointwiseLoss Run::make_loss() const {
                      .area_weights = graph_.graph.nodes("data").attributes.at("area_weight").values,
                      .timestep_s = data_.timestep_s,
                      .times_out = data_.window.times_out,
-                     .dtype = parameters_->dtype()});
+                     .dtype = parameters_->dtype(),
+                     .nodes = own_cells(),
+                     .sum_over_ranks = sum_over_ranks});
 }
 
 std::unique_ptr<train::Validation> Run::make_validation() const {
@@ -198,7 +218,8 @@ std::unique_ptr<train::Validation> Run::make_validation() const {
       .window = data_.window,
       .timestep_s = data_.timestep_s,
       .cell_weights = cell_weights(config_.train.validation.weights, graph_.graph.nodes("data")),
-      .nodes = {0, data_.validation->info().num_nodes()},
+      .nodes = own_cells(),
+      .mesh = *mesh_,
       .threads = config_.data.threads,
       .prefetch_batches = config_.data.prefetch_batches,
       .dtype = parameters_->dtype()};
@@ -214,7 +235,8 @@ train::CheckpointMeta Run::checkpoint_meta() {
           .time_utc = ""};
 }
 
-train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_from) {
+train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_from,
+                          const std::function<void(int64_t)>& at_step) {
   const train::TrainerParts parts{
       .source = data_.training_source,
       .variables = data_.variables,
@@ -222,17 +244,18 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
       .sampling = {.seed = static_cast<uint64_t>(config_.run.seed),
                    .shuffle = true,
                    .batch_size = config_.data.batch_size,
-                   .num_groups = 1,
-                   .group = 0,
+                   .num_groups = mesh_->sizes().data,
+                   .group = mesh_->replica(),
                    .workers = config_.data.anemoi_workers,
                    .reseed_every_epoch = config_.train.rollout.epoch_increment > 0},
-      .loading = {.nodes = {0, data_.training->info().num_nodes()},
+      .loading = {.nodes = own_cells(),
                   .threads = config_.data.threads,
                   .prefetch_batches = config_.data.prefetch_batches},
       .parameters = *parameters_,
       .network = *network_,
       .loss = loss_,
-      .validation = validation_.get()};
+      .validation = validation_.get(),
+      .mesh = *mesh_};
   const train::TrainerOptions options{.train = config_.train,
                                       .optimizer = config_.optimizer,
                                       .loss = config_.loss,
@@ -241,10 +264,12 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
                                       .profile = config_.profile,
                                       .run_dir = config_.run.dir,
                                       .checkpoint_meta = checkpoint_meta(),
-                                      .should_stop = stop_requested};
+                                      .should_stop = stop_requested,
+                                      .at_step = at_step};
   train::Trainer trainer(options, parts);
-  if (resume_from) {
-    trainer.resume(*resume_from);
+  const auto load = [&] {
+    if (!resume_from) return;
+    trainer.load(*resume_from);
     if (resume_from->meta.graph_hash != graph_.hash) {
       throw DataError(concat("checkpoint '", resume_from->path.string(),
                              "' was trained on another graph than this configuration gives"),
@@ -256,14 +281,19 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
     }
     log::info("resuming at step ", resume_from->state.step, " from '", resume_from->path.string(),
               "'");
-  }
+  };
+  parallel::together(mesh_->world(), load, failure_handling());
+  trainer.share_state(resume_from.has_value());
   return trainer.run();
 }
 
 void Run::validate(const train::CheckpointInfo& checkpoint) {
-  train::load_parameters(checkpoint, *parameters_);
+  parallel::together(
+      mesh_->world(), [&] { train::load_parameters(checkpoint, *parameters_); },
+      failure_handling());
   const train::Forecaster forecaster(*network_, data_.variables, data_.window, at::kCPU);
   const train::ValidationResult result = validation_->run(forecaster, loss_);
+  if (!mesh_->is_main()) return;
   nlohmann::ordered_json json{{"step", checkpoint.state.step}, {"epoch", checkpoint.state.epoch}};
   json.update(train::to_json(result, data_.variables));
   const fs::path path =

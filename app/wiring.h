@@ -9,6 +9,8 @@
 #include "app/run_config.h"
 #include "graph/graph.h"
 #include "graph/graph_report.h"
+#include "graph/partition.h"
+#include "parallel/process_mesh.h"
 #include "train/trainer.h"
 
 namespace aifs::app {
@@ -38,12 +40,14 @@ class Run {
  public:
   // Opens the data, builds or loads the graph, creates network, loss and validation; writes nothing
   // but the graph file. Throws ConfigError, DataError.
-  explicit Run(RunConfig config);
+  // Local to each rank; `mesh` outlives the run.
+  Run(RunConfig config, const parallel::ProcessMesh& mesh);
 
-  // Trains (from a checkpoint if given).
-  train::Outcome train(const std::optional<train::CheckpointInfo>& resume_from);
+  // Trains (from a checkpoint if the main rank has one). Collective.
+  train::Outcome train(const std::optional<train::CheckpointInfo>& resume_from,
+                       const std::function<void(int64_t)>& at_step = {});
   // Scores the weights of a checkpoint; prints a table and writes
-  // <run.dir>/validation-step-<n>.json.
+  // <run.dir>/validation-step-<n>.json. Collective; only the main rank prints and writes.
   void validate(const train::CheckpointInfo& checkpoint);
 
   const RunConfig& config() const { return config_; }
@@ -51,15 +55,21 @@ class Run {
   const GraphParts& graph() const { return graph_; }
   const model::ParameterSet& parameters() const { return *parameters_; }
   const train::PointwiseLoss& loss() const { return loss_; }
+  const parallel::ProcessMesh& mesh() const { return *mesh_; }
+  const graph::GraphPartition& partition() const { return partition_; }
 
  private:
   train::PointwiseLoss make_loss() const;
   std::unique_ptr<train::Validation> make_validation() const;
   train::CheckpointMeta checkpoint_meta();
 
+  data::NodeRange own_cells() const;
+
   RunConfig config_;
+  const parallel::ProcessMesh* mesh_;
   DataParts data_;
   GraphParts graph_;
+  graph::GraphPartition partition_;
   std::unique_ptr<model::ParameterSet> parameters_;
   std::unique_ptr<model::EncoderProcessorDecoder> network_;
   train::PointwiseLoss loss_;

@@ -88,6 +88,13 @@ std::vector<int32_t> latitude_order(const NodeSet& nodes);
 }  // namespace aifs::graph
 
 template <>
+struct aifs::EnumNames<aifs::graph::SourceRows> {
+  using K = aifs::graph::SourceRows;
+  static constexpr std::array<std::pair<K, const char*>, 2> table{
+      {{K::kHalo, "needed"}, {K::kAll, "all"}}};
+};
+
+template <>
 struct aifs::EnumNames<aifs::graph::HiddenOrder> {
   using K = aifs::graph::HiddenOrder;
   static constexpr std::array<std::pair<K, const char*>, 3> table{

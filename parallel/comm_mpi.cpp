@@ -85,7 +85,7 @@ at::Tensor rows_like(const at::Tensor& like, int64_t rows) {
 
 class MpiCommunicator : public Communicator {
  public:
-  MpiCommunicator(MPI_Comm comm, bool owned, SharedWatch watch)
+  MpiCommunicator(MPI_Comm comm, bool owned, std::shared_ptr<OperationWatch> watch)
       : comm_(comm), owned_(owned), watch_(std::move(watch)) {
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     check_mpi(MPI_Comm_rank(comm_, &rank_), "rank");
@@ -102,7 +102,7 @@ class MpiCommunicator : public Communicator {
   const char* backend() const override { return "MPI"; }
 
   void all_reduce(const at::Tensor& tensor, Reduction reduction) override {
-    const Watched watched(*watch_, "all-reduce");
+    const OperationWatch::Scope watched(*watch_, "all-reduce");
     require(tensor, "all-reduce");
     const auto type = native_type(tensor.scalar_type());
     if (!type) {  // 16-bit types travel as fp32
@@ -115,7 +115,7 @@ class MpiCommunicator : public Communicator {
   }
 
   void broadcast(const at::Tensor& tensor, int root) override {
-    const Watched watched(*watch_, "broadcast");
+    const OperationWatch::Scope watched(*watch_, "broadcast");
     require(tensor, "broadcast");
     auto* bytes = static_cast<char*>(tensor.data_ptr());
     const auto total = static_cast<int64_t>(tensor.nbytes());
@@ -127,7 +127,7 @@ class MpiCommunicator : public Communicator {
   }
 
   at::Tensor all_gather_rows(const at::Tensor& own, const Counts& counts) override {
-    const Watched watched(*watch_, "all-gather");
+    const OperationWatch::Scope watched(*watch_, "all-gather");
     AIFS_CHECK(static_cast<int>(counts.size()) == size_ &&
                    own.size(0) == counts[static_cast<size_t>(rank_)],
                "all-gather on rank ", rank_, ": ", own.size(0), " rows");
@@ -154,7 +154,7 @@ class MpiCommunicator : public Communicator {
 
   at::Tensor all_to_all_rows(const at::Tensor& given, const Counts& send_counts,
                              const Counts& recv_counts) override {
-    const Watched watched(*watch_, "all-to-all");
+    const OperationWatch::Scope watched(*watch_, "all-to-all");
     check_counts(*this, send_counts, given, "all-to-all");
     AIFS_CHECK(static_cast<int>(recv_counts.size()) == size_, "all-to-all on rank ", rank_);
     const at::Tensor rows = given.detach().contiguous();
@@ -169,14 +169,14 @@ class MpiCommunicator : public Communicator {
   }
 
   void send(const at::Tensor& tensor, int to) override {
-    const Watched watched(*watch_, "send");
+    const OperationWatch::Scope watched(*watch_, "send");
     const at::Tensor whole = tensor.detach().contiguous();
     const RowType type(whole.reshape({1, -1}));
     check_mpi(MPI_Send(whole.const_data_ptr(), 1, type.get(), to, kTag, comm_), "send");
   }
 
   void receive(const at::Tensor& tensor, int from) override {
-    const Watched watched(*watch_, "receive");
+    const OperationWatch::Scope watched(*watch_, "receive");
     require(tensor, "receive");
     const RowType type(tensor.reshape({1, -1}));
     check_mpi(MPI_Recv(tensor.data_ptr(), 1, type.get(), from, kTag, comm_, MPI_STATUS_IGNORE),
@@ -184,12 +184,12 @@ class MpiCommunicator : public Communicator {
   }
 
   void barrier() override {
-    const Watched watched(*watch_, "barrier");
+    const OperationWatch::Scope watched(*watch_, "barrier");
     check_mpi(MPI_Barrier(comm_), "barrier");
   }
 
   std::unique_ptr<Communicator> split(int colour) override {
-    const Watched watched(*watch_, "split");
+    const OperationWatch::Scope watched(*watch_, "split");
     MPI_Comm part = MPI_COMM_NULL;
     check_mpi(MPI_Comm_split(comm_, colour, rank_, &part), "split");
     return std::make_unique<MpiCommunicator>(part, true, watch_);
@@ -199,17 +199,6 @@ class MpiCommunicator : public Communicator {
 
  private:
   static constexpr int kTag = 0;
-
-  // Tells the watch, if there is one, for as long as it lives.
-  class Watched {
-   public:
-    Watched(const std::unique_ptr<OperationWatch>& watch, const char* name) {
-      if (watch) scope_.emplace(*watch, name);
-    }
-
-   private:
-    std::optional<OperationWatch::Scope> scope_;
-  };
 
   void require(const at::Tensor& tensor, const char* operation) const {
     AIFS_CHECK(tensor.is_cpu() && tensor.is_contiguous(), operation, " on rank ", rank_,
@@ -229,7 +218,7 @@ class MpiCommunicator : public Communicator {
 
   MPI_Comm comm_;
   bool owned_;
-  SharedWatch watch_;
+  std::shared_ptr<OperationWatch> watch_;
   int rank_ = 0, size_ = 1;
 };
 
@@ -250,7 +239,7 @@ void finalize_mpi() {
   if (!finalized) MPI_Finalize();
 }
 
-std::unique_ptr<Communicator> make_mpi_world(SharedWatch watch) {
+std::unique_ptr<Communicator> make_mpi_world(std::shared_ptr<OperationWatch> watch) {
   return std::make_unique<MpiCommunicator>(MPI_COMM_WORLD, false, std::move(watch));
 }
 

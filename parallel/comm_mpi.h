@@ -13,10 +13,7 @@ namespace aifs::parallel {
 void initialize_mpi();
 void finalize_mpi();
 
-// Where the watch of this process is, or will be: null is not watched.
-using SharedWatch = std::shared_ptr<std::unique_ptr<OperationWatch>>;
-
 // The group of all ranks.
-std::unique_ptr<Communicator> make_mpi_world(SharedWatch watch);
+std::unique_ptr<Communicator> make_mpi_world(std::shared_ptr<OperationWatch> watch);
 
 }  // namespace aifs::parallel

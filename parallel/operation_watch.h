@@ -37,7 +37,7 @@ class OperationWatch {
   void set_place(std::string place);
 
   // Exit status of a process that gave up waiting; app/exit_codes.h documents it.
-  static constexpr int kExitCode = 7;
+  static constexpr int kExitCode = 6;
 
  private:
   void begin(const char* name);

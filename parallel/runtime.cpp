@@ -22,25 +22,35 @@ std::string host_name() {
 
 }  // namespace
 
+// OpenMPI, PMI and Slurm launchers, in turn. SLURM_NTASKS alone does not mean srun: a batch script
+// has it too.
 int launched_ranks() {
-  // OpenMPI, PMIx and PMI launchers, in turn. SLURM_NTASKS alone does not mean srun: a batch script
-  // has it too, so the rank within the step must be there as well.
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"}) {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
     if (const char* value = std::getenv(name)) return std::max(1, std::atoi(value));
   }
-  const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
-  if (tasks && std::getenv("SLURM_PROCID")) return std::max(1, std::atoi(tasks));
   return 1;
 }
 
-Runtime::Runtime()
-    : host_(host_name()), watch_(std::make_shared<std::unique_ptr<OperationWatch>>()) {
+int launched_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    if (const char* value = std::getenv(name)) return std::atoi(value);
+  }
+  return 0;
+}
+
+Runtime::Runtime(double timeout_s)
+    : host_(host_name()),
+      watch_(std::make_shared<OperationWatch>(launched_ranks() > 1 ? timeout_s : 0.0,
+                                              concat("rank ", launched_rank(), " on ", host_))) {
   if (launched_ranks() == 1) {
     world_ = make_single_communicator();
     return;
   }
 #ifdef AIFS_HAVE_MPI
-  initialize_mpi();
+  {
+    const OperationWatch::Scope joining(*watch_, "joining the other ranks");
+    initialize_mpi();
+  }
   world_ = make_mpi_world(watch_);
   if (world_->size() != launched_ranks()) {
     throw ConfigError(
@@ -58,10 +68,12 @@ Runtime::Runtime()
 }
 
 Runtime::~Runtime() {
-  watch_->reset();
   world_.reset();
 #ifdef AIFS_HAVE_MPI
-  if (launched_ranks() > 1) finalize_mpi();
+  if (launched_ranks() > 1) {
+    const OperationWatch::Scope leaving(*watch_, "leaving the other ranks");
+    finalize_mpi();
+  }
 #endif
 }
 
@@ -76,12 +88,8 @@ std::string Runtime::name() const {
   return concat("rank ", rank(), " on ", host_);
 }
 
-void Runtime::watch(double timeout_s) {
-  *watch_ = std::make_unique<OperationWatch>(timeout_s, name());
-}
-
 void Runtime::set_place(const std::string& place) {
-  if (*watch_) (*watch_)->set_place(place);
+  watch_->set_place(place);
 }
 
 }  // namespace aifs::parallel

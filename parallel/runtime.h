@@ -13,12 +13,15 @@ namespace aifs::parallel {
 
 // Ranks that a launcher has started, or 1. Reads only the environment.
 int launched_ranks();
+// This process among them.
+int launched_rank();
 
 class Runtime {
  public:
-  // Joins the other ranks, if there are any. Throws ConfigError if several ranks were launched and
-  // this program was built without MPI.
-  Runtime();
+  // Joins the other ranks, if there are any. From now on operations that wait longer than the time
+  // limit (0: none) end the process, joining included. Throws ConfigError if several ranks were
+  // launched and this program was built without MPI.
+  explicit Runtime(double timeout_s = 0.0);
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -29,8 +32,7 @@ class Runtime {
   // "rank 3 on node12".
   std::string name() const;
 
-  // From now on operations that take longer than this end the process. 0: never.
-  void watch(double timeout_s);
+  // What the run is at ("step 12"), for the message about a wait.
   void set_place(const std::string& place);
 
   // All ranks. CPU tensors.
@@ -38,7 +40,7 @@ class Runtime {
 
  private:
   std::string host_;
-  std::shared_ptr<std::unique_ptr<OperationWatch>> watch_;  // shared with the communicators
+  std::shared_ptr<OperationWatch> watch_;  // shared with the communicators
   std::unique_ptr<Communicator> world_;
 };
 

@@ -79,8 +79,10 @@ at::Tensor PointwiseLoss::operator()(const at::Tensor& prediction, const at::Ten
       value = errors;
       break;
   }
-  value = value.sum({kTime, kGrid})
+  // In fp64, so that the sum does not depend on how nodes are divided over ranks.
+  value = value.sum({kTime, kGrid}, /*keepdim=*/false, at::kDouble)
               .mean(at::IntArrayRef{kBatch, 1});  // 1: the ensemble, now that time is gone
+  if (sum_over_ranks) value = sum_over_ranks(value);
   return kind == LossKind::kRmse ? value.sqrt() : value;
 }
 

@@ -4,6 +4,7 @@
 // the mean over batch and ensemble. Nothing divides by the sum of weights: scalers carry it.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,15 +18,19 @@ enum class LossKind { kMse, kRmse, kMae, kHuber, kLogCosh };
 // How the variable axis is reduced.
 enum class OverVariables { kMean, kSum, kKeep };
 
+// Partial sums over this rank's nodes to sums over all nodes; see parallel/autograd.h.
+using SumOverRanks = std::function<at::Tensor(const at::Tensor&)>;
+
 struct PointwiseLoss {
   LossKind kind = LossKind::kMse;
   double huber_delta = 1.0;
   // NaN in prediction or target count as no error there (the point still counts in every mean).
   bool ignore_nans = false;
   std::vector<Scaler> scalers;
+  SumOverRanks sum_over_ranks = {};  // empty: this rank has all nodes
 
   // prediction (B, T, E, N, V_out), target of the same shape or with E = 1, both normalised and in
-  // model-output order. Scalar, or (V_out) with kKeep. fp32 unless the inputs are fp64.
+  // model-output order. Scalar, or (V_out) with kKeep; fp64, like the sum over the grid.
   at::Tensor operator()(const at::Tensor& prediction, const at::Tensor& target,
                         OverVariables reduction = OverVariables::kMean) const;
 

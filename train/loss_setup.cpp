@@ -42,7 +42,9 @@ Scaler build_scaler(ScalerKind kind, const LossOptions& options, const LossInput
     case ScalerKind::kNodeWeights: {
       AIFS_CHECK(!inputs.area_weights.empty(), "the graph has no area weights");
       const at::Tensor weights = at::tensor(at::ArrayRef<float>(inputs.area_weights), at::kFloat);
-      return over_axis(name, normalise_weights(weights, options.node_norm), kGrid);
+      at::Tensor own = normalise_weights(weights, options.node_norm);
+      if (inputs.sum_over_ranks) own = own.narrow(0, inputs.nodes.begin, inputs.nodes.size());
+      return over_axis(name, own, kGrid);
     }
     case ScalerKind::kTimeSteps:
       return over_axis(name, time_weights(options.time_weights, inputs.times_out), kTime);
@@ -68,6 +70,7 @@ PointwiseLoss build_loss(const LossOptions& options, const LossInputs& inputs) {
   loss.kind = options.kind;
   loss.huber_delta = options.huber_delta;
   loss.ignore_nans = options.ignore_nans;
+  loss.sum_over_ranks = inputs.sum_over_ranks;
   for (const ScalerKind kind : options.scaler_kinds()) {
     if (kind == ScalerKind::kNanMask) continue;
     Scaler scaler = build_scaler(kind, options, inputs);

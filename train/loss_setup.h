@@ -10,11 +10,13 @@ struct LossInputs {
   const data::VariableTable& variables;
   const data::Statistics& statistics;                     // after the normaliser's remap
   const std::map<int64_t, data::Statistics>& tendencies;  // by time difference in seconds
-  std::vector<float> area_weights;                        // (N) attribute of the data nodes
+  std::vector<float> area_weights;                        // (N) attribute of all data nodes
   int64_t timestep_s = 0;
   int64_t times_out = 1;
   at::ScalarType dtype = at::kFloat;
   at::Device device = at::kCPU;
+  data::NodeRange nodes = {};  // this rank's nodes; empty: all
+  SumOverRanks sum_over_ranks = {};
 };
 
 // Throws ConfigError or DataError if a scaler lacks what it needs. The NaN-mask scaler depends on

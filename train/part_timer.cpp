@@ -9,7 +9,7 @@ namespace aifs::train {
 namespace {
 
 constexpr std::array<const char*, static_cast<size_t>(Part::kCount)> kNames{
-    "waiting for data",   "forward and loss", "backward",
+    "waiting for data",   "forward and loss", "backward",  "gradients over ranks",
     "clip and optimiser", "validation",       "checkpoint"};
 
 }  // namespace

@@ -8,7 +8,16 @@
 
 namespace aifs::train {
 
-enum class Part { kData, kForward, kBackward, kOptimizer, kValidation, kCheckpoint, kCount };
+enum class Part {
+  kData,
+  kForward,
+  kBackward,
+  kCommunication,
+  kOptimizer,
+  kValidation,
+  kCheckpoint,
+  kCount
+};
 
 class PartTimer {
  public:

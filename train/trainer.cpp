@@ -41,6 +41,8 @@ fs::path checkpoint_folder(const fs::path& run_dir) {
 struct Trainer::StepFigures {
   double loss = 0.0, lr = 0.0, step_s = 0.0, data_s = 0.0, gradient_norm = 0.0;
   int64_t rollout = 1, samples = 0;
+  bool stop = false;
+  std::string bad_dates;  // of this rank's samples whose loss is not finite
 };
 
 struct Trainer::Logs {
@@ -76,10 +78,26 @@ Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
 
 Trainer::~Trainer() = default;
 
-void Trainer::resume(const CheckpointInfo& checkpoint) {
+void Trainer::load(const CheckpointInfo& checkpoint) {
   load_parameters(checkpoint, parts_.parameters);
   load_optimizer(checkpoint, parts_.parameters, optimizer_);
   state_ = checkpoint.state;
+}
+
+void Trainer::share_state(bool resumed) {
+  parallel::Communicator& world = parts_.mesh.world();
+  const at::Tensor numbers =
+      at::tensor(std::vector<int64_t>{resumed, state_.step, state_.epoch, state_.batch_in_epoch,
+                                      optimizer_.num_steps()},
+                 at::kLong);
+  world.broadcast(numbers, 0);
+  const int64_t* shared = numbers.const_data_ptr<int64_t>();
+  state_ = {.step = shared[1], .epoch = shared[2], .batch_in_epoch = shared[3]};
+  optimizer_.set_num_steps(shared[4]);
+  world.broadcast(parts_.parameters.flat_values(), 0);
+  world.broadcast(optimizer_.moment1(), 0);
+  world.broadcast(optimizer_.moment2(), 0);
+  if (shared[0] == 0) return;
   last_checkpoint_step_ = state_.step;
   last_validation_step_ = state_.step;  // it was done before the checkpoint was written
 }
@@ -87,11 +105,13 @@ void Trainer::resume(const CheckpointInfo& checkpoint) {
 Outcome Trainer::run() {
   start_ = Clock::now();
   const bool resumed = last_checkpoint_step_ >= 0;
-  logs_ = std::make_unique<Logs>(options_, resumed ? state_.step : -1);
-  progress_ = std::make_unique<Progress>(ProgressOptions{.every_steps = options_.log.every_steps,
-                                                         .bar = options_.log.progress_bar,
-                                                         .first_step = state_.step,
-                                                         .last_step = options_.train.max_steps});
+  if (parts_.mesh.is_main()) {
+    logs_ = std::make_unique<Logs>(options_, resumed ? state_.step : -1);
+    progress_ = std::make_unique<Progress>(ProgressOptions{.every_steps = options_.log.every_steps,
+                                                           .bar = options_.log.progress_bar,
+                                                           .first_step = state_.step,
+                                                           .last_step = options_.train.max_steps});
+  }
   const int64_t first_step = state_.step;
   EpochEnd end = EpochEnd::kDone;
   while (end == EpochEnd::kDone && !at_step_limit() &&
@@ -101,8 +121,9 @@ Outcome Trainer::run() {
   const bool stopped = end == EpochEnd::kStop;
   if (!stopped && options_.train.validation.at_end) validate();
   if (stopped || options_.checkpoint.at_end) checkpoint(/*required=*/true);
-  progress_->clear();
-  if (options_.profile.parts) log::info("time per part\n", timer_.table(state_.step - first_step));
+  if (progress_) progress_->clear();
+  if (options_.profile.parts && parts_.mesh.is_main())
+    log::info("time per part\n", timer_.table(state_.step - first_step));
   return stopped ? Outcome::kInterrupted : Outcome::kFinished;
 }
 
@@ -152,8 +173,13 @@ Trainer::EpochEnd Trainer::run_epoch() {
       const PartTimer::Scope scope(timer_, Part::kData);
       loader.next(batch);
     }
-    if (accumulated == 0) parts_.parameters.zero_gradients();
-    figures.loss += accumulate_gradients(batch, rollout);
+    if (accumulated == 0) {
+      parts_.parameters.zero_gradients();
+      if (options_.at_step) options_.at_step(state_.step + 1);
+    }
+    const double loss = accumulate_gradients(batch, rollout);
+    figures.loss += loss;
+    if (!std::isfinite(loss)) figures.bad_dates += dates_of(batch);
     figures.samples += static_cast<int64_t>(batch.anchors.size());
     ++accumulated;
     ++state_.batch_in_epoch;
@@ -161,6 +187,8 @@ Trainer::EpochEnd Trainer::run_epoch() {
 
     figures.loss /= static_cast<double>(accumulated);
     figures.rollout = rollout;
+    agree(figures);
+    if (!std::isfinite(figures.loss)) fail_not_finite(figures);
     update_weights(figures);
     figures.data_s = loader.wait_s() - std::exchange(waited_before, loader.wait_s());
     figures.step_s = seconds_since(step_start);
@@ -178,7 +206,7 @@ Trainer::EpochEnd Trainer::run_epoch() {
     if (due(validation.every_steps, validation.every_epochs)) validate();
     if (due(saving.every_steps, saving.every_epochs)) checkpoint(/*required=*/false);
     if (at_step_limit()) return EpochEnd::kLimit;
-    if (out_of_time() || (options_.should_stop && options_.should_stop())) return EpochEnd::kStop;
+    if (figures.stop) return EpochEnd::kStop;
     figures = {};
     accumulated = 0;
     step_start = Clock::now();
@@ -204,25 +232,55 @@ double Trainer::accumulate_gradients(const data::Batch& batch, int64_t rollout) 
     total = total / static_cast<double>(rollout);
   }
   const auto value = total.item<double>();
-  if (!std::isfinite(value)) {
-    std::string dates;
-    for (const int64_t row : batch.anchors) {
-      const auto& all = parts_.source.dataset->info().dates_s;
-      dates += concat(dates.empty() ? "" : ", ", format_date(all[static_cast<size_t>(row)]));
-    }
-    throw NumericalError(concat("the loss of step ", state_.step + 1, " (epoch ", state_.epoch,
-                                ", sample of ", dates, ") is ", value),
-                         last_checkpoint_step_ >= 0
-                             ? concat("the last checkpoint is of step ", last_checkpoint_step_,
-                                      "; resume from it with a smaller learning rate")
-                             : std::string("try a smaller learning rate, or a longer warm-up"));
-  }
   const PartTimer::Scope scope(timer_, Part::kBackward);
   (total / static_cast<double>(options_.train.accumulate_batches)).backward();
   return value;
 }
 
+std::string Trainer::dates_of(const data::Batch& batch) const {
+  std::string dates;
+  for (const int64_t row : batch.anchors) {
+    const auto& all = parts_.source.dataset->info().dates_s;
+    dates += concat(" ", format_date(all[static_cast<size_t>(row)]));
+  }
+  return dates;
+}
+
+void Trainer::agree(StepFigures& figures) const {
+  const bool wish = out_of_time() || (options_.should_stop && options_.should_stop());
+  // The loss is the same on all ranks of a model group.
+  const std::vector<double> sums = parallel::sum_over(
+      parts_.mesh.world(),
+      {figures.loss, static_cast<double>(figures.samples), static_cast<double>(wish)});
+  figures.loss = sums[0] / static_cast<double>(parts_.mesh.world().size());
+  figures.samples = static_cast<int64_t>(sums[1]) / parts_.mesh.sizes().model;
+  figures.stop = sums[2] > 0;
+}
+
+void Trainer::fail_not_finite(const StepFigures& figures) const {
+  throw NumericalError(concat("the loss of step ", state_.step + 1, " (epoch ", state_.epoch, ", ",
+                              figures.bad_dates.empty() ? " sample of another rank"
+                                                        : concat("sample of", figures.bad_dates),
+                              ") is ", figures.loss),
+                       last_checkpoint_step_ >= 0
+                           ? concat("the last checkpoint is of step ", last_checkpoint_step_,
+                                    "; resume from it with a smaller learning rate")
+                           : std::string("try a smaller learning rate, or a longer warm-up"));
+}
+
+void Trainer::reduce_gradients() {
+  parallel::Communicator& world = parts_.mesh.world();
+  if (world.size() == 1) return;
+  const PartTimer::Scope scope(timer_, Part::kCommunication);
+  const at::Tensor& gradients = parts_.parameters.flat_gradients();
+  // The sum over a model group is the gradient of its sample; replicas are averaged.
+  world.all_reduce(gradients, parallel::Reduction::kSum);
+  if (parts_.mesh.sizes().data > 1)
+    gradients.mul_(1.0 / static_cast<double>(parts_.mesh.sizes().data));
+}
+
 void Trainer::update_weights(StepFigures& figures) {
+  reduce_gradients();
   const PartTimer::Scope scope(timer_, Part::kOptimizer);
   figures.lr = learning_rate(options_.optimizer.schedule, state_.step);
   figures.gradient_norm = clip_gradients(parts_.parameters.flat_gradients(),
@@ -232,6 +290,7 @@ void Trainer::update_weights(StepFigures& figures) {
 }
 
 void Trainer::record(const StepFigures& figures) {
+  if (!logs_) return;
   nlohmann::ordered_json line{{"step", state_.step},        {"epoch", state_.epoch},
                               {"loss", figures.loss},       {"lr", figures.lr},
                               {"step_s", figures.step_s},   {"data_wait_s", figures.data_s},
@@ -250,9 +309,10 @@ void Trainer::record(const StepFigures& figures) {
 void Trainer::validate() {
   if (!parts_.validation || last_validation_step_ == state_.step) return;
   last_validation_step_ = state_.step;
-  progress_->clear();
+  if (progress_) progress_->clear();
   const PartTimer::Scope scope(timer_, Part::kValidation);
   const ValidationResult result = parts_.validation->run(forecaster_, parts_.loss);
+  if (!logs_) return;
   nlohmann::ordered_json line{{"step", state_.step}, {"epoch", state_.epoch}};
   line.update(to_json(result, parts_.variables));
   logs_->validation.write(line);
@@ -272,7 +332,7 @@ void Trainer::validate() {
 }
 
 void Trainer::checkpoint(bool required) {
-  if (last_checkpoint_step_ == state_.step) return;
+  if (last_checkpoint_step_ == state_.step || !parts_.mesh.is_main()) return;
   progress_->clear();
   const PartTimer::Scope scope(timer_, Part::kCheckpoint);
   CheckpointMeta meta = options_.checkpoint_meta;

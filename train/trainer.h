@@ -9,6 +9,7 @@
 #include <string>
 
 #include "data/sampler.h"
+#include "parallel/process_mesh.h"
 #include "train/checkpoint.h"
 #include "train/loss_setup.h"
 #include "train/metrics_log.h"
@@ -30,6 +31,7 @@ struct TrainerParts {
   const model::EncoderProcessorDecoder& network;
   PointwiseLoss loss;
   const Validation* validation = nullptr;  // none: training without validation
+  const parallel::ProcessMesh& mesh;
   at::Device device = at::kCPU;
 };
 
@@ -41,8 +43,9 @@ struct TrainerOptions {
   LogOptions log;
   ProfileOptions profile;
   fs::path run_dir;
-  CheckpointMeta checkpoint_meta;     // time_utc is filled in when one is written
-  std::function<bool()> should_stop;  // asked after every step; true: checkpoint and leave
+  CheckpointMeta checkpoint_meta;             // time_utc is filled in when one is written
+  std::function<bool()> should_stop;          // asked in every step; true: checkpoint and leave
+  std::function<void(int64_t)> at_step = {};  // told the number of every step as it begins
 };
 
 enum class Outcome { kFinished, kInterrupted };
@@ -53,10 +56,14 @@ class Trainer {
   ~Trainer();
 
   // Takes weights, moments and position from a checkpoint. Throws DataError if it does not fit.
-  void resume(const CheckpointInfo& checkpoint);
+  // Local to one rank; share_state() then gives all ranks what the main rank has.
+  void load(const CheckpointInfo& checkpoint);
+  // Collective. `resumed` is what the main rank says.
+  void share_state(bool resumed);
 
   // Trains to the end, or until should_stop() or the time limit. Throws NumericalError if the loss
-  // is not finite, naming step, dates and the last checkpoint.
+  // is not finite, naming step, dates and the last checkpoint. Collective over all ranks; only the
+  // main one writes.
   Outcome run();
 
   const LoopState& state() const { return state_; }
@@ -69,6 +76,11 @@ class Trainer {
   EpochEnd run_epoch();
   std::vector<data::BatchRequest> requests_of_epoch(int64_t rollout) const;
   double accumulate_gradients(const data::Batch& batch, int64_t rollout);
+  std::string dates_of(const data::Batch& batch) const;
+  // Makes figures and the wish to stop those of all ranks.
+  void agree(StepFigures& figures) const;
+  [[noreturn]] void fail_not_finite(const StepFigures& figures) const;
+  void reduce_gradients();
   void update_weights(StepFigures& figures);
   void record(const StepFigures& figures);
   void validate();

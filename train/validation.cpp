@@ -65,6 +65,7 @@ struct Validation::Sums {
   // Per lead time: weighted squared errors summed over dates, (V_out) fp64 normalised.
   std::vector<at::Tensor> forecast, persistence;
   std::vector<int64_t> num_dates;
+  double loss = 0.0;
 };
 
 Validation::Validation(const ValidationOptions& options, const ValidationSetup& setup)
@@ -83,12 +84,19 @@ Validation::Validation(const ValidationOptions& options, const ValidationSetup& 
                            setup.window.times_out, " outputs must follow each other"),
                     "widen data.validation.start and end");
   }
-  for (const size_t i : spread(candidates.size(), options.max_dates)) {
+  const std::vector<size_t> chosen = spread(candidates.size(), options.max_dates);
+  num_dates_ = static_cast<int64_t>(chosen.size());
+  const auto replicas = static_cast<size_t>(setup.mesh.sizes().data);
+  for (size_t k = static_cast<size_t>(setup.mesh.replica()); k < chosen.size(); k += replicas) {
+    const size_t i = chosen[k];
     requests_.push_back({{candidates[i].first}, setup.window.offsets(candidates[i].second)});
     steps_.push_back(candidates[i].second);
   }
   weights_ = at::tensor(at::ArrayRef<float>(setup.cell_weights), at::kFloat).to(at::kDouble);
-  weights_ = (weights_ / weights_.sum()).unsqueeze(1).to(setup.device);
+  weights_ = (weights_ / weights_.sum())
+                 .narrow(0, setup.nodes.begin, setup.nodes.size())
+                 .unsqueeze(1)
+                 .to(setup.device);
 }
 
 void Validation::add_errors(const ForecastStep& step, const at::Tensor& persistence,
@@ -107,6 +115,24 @@ void Validation::add_errors(const ForecastStep& step, const at::Tensor& persiste
     sums.persistence[lead] += weighted(persistence.select(1, 0) - truth);
     ++sums.num_dates[lead];
   }
+}
+
+// Sums over the cells of a model group and the dates of all replicas. The loss and the number of
+// dates are the same on all ranks of a model group already.
+void Validation::sum_over_ranks(Sums& sums) const {
+  for (size_t i = 0; i < lead_times_s_.size(); ++i) {
+    for (at::Tensor* errors : {&sums.forecast[i], &sums.persistence[i]}) {
+      *errors = errors->cpu();
+      setup_.mesh.world().all_reduce(*errors, parallel::Reduction::kSum);
+    }
+  }
+  std::vector<double> figures{sums.loss};
+  for (const int64_t dates : sums.num_dates)
+    figures.push_back(static_cast<double>(dates));
+  figures = parallel::sum_over(setup_.mesh.data(), figures);
+  sums.loss = figures[0];
+  for (size_t i = 0; i < sums.num_dates.size(); ++i)
+    sums.num_dates[i] = static_cast<int64_t>(figures[i + 1]);
 }
 
 ValidationResult Validation::run(const Forecaster& forecaster, const PointwiseLoss& loss) const {
@@ -131,18 +157,19 @@ ValidationResult Validation::run(const Forecaster& forecaster, const PointwiseLo
     const at::Tensor values = batch.values.to(setup_.device, setup_.dtype);
     const at::Tensor persistence = forecaster.persistence(values);
     forecaster.run(values, steps_[i], [&](const ForecastStep& step) {
-      if (step.step == 0) result.loss += loss(step.prediction, step.truth).item<double>();
+      if (step.step == 0) sums.loss += loss(step.prediction, step.truth).item<double>();
       add_errors(step, persistence, sums);
     });
-    ++result.num_dates;
   }
-  result.loss /= static_cast<double>(result.num_dates);
+  sum_over_ranks(sums);
+  result.num_dates = num_dates_;
+  result.loss = sums.loss / static_cast<double>(num_dates_);
 
   const data::Normaliser& norm = setup_.source.normaliser;
   for (size_t i = 0; i < lead_times_s_.size(); ++i) {
     if (sums.num_dates[i] == 0) continue;  // no date reaches that far
     LeadTimeScores scores{lead_times_s_[i], sums.num_dates[i], {}, {}};
-    const at::Tensor forecast = sums.forecast[i].cpu(), persistence = sums.persistence[i].cpu();
+    const at::Tensor &forecast = sums.forecast[i], &persistence = sums.persistence[i];
     for (int64_t v = 0; v < num_outputs; ++v) {
       const auto column =
           static_cast<size_t>(setup_.variables.output_columns()[static_cast<size_t>(v)]);

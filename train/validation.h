@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/data_loader.h"
+#include "parallel/process_mesh.h"
 #include "train/loss.h"
 #include "train/options.h"
 #include "train/rollout.h"
@@ -33,8 +34,9 @@ struct ValidationSetup {
   const data::VariableTable& variables;
   Window window;
   int64_t timestep_s = 0;
-  std::vector<float> cell_weights;  // (N)
-  data::NodeRange nodes;
+  std::vector<float> cell_weights;  // (N) of all cells
+  data::NodeRange nodes;            // this rank's cells
+  const parallel::ProcessMesh& mesh;
   int64_t threads = 1, prefetch_batches = 1;
   at::ScalarType dtype = at::kFloat;
   at::Device device = at::kCPU;
@@ -46,21 +48,24 @@ class Validation {
  public:
   Validation(const ValidationOptions& options, const ValidationSetup& setup);
 
-  // Collective over the ranks of a model group (one rank: local).
+  // Collective over all ranks: replicas share the dates, model groups the cells. Every rank gets
+  // the same result.
   ValidationResult run(const Forecaster& forecaster, const PointwiseLoss& loss) const;
 
-  int64_t num_dates() const { return static_cast<int64_t>(requests_.size()); }
+  int64_t num_dates() const { return num_dates_; }
   const std::vector<int64_t>& lead_times_s() const { return lead_times_s_; }
 
  private:
   struct Sums;
+  void sum_over_ranks(Sums& sums) const;
   void add_errors(const ForecastStep& step, const at::Tensor& persistence, Sums& sums) const;
 
   ValidationSetup setup_;
   std::vector<int64_t> lead_times_s_;
-  std::vector<data::BatchRequest> requests_;
-  std::vector<int64_t> steps_;  // forecast steps of each request
-  at::Tensor weights_;          // (N, 1) fp64, sum 1
+  int64_t num_dates_ = 0;                     // of all replicas
+  std::vector<data::BatchRequest> requests_;  // of this replica
+  std::vector<int64_t> steps_;                // forecast steps of each request
+  at::Tensor weights_;                        // (n, 1) fp64, sum over all cells 1
 };
 
 // Mean over the prognostic variables of RMSE / persistence RMSE.

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program under mpirun: the same numbers on any layout, checkpoints that fit any layout, and
+// an end for all when one rank ends.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/file_io.h"
+#include "core/safetensors.h"
+#include "tests/app/program.h"
+#include "tests/support/catch.h"
+
+using namespace aifs;
+using test::run_command;
+using test::run_train;
+
+namespace {
+
+using Json = nlohmann::json;
+
+// Environment and launcher in front of the program.
+std::string mpirun(int ranks) {
+  return concat(
+      "OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+      "mpirun --oversubscribe -n ",
+      ranks, " ");
+}
+
+test::CommandResult run_ranks(int ranks, const fs::path& dir, const std::string& more) {
+  return run_command(mpirun(ranks) + test::train_command(dir, more));
+}
+
+std::vector<Json> lines_of(const fs::path& file) {
+  std::istringstream lines(read_file(file));
+  std::vector<Json> all;
+  std::string line;
+  while (std::getline(lines, line))
+    all.push_back(Json::parse(line));
+  return all;
+}
+
+std::vector<double> losses_of(const fs::path& dir) {
+  std::vector<double> losses;
+  for (const Json& line : lines_of(dir / "metrics.jsonl"))
+    losses.push_back(line["loss"]);
+  return losses;
+}
+
+void require_close(const std::vector<double>& a, const std::vector<double>& b, double relative) {
+  REQUIRE(a.size() == b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    INFO("step " << i + 1);
+    REQUIRE(std::abs(a[i] - b[i]) <= relative * std::abs(b[i]));
+  }
+}
+
+// Largest difference over all parameters, relative to the largest parameter.
+double parameter_difference(const fs::path& a, const fs::path& b) {
+  const SafetensorsFile ours(a / "parameters.safetensors"), theirs(b / "parameters.safetensors");
+  double worst = 0.0, largest = 0.0;
+  for (const auto& [name, entry] : theirs.entries()) {
+    if (entry.dtype == DType::kI64) continue;
+    const std::vector<double> x = ours.doubles(name), y = theirs.doubles(name);
+    REQUIRE(x.size() == y.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      worst = std::max(worst, std::abs(x[i] - y[i]));
+      largest = std::max(largest, std::abs(y[i]));
+    }
+  }
+  return worst / largest;
+}
+
+constexpr const char* kFiveSteps = "--set train.max_steps=5 --set checkpoint.every_steps=0 ";
+constexpr const char* kLast = "checkpoints/step-00000005";
+
+struct Layout {
+  int ranks, model;
+  std::string more;
+};
+
+}  // namespace
+
+TEST_CASE("a sample over many ranks trains as on one, in fp32 and fp64", "[parallel]") {
+  const test::TemporaryFolder folder;
+  const std::string rollout = "--set train.rollout.start=2 --set train.rollout.maximum=2 ";
+  for (const std::string precision : {"fp32", "fp64"}) {
+    const std::string more = concat(kFiveSteps, rollout, "--set train.precision=", precision, " ");
+    const fs::path one = folder.path() / precision;
+    REQUIRE(run_train(one, more).exit_code == 0);
+    for (const Layout& layout : std::vector<Layout>{
+             {2, 2, ""}, {3, 3, "--set parallel.mapper_sources=all"}, {6, 6, ""}, {8, 8, ""}}) {
+      INFO(precision << ", " << layout.ranks << " ranks");
+      const fs::path dir = folder.path() / concat(precision, layout.ranks);
+      const auto result = run_ranks(
+          layout.ranks, dir, concat(more, "--set parallel.model=", layout.model, " ", layout.more));
+      INFO(result.err);
+      REQUIRE(result.exit_code == 0);
+      require_close(losses_of(dir), losses_of(one), precision == "fp32" ? 1e-6 : 1e-13);
+      REQUIRE(parameter_difference(dir / kLast, one / kLast) <=
+              (precision == "fp32" ? 1e-5 : 1e-12));
+    }
+  }
+}
+
+TEST_CASE("replicas train alike whether or not each is divided", "[parallel]") {
+  const test::TemporaryFolder folder;
+  const std::string more = concat(kFiveSteps, "--set train.precision=fp64 ");
+  const fs::path plain = folder.path() / "plain", divided = folder.path() / "divided";
+  REQUIRE(run_ranks(2, plain, more).exit_code == 0);
+  REQUIRE(run_ranks(6, divided, more + "--set parallel.model=3 ").exit_code == 0);
+  require_close(losses_of(divided), losses_of(plain), 1e-13);
+  REQUIRE(parameter_difference(divided / kLast, plain / kLast) <= 1e-12);
+  // Validation dates are shared out over replicas, and count once.
+  const Json a = lines_of(plain / "validation.jsonl").back();
+  const Json b = lines_of(divided / "validation.jsonl").back();
+  REQUIRE(a["num_dates"] == 3);
+  REQUIRE(b["num_dates"] == 3);
+  REQUIRE(a["loss"].get<double>() == Approx(b["loss"].get<double>()).epsilon(1e-12));
+  // The checkpoint validates on one rank with the same figures.
+  REQUIRE(run_train(plain, more + "--validate-only").exit_code == 0);
+  const Json alone = Json::parse(read_file(plain / "validation-step-5.json"));
+  REQUIRE(alone["loss"].get<double>() == Approx(a["loss"].get<double>()).epsilon(1e-12));
+}
+
+TEST_CASE("a checkpoint of one layout resumes under another", "[parallel]") {
+  const test::TemporaryFolder folder;
+  const std::string more = "--set train.precision=fp64 --set checkpoint.every_steps=5 ";
+  const fs::path whole = folder.path() / "whole", changed = folder.path() / "changed";
+  REQUIRE(run_train(whole, more + "--set train.max_steps=10").exit_code == 0);
+  REQUIRE(
+      run_ranks(3, changed, more + "--set parallel.model=3 --set train.max_steps=5").exit_code ==
+      0);
+  REQUIRE(run_ranks(2, changed, more + "--set parallel.model=2 --set train.max_steps=10 --resume")
+              .exit_code == 0);
+  require_close(losses_of(changed), losses_of(whole), 1e-13);
+  REQUIRE(parameter_difference(changed / "checkpoints/step-00000010",
+                               whole / "checkpoints/step-00000010") <= 1e-12);
+}
+
+TEST_CASE("sizes that do not multiply to the number of ranks are a mistake, said once",
+          "[parallel]") {
+  const test::TemporaryFolder folder;
+  const auto two =
+      run_ranks(2, folder.path() / "a", "--set parallel.model=2 --set parallel.data=2");
+  REQUIRE(two.exit_code == 2);
+  const std::string text = two.err;
+  const size_t first = text.find("model 2 x data 2 = 4 ranks, but 2 were started");
+  REQUIRE(first != std::string::npos);
+  REQUIRE(text.find("ranks, but 2 were started", first + 60) == std::string::npos);
+  REQUIRE_FALSE(fs::exists(folder.path() / "a"));
+  const auto one = run_train(folder.path() / "b", "--set parallel.model=3");
+  REQUIRE(one.exit_code == 2);
+  REQUIRE(one.err.find("parallel.model") != std::string::npos);
+}
+
+TEST_CASE("what fails on the main rank ends all, with its exit code", "[parallel]") {
+  const test::TemporaryFolder folder;
+  REQUIRE(
+      run_ranks(2, folder.path() / "a", concat(kFiveSteps, "--set parallel.model=2")).exit_code ==
+      0);
+  const auto again =
+      run_ranks(2, folder.path() / "a", concat(kFiveSteps, "--set parallel.model=2"));
+  REQUIRE(again.exit_code == 2);
+  REQUIRE(again.err.find("holds checkpoints of an earlier run") != std::string::npos);
+}
+
+TEST_CASE("when one rank is stopped the others end within the time limit and say who waits",
+          "[parallel]") {
+  const test::TemporaryFolder folder;
+  const fs::path dir = folder.path() / "run";
+  // Once there is a checkpoint the last rank is stopped: it hangs.
+  const std::string hang =
+      concat(mpirun(3), "sh -c 'if [ \"$OMPI_COMM_WORLD_RANK\" = 2 ]; then (while [ ! -e \"",
+             dir.string(), "/checkpoints/latest\" ]; do sleep 0.2; done; kill -STOP $$; sleep 30; ",
+             "kill -KILL $$) & fi; exec \"", test::program("aifs-train").string(), "\" --config \"",
+             test::tiny_config(), "\" --set run.dir=\"", dir.string(),
+             "\" --set train.max_steps=1000000 --set parallel.model=3 --set parallel.timeout_s=5 ",
+             "--set checkpoint.every_steps=20 --set log.tensorboard=false'");
+  const auto result = run_command(hang);
+  INFO(result.err);
+  REQUIRE(result.exit_code != 0);
+  REQUIRE(result.err.find("has waited 5 s in") != std::string::npos);
+  REQUIRE(result.err.find("rank 0 on ") != std::string::npos);
+  // The last checkpoint is whole.
+  REQUIRE(run_train(dir, "--validate-only").exit_code == 0);
+}
