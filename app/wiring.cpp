@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "app/device.h"
 #include "app/signals.h"
 #include "app/versions.h"
 #include "core/check.h"
@@ -143,10 +144,6 @@ model::FieldLayout field_layout(const DataParts& data) {
   return layout;
 }
 
-at::ScalarType scalar_type(train::Precision precision) {
-  return precision == train::Precision::kFp64 ? at::kDouble : at::kFloat;
-}
-
 // Weights of the cells in validation scores.
 std::vector<float> cell_weights(train::GridWeights kind, const graph::NodeSet& nodes) {
   if (kind == train::GridWeights::kArea) return nodes.attributes.at("area_weight").values;
@@ -162,16 +159,19 @@ std::vector<float> cell_weights(train::GridWeights kind, const graph::NodeSet& n
 
 Run::Run(RunConfig config) : config_(std::move(config)) {
   if (config_.run.threads > 0) at::set_num_threads(static_cast<int>(config_.run.threads));
+  device_ = choose_device(config_.run.device, /*local_rank=*/0);
+  set_arithmetic(config_.train.precision, device_);
   data_ = make_data(config_);
   graph_ = make_graph(config_, data_.training->info());
-  const at::ScalarType dtype = scalar_type(config_.train.precision);
+  const at::ScalarType dtype = weight_type(config_.train.precision);
   const auto tensors =
-      model::GraphTensors::create(graph_.graph, config_.model.edge_attributes, dtype);
+      model::GraphTensors::create(graph_.graph, config_.model.edge_attributes, dtype).to(device_);
   const uint32_t seed = derive_seed(static_cast<uint64_t>(config_.run.seed), SeedContext::kTrainer);
-  parameters_ = std::make_unique<model::ParameterSet>(dtype, seed);
+  parameters_ =
+      std::make_unique<model::ParameterSet>(dtype, seed, activation_type(config_.train.precision));
   network_ = std::make_unique<model::EncoderProcessorDecoder>(*parameters_, config_.model, tensors,
                                                               field_layout(data_));
-  parameters_->flatten(at::kCPU);
+  parameters_->flatten(device_);
   loss_ = make_loss();
   validation_ = make_validation();
 }
@@ -188,7 +188,8 @@ train::PointwiseLoss Run::make_loss() const {
                      .area_weights = graph_.graph.nodes("data").attributes.at("area_weight").values,
                      .timestep_s = data_.timestep_s,
                      .times_out = data_.window.times_out,
-                     .dtype = parameters_->dtype()});
+                     .dtype = parameters_->dtype(),
+                     .device = device_});
 }
 
 std::unique_ptr<train::Validation> Run::make_validation() const {
@@ -201,7 +202,8 @@ std::unique_ptr<train::Validation> Run::make_validation() const {
       .nodes = {0, data_.validation->info().num_nodes()},
       .threads = config_.data.threads,
       .prefetch_batches = config_.data.prefetch_batches,
-      .dtype = parameters_->dtype()};
+      .dtype = parameters_->dtype(),
+      .device = device_};
   return std::make_unique<train::Validation>(config_.train.validation, setup);
 }
 
@@ -232,7 +234,8 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
       .parameters = *parameters_,
       .network = *network_,
       .loss = loss_,
-      .validation = validation_.get()};
+      .validation = validation_.get(),
+      .device = device_};
   const train::TrainerOptions options{.train = config_.train,
                                       .optimizer = config_.optimizer,
                                       .loss = config_.loss,
@@ -262,7 +265,7 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
 
 void Run::validate(const train::CheckpointInfo& checkpoint) {
   train::load_parameters(checkpoint, *parameters_);
-  const train::Forecaster forecaster(*network_, data_.variables, data_.window, at::kCPU);
+  const train::Forecaster forecaster(*network_, data_.variables, data_.window, device_);
   const train::ValidationResult result = validation_->run(forecaster, loss_);
   nlohmann::ordered_json json{{"step", checkpoint.state.step}, {"epoch", checkpoint.state.epoch}};
   json.update(train::to_json(result, data_.variables));

@@ -47,6 +47,7 @@ class Run {
   void validate(const train::CheckpointInfo& checkpoint);
 
   const RunConfig& config() const { return config_; }
+  const at::Device& device() const { return device_; }
   const DataParts& data() const { return data_; }
   const GraphParts& graph() const { return graph_; }
   const model::ParameterSet& parameters() const { return *parameters_; }
@@ -58,6 +59,7 @@ class Run {
   train::CheckpointMeta checkpoint_meta();
 
   RunConfig config_;
+  at::Device device_ = at::kCPU;
   DataParts data_;
   GraphParts graph_;
   std::unique_ptr<model::ParameterSet> parameters_;

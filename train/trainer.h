@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "data/device_feed.h"
 #include "data/sampler.h"
 #include "train/checkpoint.h"
 #include "train/loss_setup.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "data/data_loader.h"
+#include "data/device_feed.h"
 #include "train/loss.h"
 #include "train/options.h"
 #include "train/rollout.h"

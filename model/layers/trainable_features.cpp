@@ -9,8 +9,8 @@ namespace {
 
 constexpr int64_t kLayoutVersion = 1;  // edge trainables are in target order
 
-at::Tensor beside(const at::Tensor& fixed, const at::Tensor& trainable) {
-  return trainable.defined() ? at::cat({fixed, trainable}, 1) : fixed;
+at::Tensor beside(const at::Tensor& fixed, const at::Tensor& trainable, at::ScalarType type) {
+  return (trainable.defined() ? at::cat({fixed, trainable}, 1) : fixed).to(type);
 }
 
 int64_t joint_width(const at::Tensor& fixed, const at::Tensor& trainable) {
@@ -20,8 +20,11 @@ int64_t joint_width(const at::Tensor& fixed, const at::Tensor& trainable) {
 }  // namespace
 
 NodeAttributes::NodeAttributes(const ParameterScope& scope, const std::string& node_set,
-                               const at::Tensor& latlon_rad, int64_t num_trainable) {
-  const at::Tensor trigonometry = at::cat({at::sin(latlon_rad), at::cos(latlon_rad)}, 1);
+                               const at::Tensor& latlon_rad, int64_t num_trainable)
+    : type_(scope.activation_type()) {
+  // On the CPU, whose sines do not depend on the card.
+  const at::Tensor rad = latlon_rad.cpu();
+  const at::Tensor trigonometry = at::cat({at::sin(rad), at::cos(rad)}, 1);
   fixed_ = scope.add_buffer("latlons_" + node_set, trigonometry.to(scope.dtype()));
   if (num_trainable > 0) {
     trainable_ = (scope / "trainable_tensors" / node_set)
@@ -30,7 +33,7 @@ NodeAttributes::NodeAttributes(const ParameterScope& scope, const std::string& n
 }
 
 at::Tensor NodeAttributes::forward() const {
-  return beside(fixed_, trainable_);
+  return beside(fixed_, trainable_, type_);
 }
 int64_t NodeAttributes::width() const {
   return joint_width(fixed_, trainable_);
@@ -38,7 +41,7 @@ int64_t NodeAttributes::width() const {
 
 EdgeFeatures::EdgeFeatures(const ParameterScope& scope, const EdgeTensors& edges,
                            int64_t num_trainable)
-    : fixed_(edges.attributes) {
+    : type_(scope.activation_type()), fixed_(edges.attributes) {
   scope.add_buffer("trainable_layout_version", at::scalar_tensor(kLayoutVersion, at::kLong));
   if (num_trainable > 0) {
     trainable_ = (scope / "trainable")
@@ -47,7 +50,7 @@ EdgeFeatures::EdgeFeatures(const ParameterScope& scope, const EdgeTensors& edges
 }
 
 at::Tensor EdgeFeatures::forward() const {
-  return beside(fixed_, trainable_);
+  return beside(fixed_, trainable_, type_);
 }
 int64_t EdgeFeatures::width() const {
   return joint_width(fixed_, trainable_);
