@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "app/cli.h"
+#include "app/device.h"
 #include "app/exit_codes.h"
 #include "app/failure.h"
 #include "app/run_card.h"
@@ -112,13 +113,19 @@ void share_cores(RunConfig& config) {
 int run_as_rank(const CommandLine& c, RunConfig config, bool validate, parallel::Runtime& runtime) {
   log::set_rank(runtime.rank(), runtime.size());
   share_cores(config);
+  at::Device device = at::kCPU;
+  parallel::together(
+      runtime.world(),
+      [&] { device = choose_device(config.run.device, parallel::Runtime::local_rank()); },
+      failure_handling());
+  if (device.is_cuda() && runtime.size() > 1) runtime.use_nccl();
   parallel::Communicator& world = runtime.world();
   const parallel::ProcessMesh mesh(
       world, parallel::complete_sizes(config.parallel.sizes, world.size(), "parallel"));
   std::unique_ptr<Run> run;
   const auto build = [&] {
     if (!validate && !c.resume && mesh.is_main()) refuse_to_overwrite(config);
-    run = std::make_unique<Run>(config, mesh);
+    run = std::make_unique<Run>(config, mesh, device);
   };
   parallel::together(world, build, failure_handling());
   if (!validate) return train(*run, c, runtime);

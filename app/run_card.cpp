@@ -6,6 +6,7 @@
 
 #include <cstdio>
 
+#include "app/device.h"
 #include "app/versions.h"
 #include "core/time.h"
 #include "core/version.h"
@@ -78,7 +79,7 @@ std::string run_card(const Run& run) {
       "aifs-train ", kVersion, " (", kCommit, ")\n",
       row("run", concat(c.run.dir, ", seed ", c.run.seed)),
       row("host", concat(host_name(), ", ", at::get_num_threads(), " threads, ",
-                         enum_name(c.train.precision))),
+                         device_name(run.device()), ", ", enum_name(c.train.precision))),
       row("training", concat(training.name, ": ", period(training))),
       row("validation", period(validation)),
       row("variables",

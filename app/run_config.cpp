@@ -11,9 +11,10 @@ namespace aifs::app {
 namespace {
 
 // Keys that change how a run is carried out, not what it computes.
-constexpr std::array<const char*, 9> kNotHashed{
-    "/run/dir",    "/run/mode",     "/run/log_level",         "/log",     "/profile",
-    "/checkpoint", "/data/threads", "/data/prefetch_batches", "/parallel"};
+constexpr std::array<const char*, 11> kNotHashed{
+    "/run/dir", "/run/device", "/run/mode",     "/run/log_level",         "/log",
+    "/profile", "/checkpoint", "/data/threads", "/data/prefetch_batches", "/model/recompute",
+    "/parallel"};
 
 void check_together(const RunConfig& c) {
   if (c.data.kind == data::SourceKind::kAnalytic && c.graph.grid == "dataset") {
@@ -38,6 +39,8 @@ void RunOptions::bind(config::Binder& b) {
   b.text("dir", dir,
          {"folder of all output, relative to where the program is started; created if needed"});
   b.integer("seed", seed, {.min = 0}, {"base of all random numbers: weights and sample order"});
+  b.choice("device", device,
+           {"where arithmetic runs; auto: a GPU if the program was built for one and finds it"});
   b.choice("mode", mode, {"train, or only validate the latest checkpoint"});
   b.integer("threads", threads, {.min = 0, .max = 4096},
             {"CPU threads for arithmetic; 0: OMP_NUM_THREADS or all cores"});

@@ -15,12 +15,14 @@
 
 namespace aifs::app {
 
+enum class DeviceChoice { kAuto, kCpu, kCuda };
 enum class Mode { kTrain, kValidate };
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 struct RunOptions {
   std::string dir = "runs/default";
   int64_t seed = 42;
+  DeviceChoice device = DeviceChoice::kAuto;
   Mode mode = Mode::kTrain;
   int64_t threads = 0;
   LogLevel log_level = LogLevel::kInfo;
@@ -67,6 +69,13 @@ std::string schema_json();
 std::string reference_markdown();
 
 }  // namespace aifs::app
+
+template <>
+struct aifs::EnumNames<aifs::app::DeviceChoice> {
+  using D = aifs::app::DeviceChoice;
+  static constexpr std::array<std::pair<D, const char*>, 3> table{
+      {{D::kAuto, "auto"}, {D::kCpu, "cpu"}, {D::kCuda, "cuda"}}};
+};
 
 template <>
 struct aifs::EnumNames<aifs::app::Mode> {

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "app/device.h"
 #include "app/failure.h"
 #include "app/signals.h"
 #include "app/versions.h"
@@ -145,10 +146,6 @@ model::FieldLayout field_layout(const DataParts& data) {
   return layout;
 }
 
-at::ScalarType scalar_type(train::Precision precision) {
-  return precision == train::Precision::kFp64 ? at::kDouble : at::kFloat;
-}
-
 // Weights of the cells in validation scores.
 std::vector<float> cell_weights(train::GridWeights kind, const graph::NodeSet& nodes) {
   if (kind == train::GridWeights::kArea) return nodes.attributes.at("area_weight").values;
@@ -162,23 +159,26 @@ std::vector<float> cell_weights(train::GridWeights kind, const graph::NodeSet& n
 
 }  // namespace
 
-Run::Run(RunConfig config, const parallel::ProcessMesh& mesh)
-    : config_(std::move(config)), mesh_(&mesh) {
+Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device)
+    : config_(std::move(config)), mesh_(&mesh), device_(device) {
   if (config_.run.threads > 0) at::set_num_threads(static_cast<int>(config_.run.threads));
+  set_arithmetic(config_.train.precision, device_);
   data_ = make_data(config_);
   graph_ = make_graph(config_, data_.training->info());
   const int64_t shards = mesh_->sizes().model;
   partition_ = graph::make_partition(graph_.graph, shards, config_.parallel.hidden_order,
                                      config_.model.layers);
-  const at::ScalarType dtype = scalar_type(config_.train.precision);
+  const at::ScalarType dtype = weight_type(config_.train.precision);
   const model::Shard shard{partition_, mesh_->model(), config_.parallel.mapper_sources};
   const auto tensors = model::GraphTensors::create(graph_.graph, config_.model.edge_attributes,
-                                                   dtype, shards > 1 ? &shard : nullptr);
+                                                   dtype, shards > 1 ? &shard : nullptr)
+                           .to(device_);
   const uint32_t seed = derive_seed(static_cast<uint64_t>(config_.run.seed), SeedContext::kTrainer);
-  parameters_ = std::make_unique<model::ParameterSet>(dtype, seed);
+  parameters_ =
+      std::make_unique<model::ParameterSet>(dtype, seed, activation_type(config_.train.precision));
   network_ = std::make_unique<model::EncoderProcessorDecoder>(*parameters_, config_.model, tensors,
                                                               field_layout(data_));
-  parameters_->flatten(at::kCPU);
+  parameters_->flatten(device_);
   loss_ = make_loss();
   validation_ = make_validation();
 }
@@ -207,6 +207,7 @@ train::PointwiseLoss Run::make_loss() const {
                      .timestep_s = data_.timestep_s,
                      .times_out = data_.window.times_out,
                      .dtype = parameters_->dtype(),
+                     .device = device_,
                      .nodes = own_cells(),
                      .sum_over_ranks = sum_over_ranks});
 }
@@ -222,7 +223,8 @@ std::unique_ptr<train::Validation> Run::make_validation() const {
       .mesh = *mesh_,
       .threads = config_.data.threads,
       .prefetch_batches = config_.data.prefetch_batches,
-      .dtype = parameters_->dtype()};
+      .dtype = parameters_->dtype(),
+      .device = device_};
   return std::make_unique<train::Validation>(config_.train.validation, setup);
 }
 
@@ -255,7 +257,8 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
       .network = *network_,
       .loss = loss_,
       .validation = validation_.get(),
-      .mesh = *mesh_};
+      .mesh = *mesh_,
+      .device = device_};
   const train::TrainerOptions options{.train = config_.train,
                                       .optimizer = config_.optimizer,
                                       .loss = config_.loss,
@@ -291,7 +294,7 @@ void Run::validate(const train::CheckpointInfo& checkpoint) {
   parallel::together(
       mesh_->world(), [&] { train::load_parameters(checkpoint, *parameters_); },
       failure_handling());
-  const train::Forecaster forecaster(*network_, data_.variables, data_.window, at::kCPU);
+  const train::Forecaster forecaster(*network_, data_.variables, data_.window, device_);
   const train::ValidationResult result = validation_->run(forecaster, loss_);
   if (!mesh_->is_main()) return;
   nlohmann::ordered_json json{{"step", checkpoint.state.step}, {"epoch", checkpoint.state.epoch}};

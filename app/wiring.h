@@ -41,7 +41,7 @@ class Run {
   // Opens the data, builds or loads the graph, creates network, loss and validation; writes nothing
   // but the graph file. Throws ConfigError, DataError.
   // Local to each rank; `mesh` outlives the run.
-  Run(RunConfig config, const parallel::ProcessMesh& mesh);
+  Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device);
 
   // Trains (from a checkpoint if the main rank has one). Collective.
   train::Outcome train(const std::optional<train::CheckpointInfo>& resume_from,
@@ -51,6 +51,7 @@ class Run {
   void validate(const train::CheckpointInfo& checkpoint);
 
   const RunConfig& config() const { return config_; }
+  const at::Device& device() const { return device_; }
   const DataParts& data() const { return data_; }
   const GraphParts& graph() const { return graph_; }
   const model::ParameterSet& parameters() const { return *parameters_; }
@@ -67,6 +68,7 @@ class Run {
 
   RunConfig config_;
   const parallel::ProcessMesh* mesh_;
+  at::Device device_;
   DataParts data_;
   GraphParts graph_;
   graph::GraphPartition partition_;

@@ -52,6 +52,9 @@ function(aifs_add_test name)
     add_test(NAME ${name} COMMAND ${target})
     set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
                          ENVIRONMENT "${environment}")
+    if("gpu" IN_LIST arg_LABELS)  # one at a time; skipped where there is no GPU
+      set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 RESOURCE_LOCK gpu)
+    endif()
   endif()
   foreach(ranks IN LISTS arg_RANKS)
     if(NOT AIFS_HAVE_MPI AND ranks GREATER 1)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# aifs::torch from the PyPI wheel of LibTorch. A CPU build needs only the wheel itself and two small
-# CUDA wheels that libtorch_cpu.so links (tools/setup installs them); the libraries are used directly
-# because find_package(Torch) of that wheel demands the whole CUDA toolkit.
+# aifs::torch from the PyPI wheel of LibTorch, and aifs::nccl from the wheel beside it in a CUDA
+# build. A CPU build needs only the wheel itself and two small CUDA wheels that libtorch_cpu.so links
+# (tools/setup installs them); the libraries are used directly because find_package(Torch) of that
+# wheel demands the whole CUDA toolkit, and brings flags of its own.
 if(NOT AIFS_TORCH_DIR)
   if(DEFINED ENV{AIFS_TORCH_DIR})
     set(AIFS_TORCH_DIR $ENV{AIFS_TORCH_DIR})
@@ -34,6 +35,9 @@ file(GLOB cuda_wheel_folders ${AIFS_TORCH_DIR}/nvidia/*/lib)
 target_link_options(aifs_torch INTERFACE
   -Wl,-rpath-link,${torch_root}/lib "$<$<BOOL:${cuda_wheel_folders}>:-Wl,-rpath-link,$<JOIN:${cuda_wheel_folders},:>>")
 list(APPEND CMAKE_BUILD_RPATH ${torch_root}/lib ${cuda_wheel_folders})
+if(AIFS_ENABLE_CUDA)
+  include(AifsCuda)
+endif()
 
 if(AIFS_INSTALL_TORCH)
   file(GLOB torch_runtime ${torch_root}/lib/libtorch_cpu.so ${torch_root}/lib/libc10.so

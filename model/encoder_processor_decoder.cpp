@@ -20,7 +20,8 @@ GraphConvOptions conv_options(const ModelOptions& model, const BlockOptions& blo
               std::floor(static_cast<double>(model.channels) * block.mlp_hidden_ratio + 0.5)),
           .extra_layers = block.mlp_extra_layers + 1,
           .implementation = block.mlp_implementation,
-          .layer_norm_eps = model.layer_norm_eps};
+          .layer_norm_eps = model.layer_norm_eps,
+          .recompute = model.recompute};
 }
 
 }  // namespace
@@ -67,8 +68,9 @@ at::Tensor EncoderProcessorDecoder::forward(const at::Tensor& x) const {
   const int64_t copies = batch * ensemble;
 
   // Rows are (b, e, n), columns (time, variable).
-  const at::Tensor rows = x.permute({0, 2, 3, 1, 4}).reshape({copies * nodes, -1});
   at::Tensor attributes = data_attributes_.forward();
+  const at::Tensor rows =
+      x.permute({0, 2, 3, 1, 4}).reshape({copies * nodes, -1}).to(attributes.scalar_type());
   if (copies > 1) attributes = attributes.repeat({copies, 1});
   const Encoded encoded =
       encoder_->forward(at::cat({rows, attributes}, 1), hidden_attributes_.forward(), copies);

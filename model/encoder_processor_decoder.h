@@ -27,7 +27,7 @@ class EncoderProcessorDecoder {
                           const GraphTensors& graph, const FieldLayout& layout);
 
   // x: (B, T, E, N, V_in) normalised, newest time last, in the type of the parameters.
-  // Returns (B, T', E, N, V_out) normalised, after residual and bounding.
+  // Returns (B, T', E, N, V_out) normalised, after residual and bounding, in the type of x.
   at::Tensor forward(const at::Tensor& x) const;
 
   const FieldLayout& layout() const { return layout_; }

@@ -35,6 +35,9 @@ void ModelOptions::bind(config::Binder& b) {
   b.text_list("edge_attributes", edge_attributes, {"edge attributes of the graph that are used"});
   b.number("layer_norm_eps", layer_norm_eps, {.min = 0.0, .max = 1.0},
            {"added to the variance in every LayerNorm"});
+  b.boolean("recompute", recompute,
+            {"keep the inputs of embeddings and of half blocks only, and run them again in the "
+             "backward pass: a third more arithmetic, a fraction of the memory"});
 }
 
 }  // namespace aifs::model

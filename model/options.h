@@ -42,6 +42,7 @@ struct ModelOptions {
   std::vector<BoundingOptions> bounding;
   std::vector<std::string> edge_attributes{"edge_length", "edge_dirs"};
   double layer_norm_eps = 1e-5;
+  bool recompute = false;
 
   void bind(config::Binder& b);
 };

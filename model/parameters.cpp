@@ -8,8 +8,10 @@
 
 namespace aifs::model {
 
-ParameterSet::ParameterSet(at::ScalarType dtype, uint64_t seed)
-    : dtype_(dtype), generator_(at::make_generator<at::CPUGeneratorImpl>(seed)) {}
+ParameterSet::ParameterSet(at::ScalarType dtype, uint64_t seed, at::ScalarType activation_type)
+    : dtype_(dtype),
+      activation_type_(activation_type),
+      generator_(at::make_generator<at::CPUGeneratorImpl>(seed)) {}
 
 Parameter& ParameterSet::insert(Parameter parameter) {
   AIFS_CHECK(!is_flat(), "tensor '", parameter.name, "' comes after flatten()");

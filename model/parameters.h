@@ -39,9 +39,12 @@ struct Init {
 class ParameterSet {
  public:
   // Tensors are created on the CPU with this type; `seed` starts the generator of initial values.
-  ParameterSet(at::ScalarType dtype, uint64_t seed);
+  ParameterSet(at::ScalarType dtype, uint64_t seed) : ParameterSet(dtype, seed, dtype) {}
+  // Mixed precision: activations in a type of their own (model/precision.h).
+  ParameterSet(at::ScalarType dtype, uint64_t seed, at::ScalarType activation_type);
 
   at::ScalarType dtype() const { return dtype_; }
+  at::ScalarType activation_type() const { return activation_type_; }
   const std::vector<Parameter>& entries() const { return entries_; }
   // Throws Error listing near names if there is no such entry.
   const Parameter& at(const std::string& name) const;
@@ -74,7 +77,7 @@ class ParameterSet {
  private:
   Parameter& insert(Parameter parameter);
 
-  at::ScalarType dtype_;
+  at::ScalarType dtype_, activation_type_;
   at::Generator generator_;
   std::vector<Parameter> entries_;
   std::map<std::string, size_t> index_;
@@ -99,6 +102,7 @@ class ParameterScope {
     return set_->add_buffer(name(leaf), value);
   }
   at::ScalarType dtype() const { return set_->dtype(); }
+  at::ScalarType activation_type() const { return set_->activation_type(); }
   ParameterSet& set() const { return *set_; }
 
  private:

@@ -7,6 +7,9 @@
 #include <cstdlib>
 
 #include "core/check.h"
+#ifdef AIFS_HAVE_CUDA
+#include "parallel/comm_nccl.h"
+#endif
 #ifdef AIFS_HAVE_MPI
 #include "parallel/comm_mpi.h"
 #endif
@@ -86,6 +89,21 @@ int Runtime::size() const {
 
 std::string Runtime::name() const {
   return concat("rank ", rank(), " on ", host_);
+}
+
+int Runtime::local_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
+    if (const char* value = std::getenv(name)) return std::atoi(value);
+  }
+  return 0;
+}
+
+void Runtime::use_nccl() {
+#ifdef AIFS_HAVE_CUDA
+  world_ = make_nccl_communicator(std::move(world_));
+#else
+  throw ConfigError("parallel", "this program was built without CUDA and NCCL");
+#endif
 }
 
 void Runtime::set_place(const std::string& place) {

@@ -35,7 +35,13 @@ class Runtime {
   // What the run is at ("step 12"), for the message about a wait.
   void set_place(const std::string& place);
 
-  // All ranks. CPU tensors.
+  // From now on GPU tensors travel over NCCL, on the device that is current. Throws ConfigError in
+  // a build without CUDA.
+  void use_nccl();
+  // This process among those on its host, as the launcher says.
+  static int local_rank();
+
+  // All ranks. CPU tensors, and GPU tensors after use_nccl().
   Communicator& world() { return *world_; }
 
  private:

@@ -92,7 +92,10 @@ void TrainOptions::bind(config::Binder& b) {
            {"stop with a checkpoint after so long, to be resumed; 0: no limit", "min"});
   b.integer("accumulate_batches", accumulate_batches, {.min = 1, .max = 1 << 20},
             {"batches whose gradients are averaged for one optimiser step"});
-  b.choice("precision", precision, {"type of weights and arithmetic"});
+  b.choice(
+      "precision", precision,
+      {"type of weights and arithmetic; tf32: fp32 with products on the tensor cores of a GPU; "
+       "bf16-mixed: fp32 weights, activations and products in bfloat16"});
   b.section("rollout", rollout, {"forecast steps per training sample"});
   b.section("validation", validation,
             {"forecasts from validation dates, scored in physical units"});

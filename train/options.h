@@ -50,7 +50,7 @@ struct LossOptions {
   std::vector<ScalerKind> scaler_kinds() const;
 };
 
-enum class Precision { kFp32, kFp64 };
+enum class Precision { kFp32, kFp64, kTf32, kBf16Mixed };
 enum class GridWeights { kArea, kCosLatitude, kUniform };
 
 struct ValidationOptions {
@@ -128,8 +128,8 @@ struct aifs::EnumNames<aifs::train::ScalerKind> {
 template <>
 struct aifs::EnumNames<aifs::train::Precision> {
   using K = aifs::train::Precision;
-  static constexpr std::array<std::pair<K, const char*>, 2> table{
-      {{K::kFp32, "fp32"}, {K::kFp64, "fp64"}}};
+  static constexpr std::array<std::pair<K, const char*>, 4> table{
+      {{K::kFp32, "fp32"}, {K::kFp64, "fp64"}, {K::kTf32, "tf32"}, {K::kBf16Mixed, "bf16-mixed"}}};
 };
 
 template <>

@@ -162,7 +162,7 @@ Trainer::EpochEnd Trainer::run_epoch() {
   const int64_t rollout = rollout_length(options_.train.rollout, state_.epoch);
   std::vector<data::BatchRequest> requests = requests_of_epoch(rollout);
   auto left = static_cast<int64_t>(requests.size());
-  data::DataLoader loader(parts_.source, parts_.loading, std::move(requests));
+  data::DeviceFeed loader(parts_.source, parts_.loading, std::move(requests), parts_.device);
   Clock::time_point step_start = Clock::now();
   double waited_before = 0.0;
   StepFigures figures;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "data/device_feed.h"
 #include "data/sampler.h"
 #include "parallel/process_mesh.h"
 #include "train/checkpoint.h"

@@ -150,7 +150,7 @@ ValidationResult Validation::run(const Forecaster& forecaster, const PointwiseLo
   loading.nodes = setup_.nodes;
   loading.threads = setup_.threads;
   loading.prefetch_batches = setup_.prefetch_batches;
-  data::DataLoader loader(setup_.source, loading, requests_);
+  data::DeviceFeed loader(setup_.source, loading, requests_, setup_.device);
   ValidationResult result;
   data::Batch batch;
   for (size_t i = 0; loader.next(batch); ++i) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/data_loader.h"
+#include "data/device_feed.h"
 #include "parallel/process_mesh.h"
 #include "train/loss.h"
 #include "train/options.h"

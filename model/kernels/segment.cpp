@@ -8,6 +8,7 @@
 
 #include "core/check.h"
 #include "model/kernels/simd.h"
+#include "model/precision.h"
 
 namespace aifs::model {
 
@@ -61,17 +62,22 @@ void check_rows(const at::Tensor& rows, int64_t expected, const char* what) {
              " rows, not ", rows.sizes());
 }
 
+// LibTorch's own deterministic sum over runs of rows; rows by source are first brought together.
+at::Tensor sum_edges_by_library(const at::Tensor& rows, const EdgeIndex& edges, bool at_targets) {
+  const at::Tensor sorted = at_targets ? rows : rows.index_select(0, edges.source_edges);
+  const at::Tensor& offsets = at_targets ? edges.target_begin : edges.source_begin;
+  return at::segment_reduce(sorted, "sum", /*lengths=*/{}, /*indices=*/{}, offsets, /*axis=*/0,
+                            /*unsafe=*/true, /*initial=*/0);
+}
+
 }  // namespace
 
 at::Tensor sum_edges(const at::Tensor& edge_rows, const EdgeIndex& edges, bool at_targets) {
   check_rows(edge_rows, edges.num_edges, "edge rows");
   const int64_t nodes = at_targets ? edges.num_targets : edges.num_sources;
   const int64_t width = edge_rows.size(1);
-  if (edge_rows.is_cuda()) {
-    const at::Tensor& index = at_targets ? edges.target : edges.source;
-    return at::zeros({nodes, width}, edge_rows.options()).index_add_(0, index, edge_rows);
-  }
-  const at::Tensor rows = edge_rows.contiguous();
+  const at::Tensor rows = for_op(OpKind::kSegmentSum, edge_rows).contiguous();
+  if (rows.is_cuda()) return sum_edges_by_library(rows, edges, at_targets).to(edge_rows.dtype());
   at::Tensor out = at::empty({nodes, width}, rows.options());
   const EdgeLists lists{
       (at_targets ? edges.target_begin : edges.source_begin).const_data_ptr<int32_t>(),
@@ -82,7 +88,7 @@ at::Tensor sum_edges(const at::Tensor& edge_rows, const EdgeIndex& edges, bool a
                width);
     });
   });
-  return out;
+  return out.to(edge_rows.scalar_type());
 }
 
 void add_node_rows_(const at::Tensor& rows, const at::Tensor& at_target,
@@ -90,7 +96,7 @@ void add_node_rows_(const at::Tensor& rows, const at::Tensor& at_target,
   check_rows(rows, edges.num_edges, "edge rows");
   check_rows(at_target, edges.num_targets, "target rows");
   check_rows(at_source, edges.num_sources, "source rows");
-  if (rows.is_cuda()) {
+  if (rows.is_cuda() || rows.scalar_type() == at::kBFloat16 || rows.scalar_type() == at::kHalf) {
     rows.add_(at_target.index_select(0, edges.target));
     rows.add_(at_source.index_select(0, edges.source));
     return;
@@ -133,8 +139,8 @@ struct EdgeLinear : torch::autograd::Function<EdgeLinear> {
     auto holder = c10::make_intrusive<EdgeIndexHolder>();
     holder->edges = edges;
     ctx->saved_data["edges"] = c10::IValue::make_capsule(std::move(holder));
-    const std::vector<at::Tensor> w = weight.chunk(3, 1);
-    at::Tensor out = at::addmm(bias, e, w[2].t());
+    const std::vector<at::Tensor> w = weight.to(e.scalar_type()).chunk(3, 1);
+    at::Tensor out = at::addmm(bias.to(e.scalar_type()), e, w[2].t());
     add_node_rows_(out, at::mm(x_target, w[0].t()), at::mm(x_source, w[1].t()), *edges);
     return out;
   }
@@ -148,16 +154,19 @@ struct EdgeLinear : torch::autograd::Function<EdgeLinear> {
     const at::Tensor g = gradients[0].contiguous();
     const at::Tensor g_target = sum_edges(g, edges, /*at_targets=*/true);
     const at::Tensor g_source = sum_edges(g, edges, /*at_targets=*/false);
-    const std::vector<at::Tensor> w = weight.chunk(3, 1);
+    const std::vector<at::Tensor> w = weight.to(e.scalar_type()).chunk(3, 1);
     at::Tensor g_weight = at::empty_like(weight);
     const std::vector<at::Tensor> gw = g_weight.chunk(3, 1);
     gw[0].copy_(at::mm(g_target.t(), x_target));
     gw[1].copy_(at::mm(g_source.t(), x_source));
     gw[2].copy_(at::mm(g.t(), e));
     // Every edge ends somewhere: the sum over edges is the sum over targets, of fewer rows.
-    return {at::mm(g_target, w[0]), at::mm(g_source, w[1]),
-            at::mm(g, w[2]),        g_weight,
-            g_target.sum(0),        at::Tensor()};
+    return {at::mm(g_target, w[0]),
+            at::mm(g_source, w[1]),
+            at::mm(g, w[2]),
+            g_weight,
+            g_target.sum(0).to(weight.scalar_type()),
+            at::Tensor()};
   }
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums over the edges of a node and copies of node rows to edges, the two halves of message passing
 // that are not matrix products. Differentiable, deterministic: no atomics, every row is summed by
-// one thread in edge order.
+// one thread in edge order, in fp32 at least. Any floating type, on the CPU and on a GPU.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,8 @@ at::Tensor sum_at_targets(const at::Tensor& edge_rows, const EdgeIndexPtr& edges
 //   W_t x_target[target] + W_s x_source[source] + W_e e + bias
 // weight (C_out, 3 C) holds W_t, W_s, W_e side by side. Products with node rows are done once per
 // node and gathered; in backward, edge gradients are summed at the nodes before the products.
-// x_target (num_targets, C), x_source (num_sources, C), e (M, C) -> (M, C_out).
+// x_target (num_targets, C), x_source (num_sources, C), e (M, C) -> (M, C_out). Computed in the
+// type of e; weight and bias may have another.
 at::Tensor edge_linear(const at::Tensor& x_target, const at::Tensor& x_source, const at::Tensor& e,
                        const at::Tensor& weight, const at::Tensor& bias, const EdgeIndexPtr& edges);
 

@@ -33,6 +33,7 @@ class GnnEncoder {
   Encoded forward(const at::Tensor& x_data, const at::Tensor& x_hidden, int64_t copies) const;
 
  private:
+  bool recompute_;
   EdgeFeatures edge_features_;
   Mlp emb_edges_;
   std::unique_ptr<GraphConvBlock> block_;
@@ -50,6 +51,7 @@ class GnnProcessor {
   at::Tensor forward(const at::Tensor& x, int64_t copies) const;
 
  private:
+  bool recompute_;
   EdgeFeatures edge_features_;
   Mlp emb_edges_;
   std::vector<GraphConvBlock> blocks_;
@@ -66,6 +68,7 @@ class GnnDecoder {
   at::Tensor forward(const at::Tensor& latent, const at::Tensor& data, int64_t copies) const;
 
  private:
+  bool recompute_;
   EdgeFeatures edge_features_;
   Mlp emb_edges_;
   std::unique_ptr<GraphConvBlock> block_;

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "model/precision.h"
+
 namespace aifs::model {
 
 Linear::Linear(const ParameterScope& scope, int64_t in, int64_t out) {
@@ -14,7 +16,7 @@ Linear::Linear(const ParameterScope& scope, int64_t in, int64_t out) {
 }
 
 at::Tensor Linear::forward(const at::Tensor& x) const {
-  return at::linear(x, weight, bias);
+  return at::linear(x, weight.to(x.scalar_type()), bias.to(x.scalar_type()));
 }
 
 LayerNorm::LayerNorm(const ParameterScope& scope, int64_t width, double eps_) : eps(eps_) {
@@ -23,7 +25,8 @@ LayerNorm::LayerNorm(const ParameterScope& scope, int64_t width, double eps_) : 
 }
 
 at::Tensor LayerNorm::forward(const at::Tensor& x) const {
-  return at::layer_norm(x, weight.sizes(), weight, bias, eps);
+  return at::layer_norm(for_op(OpKind::kNormalisation, x), weight.sizes(), weight, bias, eps)
+      .to(x.scalar_type());
 }
 
 Mlp::Mlp(const ParameterScope& scope, const MlpOptions& options)
@@ -84,15 +87,16 @@ at::Tensor Mlp::forward(const at::Tensor& x) const {
 
 at::Tensor Mlp::forward_pair(const at::Tensor& a, const at::Tensor& b) const {
   return run([&](const Linear& linear) {
-    const std::vector<at::Tensor> w = linear.weight.chunk(2, 1);
-    return at::addmm(at::linear(a, w[0], linear.bias), b, w[1].t());
+    const std::vector<at::Tensor> w = linear.weight.to(a.scalar_type()).chunk(2, 1);
+    return at::addmm(at::linear(a, w[0], linear.bias.to(a.scalar_type())), b, w[1].t());
   });
 }
 
 at::Tensor Mlp::forward_twice(const at::Tensor& x) const {
   return run([&](const Linear& linear) {
     const std::vector<at::Tensor> w = linear.weight.chunk(2, 1);
-    return at::linear(x, w[0] + w[1], linear.bias);
+    const at::Tensor sum = (w[0] + w[1]).to(x.scalar_type());
+    return at::linear(x, sum, linear.bias.to(x.scalar_type()));
   });
 }
 

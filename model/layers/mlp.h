@@ -23,7 +23,8 @@ struct MlpOptions {
   double layer_norm_eps = 1e-5;
 };
 
-// A linear map with weight (out, in) and bias (out), started as torch.nn.Linear.
+// A linear map with weight (out, in) and bias (out), started as torch.nn.Linear. It works in the
+// type of its input.
 struct Linear {
   at::Tensor weight, bias;
   Linear() = default;

@@ -14,8 +14,9 @@ at::Tensor own_rows(const at::Tensor& all, const at::Tensor& rows) {
 }
 
 // Fixed features of own rows beside the learnt ones of all rows.
-at::Tensor beside(const at::Tensor& fixed, const at::Tensor& trainable, const at::Tensor& rows) {
-  return trainable.defined() ? at::cat({fixed, own_rows(trainable, rows)}, 1) : fixed;
+at::Tensor beside(const at::Tensor& fixed, const at::Tensor& trainable, const at::Tensor& rows,
+                  at::ScalarType type) {
+  return (trainable.defined() ? at::cat({fixed, own_rows(trainable, rows)}, 1) : fixed).to(type);
 }
 
 int64_t joint_width(const at::Tensor& fixed, const at::Tensor& trainable) {
@@ -26,12 +27,13 @@ int64_t joint_width(const at::Tensor& fixed, const at::Tensor& trainable) {
 
 NodeAttributes::NodeAttributes(const ParameterScope& scope, const std::string& node_set,
                                const NodeTensors& nodes, int64_t num_trainable)
-    : rows_(nodes.rows) {
-  const at::Tensor trigonometry =
-      at::cat({at::sin(nodes.latlon_rad), at::cos(nodes.latlon_rad)}, 1);
+    : type_(scope.activation_type()), rows_(nodes.rows) {
+  // On the CPU, whose sines do not depend on the card.
+  const at::Tensor rad = nodes.latlon_rad.cpu();
+  const at::Tensor trigonometry = at::cat({at::sin(rad), at::cos(rad)}, 1);
   fixed_ = scope.add_buffer("latlons_" + node_set, trigonometry.to(scope.dtype()));
   if (rows_.defined()) {
-    rows_ = scope.set().add_constant(rows_);
+    rows_ = scope.set().add_constant(rows_.cpu());
     fixed_ = scope.set().add_constant(own_rows(fixed_, rows_));
   }
   if (num_trainable > 0) {
@@ -41,7 +43,7 @@ NodeAttributes::NodeAttributes(const ParameterScope& scope, const std::string& n
 }
 
 at::Tensor NodeAttributes::forward() const {
-  return beside(fixed_, trainable_, rows_);
+  return beside(fixed_, trainable_, rows_, type_);
 }
 int64_t NodeAttributes::width() const {
   return joint_width(fixed_, trainable_);
@@ -49,7 +51,7 @@ int64_t NodeAttributes::width() const {
 
 EdgeFeatures::EdgeFeatures(const ParameterScope& scope, const EdgeTensors& edges,
                            int64_t num_trainable)
-    : fixed_(edges.attributes), rows_(edges.rows) {
+    : type_(scope.activation_type()), fixed_(edges.attributes), rows_(edges.rows) {
   scope.add_buffer("trainable_layout_version", at::scalar_tensor(kLayoutVersion, at::kLong));
   if (num_trainable > 0) {
     trainable_ =
@@ -58,7 +60,7 @@ EdgeFeatures::EdgeFeatures(const ParameterScope& scope, const EdgeTensors& edges
 }
 
 at::Tensor EdgeFeatures::forward() const {
-  return beside(fixed_, trainable_, rows_);
+  return beside(fixed_, trainable_, rows_, type_);
 }
 int64_t EdgeFeatures::width() const {
   return joint_width(fixed_, trainable_);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fixed features of nodes and edges with learnt ones beside them (fixed first, learnt last).
+// Fixed features of nodes and edges with learnt ones beside them (fixed first, learnt last), given
+// in the type of activations.
 #pragma once
 
 #include "model/graph_tensors.h"
@@ -19,6 +20,7 @@ class NodeAttributes {
   int64_t width() const;
 
  private:
+  at::ScalarType type_ = at::kFloat;  // of activations
   at::Tensor fixed_, trainable_, rows_;
 };
 
@@ -32,6 +34,7 @@ class EdgeFeatures {
   int64_t width() const;
 
  private:
+  at::ScalarType type_ = at::kFloat;  // of activations
   at::Tensor fixed_, trainable_, rows_;
 };
 

@@ -44,7 +44,7 @@ TEST_CASE("the loss of persistence on SPEEDY is that of the reference", "[speedy
   const auto world = parallel::make_single_communicator();
   const parallel::ProcessMesh mesh(*world, {1, 1});
   const app::Run run(app::load_config((test::source_folder() / "configs/speedy.json").string(), {}),
-                     mesh);
+                     mesh, at::kCPU);
   REQUIRE(run.parameters().num_trainable() == 530310);
   constexpr int64_t kSamples = 202;
   REQUIRE(std::abs(persistence_loss(run, 0) - 0.17848) < 1e-4 * 0.17848);

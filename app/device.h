@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a run computes, and how products are rounded there.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include "app/run_config.h"
+
+namespace aifs::app {
+
+// The device of the process with this number on its host; a GPU becomes the current one. Throws
+// ConfigError if one is asked for and there is none, or fewer than processes.
+c10::Device choose_device(DeviceChoice choice, int64_t local_rank);
+
+// Sets LibTorch's process-wide switches for this precision. Throws ConfigError if the device cannot
+// do it.
+void set_arithmetic(train::Precision precision, const c10::Device& device);
+
+// Types of weights and of activations.
+at::ScalarType weight_type(train::Precision precision);
+at::ScalarType activation_type(train::Precision precision);
+
+// "CPU", or the name of the card.
+std::string device_name(const c10::Device& device);
+
+}  // namespace aifs::app

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// aifs-bench: measures, prints a line per case, and writes JSON that tools can compare.
+#include <ATen/Parallel.h>
+#include <sys/utsname.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "app/device.h"
+#include "app/exit_codes.h"
+#include "app/versions.h"
+#include "bench/step.h"
+#include "core/check.h"
+#include "core/file_io.h"
+#include "core/version.h"
+#include "parallel/versions.h"
+
+namespace aifs::bench {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct CommandLine {
+  std::vector<std::string> cases;
+  std::string device = "auto", json, graph_cache, text;
+  int64_t steps = 20, warm_up = 5, layers = 16, threads = 0;
+  bool forward_only = false, recompute = false, no_check = false, no_time = false;
+};
+
+app::DeviceChoice device_choice(const std::string& text) {
+  for (const auto& [choice, name] : EnumNames<app::DeviceChoice>::table) {
+    if (text == name) return choice;
+  }
+  throw ConfigError("--device", concat("got '", text, "', allowed is auto | cpu | cuda"));
+}
+
+Json versions() {
+  const parallel::Versions parallel = parallel::versions();
+  return {{"aifs-train", kVersion},
+          {"torch", app::torch_version()},
+          {"cuda", parallel.cuda},
+          {"compiler", kCompiler}};
+}
+
+// Runs one case; "error" instead of figures if it fails, so that the others still run.
+Json run_case(const CommandLine& c, const std::string& name, const at::Device& device) {
+  StepCase step_case = StepCase::parse(name);
+  step_case.recompute = c.recompute;
+  step_case.layers = c.layers;
+  Json json{{"case", name}};
+  try {
+    if (!c.no_time) {
+      json = time_steps(step_case, {.device = device,
+                                    .warm_up = c.warm_up,
+                                    .steps = c.steps,
+                                    .forward_only = c.forward_only,
+                                    .graph_cache = c.graph_cache});
+      std::printf("%-28s %-8s %9.2f ms  (spread %.1f %%)  peak %.2f GiB\n", name.c_str(),
+                  c.forward_only ? "forward" : "step", json["step_ms"].get<double>(),
+                  100.0 * json["spread"].get<double>(), json["peak_gib"].get<double>());
+    }
+    if (!c.no_check) {
+      const Json& check = json["check"] = check_equality(step_case, device);
+      std::printf("%-28s loss %.2e, gradients %.2e (cosine %.6f) from fp32 on the CPU: %s\n", "",
+                  check["loss_relative"].get<double>(), check["gradient_rms"].get<double>(),
+                  check["gradient_cosine"].get<double>(),
+                  check["within"].get<bool>() ? "within bounds" : "OUT OF BOUNDS");
+    }
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    json["error"] = text.substr(0, text.find('\n'));
+    std::printf("%-28s failed: %s\n", name.c_str(), json["error"].get<std::string>().c_str());
+  }
+  std::fflush(stdout);
+  json["card"] = app::device_name(device);
+  json["commit"] = kCommit;
+  json["command"] = c.text;
+  json["versions"] = versions();
+  return json;
+}
+
+int run(const CommandLine& c) {
+  if (c.threads > 0) at::set_num_threads(static_cast<int>(c.threads));
+  const at::Device device = app::choose_device(device_choice(c.device), 0);
+  Json results = Json::array();
+  bool sound = true;
+  for (const std::string& name : c.cases) {
+    results.push_back(run_case(c, name, device));
+    const Json& result = results.back();
+    sound = sound && !result.contains("error") &&
+            (!result.contains("check") || result["check"]["within"].get<bool>());
+    if (!c.json.empty()) write_file_atomic(c.json, results.dump(2) + "\n");
+  }
+  return sound ? app::kSuccess : app::kNumerical;
+}
+
+}  // namespace
+
+}  // namespace aifs::bench
+
+int main(int argc, char** argv) {
+  aifs::bench::CommandLine c;
+  for (int i = 1; i < argc; ++i)
+    c.text += aifs::concat(i == 1 ? "aifs-bench " : " ", argv[i]);
+  CLI::App program("Measures parts of aifs-train.", "aifs-bench");
+  program.require_subcommand(1);
+  CLI::App* step = program.add_subcommand("step", "whole training steps on synthetic inputs");
+  step->add_option("--case", c.cases, "gnn-<channels>-<grid>-tri<n>-<fp32|tf32|bf16>; repeatable")
+      ->required()
+      ->take_all()
+      ->allow_extra_args(false);
+  step->add_option("--device", c.device, "auto, cpu or cuda");
+  step->add_option("--steps", c.steps, "steps that are timed")->check(CLI::PositiveNumber);
+  step->add_option("--warm-up", c.warm_up, "steps before them")->check(CLI::PositiveNumber);
+  step->add_option("--layers", c.layers, "layers of the processor")->check(CLI::PositiveNumber);
+  step->add_option("--threads", c.threads, "CPU threads; 0: all");
+  step->add_option("--graph-cache", c.graph_cache, "folder that keeps graphs");
+  step->add_option("--json", c.json, "file for the results");
+  step->add_flag("--forward-only", c.forward_only, "time the forward pass without gradients");
+  step->add_flag("--recompute", c.recompute, "as model.recompute");
+  step->add_flag("--no-check", c.no_check, "skip the comparison with fp32 on the CPU");
+  step->add_flag("--no-time", c.no_time, "only compare");
+  try {
+    program.parse(argc, argv);
+    return aifs::bench::run(c);
+  } catch (const CLI::ParseError& error) {
+    return program.exit(error) == 0 ? aifs::app::kSuccess : aifs::app::kUsage;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "aifs-bench: %s\n", error.what());
+    return aifs::app::kUsage;
+  }
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times of whole training steps: zero gradients, forward, loss, backward, clip by value, AdamW; or
+// of the forward pass alone.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "bench/step_case.h"
+
+namespace aifs::bench {
+
+struct StepBenchOptions {
+  at::Device device = at::kCPU;
+  int64_t warm_up = 5, steps = 20;
+  bool forward_only = false;
+  std::string graph_cache;
+};
+
+// {case, step_ms (median), spread ((95 % - 5 %) / median), min_ms, peak_gib, ...}.
+nlohmann::ordered_json time_steps(const StepCase& step_case, const StepBenchOptions& options);
+
+// Loss and gradients of a case's network on a small graph (O16, 2 levels), on `device` in its
+// precision, against the CPU in fp32: {loss_relative, gradient_cosine, gradient_rms, within}.
+nlohmann::ordered_json check_equality(const StepCase& step_case, const at::Device& device);
+
+}  // namespace aifs::bench

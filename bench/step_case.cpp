@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/step_case.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <regex>
+
+#include "app/device.h"
+#include "core/check.h"
+#include "core/file_io.h"
+#include "graph/builder.h"
+
+namespace aifs::bench {
+
+namespace {
+
+constexpr int64_t kPrognostic = 88, kForcings = 13;
+constexpr const char* kDiagnostic = "tp";
+constexpr uint64_t kSeed = 1;
+
+at::Tensor normal(at::IntArrayRef sizes, uint64_t seed) {
+  return at::empty(sizes, at::kFloat)
+      .normal_(0.0, 1.0, at::make_generator<at::CPUGeneratorImpl>(seed));
+}
+
+}  // namespace
+
+StepCase StepCase::parse(const std::string& name) {
+  static const std::regex pattern("gnn-([0-9]+)-([on][0-9]+)-tri([0-9]+)-(fp32|tf32|bf16)");
+  std::smatch match;
+  if (!std::regex_match(name, match, pattern)) {
+    throw ConfigError("--case", concat("'", name, "' is no case"),
+                      "for example gnn-512-n320-tri6-bf16");
+  }
+  StepCase step_case;
+  step_case.name = name;
+  step_case.channels = std::stoll(match[1]);
+  step_case.grid = match[2];
+  step_case.refinement = std::stoll(match[3]);
+  step_case.precision = match[4] == "bf16"   ? train::Precision::kBf16Mixed
+                        : match[4] == "tf32" ? train::Precision::kTf32
+                                             : train::Precision::kFp32;
+  return step_case;
+}
+
+model::ModelOptions StepCase::model_options() const {
+  model::ModelOptions options;
+  options.channels = channels;
+  options.layers = layers;
+  options.recompute = recompute;
+  options.bounding = {{.kind = model::BoundingKind::kRelu, .variables = {kDiagnostic}}};
+  return options;
+}
+
+model::FieldLayout step_layout() {
+  model::FieldLayout layout;
+  layout.num_inputs = kPrognostic + kForcings;
+  for (int64_t v = 0; v < kPrognostic; ++v) {
+    layout.outputs.names.push_back(concat("prognostic_", v));
+    layout.input_prognostic.push_back(v);
+    layout.output_prognostic.push_back(v);
+  }
+  layout.outputs.names.push_back(kDiagnostic);
+  return layout;
+}
+
+graph::Graph step_graph(const StepCase& step_case, const std::string& cache_folder) {
+  graph::GraphOptions options;
+  options.grid = step_case.grid;
+  options.hidden.refinement = step_case.refinement;
+  if (!cache_folder.empty()) {
+    make_directories(cache_folder);
+    options.file =
+        fs::path(cache_folder) / concat(step_case.grid, "-tri", step_case.refinement, ".nc");
+  }
+  return graph::load_or_build_graph(options, {});
+}
+
+train::PointwiseLoss step_loss(const graph::Graph& graph, const at::Device& device) {
+  const std::vector<float>& areas = graph.nodes("data").attributes.at("area_weight").values;
+  const at::Tensor nodes =
+      train::normalise_weights(at::tensor(at::ArrayRef<float>(areas)), train::WeightNorm::kUnitSum);
+  const at::Tensor variables = 0.5 + at::arange(kPrognostic + 1, at::kFloat) / kPrognostic;
+  train::PointwiseLoss loss;
+  loss.scalers = {train::over_axis("general_variable", variables.to(device), train::kVariable),
+                  train::over_axis("node_weights", nodes.to(device), train::kGrid)};
+  return loss;
+}
+
+StepNetwork::StepNetwork(const StepCase& step_case, const graph::Graph& graph,
+                         const at::Device& device)
+    : parameters(app::weight_type(step_case.precision), kSeed,
+                 app::activation_type(step_case.precision)),
+      network(parameters, step_case.model_options(),
+              model::GraphTensors::create(graph, step_case.model_options().edge_attributes,
+                                          parameters.dtype())
+                  .to(device),
+              step_layout()) {
+  parameters.flatten(device);
+}
+
+StepFields step_fields(int64_t num_nodes, const at::Device& device) {
+  const at::Tensor input = normal({1, 2, 1, num_nodes, kPrognostic + kForcings}, 2);
+  // The truth is the newest state and a bit, as in a forecast.
+  at::Tensor truth = 0.3 * normal({1, 1, 1, num_nodes, kPrognostic + 1}, 3);
+  truth.narrow(-1, 0, kPrognostic).add_(input.narrow(1, 1, 1).narrow(-1, 0, kPrognostic));
+  return {input.to(device), truth.to(device)};
+}
+
+}  // namespace aifs::bench

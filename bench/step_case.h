@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A case of `aifs-bench step`: what is computed, read from its name, and the parts it is made of.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "model/encoder_processor_decoder.h"
+#include "train/loss.h"
+#include "train/options.h"
+
+namespace aifs::bench {
+
+// "gnn-512-n320-tri6-bf16": kind of the network, channels, data grid, hidden mesh, precision (fp32,
+// tf32, bf16). Everything else is that of the published measurements of Anemoi: 16 layers, 88
+// prognostic variables, 13 forcings and 1 diagnostic variable, two times in, 8 learnt features per
+// node and edge, one ReLU bound, batch 1.
+struct StepCase {
+  std::string name;
+  std::string grid;
+  int64_t refinement = 0;
+  int64_t channels = 0;
+  int64_t layers = 16;
+  bool recompute = false;
+  train::Precision precision = train::Precision::kFp32;
+
+  // Throws ConfigError for a name that does not read so.
+  static StepCase parse(const std::string& name);
+
+  model::ModelOptions model_options() const;
+};
+
+// The variables of every case.
+model::FieldLayout step_layout();
+
+// The graph of a case: cut-off 0.6, multi-scale mesh, three nearest. Kept as a file in
+// `cache_folder` if that is not empty.
+graph::Graph step_graph(const StepCase& step_case, const std::string& cache_folder);
+
+// Squared errors weighted by area and by variable, in fp32.
+train::PointwiseLoss step_loss(const graph::Graph& graph, const at::Device& device);
+
+// The network of a case with its parameters on a device, started from a fixed seed.
+struct StepNetwork {
+  model::ParameterSet parameters;
+  model::EncoderProcessorDecoder network;
+
+  StepNetwork(const StepCase& step_case, const graph::Graph& graph, const at::Device& device);
+};
+
+// Normalised fields as a dataset would give them: input (1, 2, 1, N, V_in), truth (1, 1, 1, N,
+// V_out), the same numbers for every device.
+struct StepFields {
+  at::Tensor input, truth;
+};
+StepFields step_fields(int64_t num_nodes, const at::Device& device);
+
+}  // namespace aifs::bench

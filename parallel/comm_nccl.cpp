@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/comm_nccl.h"
+
+#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/check.h"
+
+namespace aifs::parallel {
+
+namespace {
+
+void check_nccl(ncclResult_t status, const char* operation) {
+  if (status == ncclSuccess) return;
+  throw Error(concat("NCCL ", operation, ": ", ncclGetErrorString(status)),
+              "set NCCL_DEBUG=INFO to see why");
+}
+
+ncclDataType_t nccl_type(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kFloat:
+      return ncclFloat32;
+    case at::kDouble:
+      return ncclFloat64;
+    case at::kBFloat16:
+      return ncclBfloat16;
+    case at::kHalf:
+      return ncclFloat16;
+    case at::kLong:
+      return ncclInt64;
+    case at::kInt:
+      return ncclInt32;
+    case at::kByte:
+      return ncclUint8;
+    default:
+      throw Error(concat("NCCL cannot carry ", tensor.scalar_type()));
+  }
+}
+
+at::Tensor rows_like(const at::Tensor& like, int64_t rows) {
+  std::vector<int64_t> sizes = like.sizes().vec();
+  sizes[0] = rows;
+  return at::empty(sizes, like.options().requires_grad(false));
+}
+
+// Elements per row; rows may be none.
+size_t row_elements(const at::Tensor& rows) {
+  size_t elements = 1;
+  for (int64_t d = 1; d < rows.dim(); ++d)
+    elements *= static_cast<size_t>(rows.size(d));
+  return elements;
+}
+
+bool all_equal(const Counts& counts) {
+  return std::adjacent_find(counts.begin(), counts.end(), std::not_equal_to<>()) == counts.end();
+}
+
+// Operations between begin and end are carried out together.
+class Together {
+ public:
+  Together() { check_nccl(ncclGroupStart(), "group"); }
+  void end() {
+    ended_ = true;
+    check_nccl(ncclGroupEnd(), "group");
+  }
+  ~Together() {
+    if (!ended_) ncclGroupEnd();
+  }
+  Together(const Together&) = delete;
+  Together& operator=(const Together&) = delete;
+
+ private:
+  bool ended_ = false;
+};
+
+class NcclCommunicator : public Communicator {
+ public:
+  explicit NcclCommunicator(std::unique_ptr<Communicator> host) : host_(std::move(host)) {}
+  ~NcclCommunicator() override {
+    if (nccl_) ncclCommDestroy(nccl_);
+  }
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+
+  int rank() const override { return host_->rank(); }
+  int size() const override { return host_->size(); }
+  const char* backend() const override { return "NCCL"; }
+
+  void all_reduce(const at::Tensor& tensor, Reduction reduction) override {
+    if (!tensor.is_cuda()) return host_->all_reduce(tensor, reduction);
+    require(tensor, "all-reduce");
+    const ncclRedOp_t operation = reduction == Reduction::kSum ? ncclSum : ncclMax;
+    check_nccl(ncclAllReduce(tensor.const_data_ptr(), tensor.data_ptr(), elements(tensor),
+                             nccl_type(tensor), operation, nccl(), stream()),
+               "all-reduce");
+  }
+
+  void broadcast(const at::Tensor& tensor, int root) override {
+    if (!tensor.is_cuda()) return host_->broadcast(tensor, root);
+    require(tensor, "broadcast");
+    check_nccl(ncclBroadcast(tensor.const_data_ptr(), tensor.data_ptr(), elements(tensor),
+                             nccl_type(tensor), root, nccl(), stream()),
+               "broadcast");
+  }
+
+  at::Tensor all_gather_rows(const at::Tensor& given, const Counts& counts) override {
+    if (!given.is_cuda()) return host_->all_gather_rows(given, counts);
+    const at::Tensor own = given.detach().contiguous();
+    const Counts starts = starts_of(counts);
+    AIFS_CHECK(static_cast<int>(counts.size()) == size() && own.size(0) == counts[me()],
+               "all-gather on rank ", rank(), ": ", own.size(0), " rows");
+    const at::Tensor all = rows_like(own, starts.back());
+    if (all_equal(counts)) {
+      check_nccl(ncclAllGather(own.const_data_ptr(), all.data_ptr(), elements(own), nccl_type(own),
+                               nccl(), stream()),
+                 "all-gather");
+      return all;
+    }
+    Together together;
+    for (int p = 0; p < size(); ++p) {
+      const auto q = static_cast<size_t>(p);
+      if (counts[q] == 0) continue;
+      check_nccl(ncclBroadcast(own.const_data_ptr(), row(all, starts[q]),
+                               static_cast<size_t>(counts[q]) * row_elements(own), nccl_type(own),
+                               p, nccl(), stream()),
+                 "all-gather");
+    }
+    together.end();
+    return all;
+  }
+
+  at::Tensor reduce_scatter_rows(const at::Tensor& given, const Counts& counts) override {
+    if (!given.is_cuda()) return host_->reduce_scatter_rows(given, counts);
+    check_counts(*this, counts, given, "reduce-scatter");
+    const at::Tensor all = given.detach().contiguous();
+    const at::Tensor own = rows_like(all, counts[me()]);
+    if (all_equal(counts)) {
+      check_nccl(ncclReduceScatter(all.const_data_ptr(), own.data_ptr(), elements(own),
+                                   nccl_type(all), ncclSum, nccl(), stream()),
+                 "reduce-scatter");
+      return own;
+    }
+    const Counts starts = starts_of(counts);
+    Together together;
+    for (int p = 0; p < size(); ++p) {
+      const auto q = static_cast<size_t>(p);
+      if (counts[q] == 0) continue;
+      check_nccl(ncclReduce(row(all, starts[q]), own.data_ptr(),
+                            static_cast<size_t>(counts[q]) * row_elements(all), nccl_type(all),
+                            ncclSum, p, nccl(), stream()),
+                 "reduce-scatter");
+    }
+    together.end();
+    return own;
+  }
+
+  at::Tensor all_to_all_rows(const at::Tensor& given, const Counts& send_counts,
+                             const Counts& recv_counts) override {
+    if (!given.is_cuda()) return host_->all_to_all_rows(given, send_counts, recv_counts);
+    check_counts(*this, send_counts, given, "all-to-all");
+    AIFS_CHECK(static_cast<int>(recv_counts.size()) == size(), "all-to-all on rank ", rank());
+    const at::Tensor rows = given.detach().contiguous();
+    const Counts send_starts = starts_of(send_counts), recv_starts = starts_of(recv_counts);
+    const at::Tensor received = rows_like(rows, recv_starts.back());
+    const size_t width = row_elements(rows);
+    Together together;
+    for (int p = 0; p < size(); ++p) {
+      const auto q = static_cast<size_t>(p);
+      if (send_counts[q] > 0) {
+        check_nccl(ncclSend(row(rows, send_starts[q]), static_cast<size_t>(send_counts[q]) * width,
+                            nccl_type(rows), p, nccl(), stream()),
+                   "all-to-all");
+      }
+      if (recv_counts[q] > 0) {
+        check_nccl(
+            ncclRecv(row(received, recv_starts[q]), static_cast<size_t>(recv_counts[q]) * width,
+                     nccl_type(rows), p, nccl(), stream()),
+            "all-to-all");
+      }
+    }
+    together.end();
+    return received;
+  }
+
+  void send(const at::Tensor& tensor, int to) override {
+    if (!tensor.is_cuda()) return host_->send(tensor, to);
+    const at::Tensor whole = tensor.detach().contiguous();
+    check_nccl(
+        ncclSend(whole.const_data_ptr(), elements(whole), nccl_type(whole), to, nccl(), stream()),
+        "send");
+  }
+
+  void receive(const at::Tensor& tensor, int from) override {
+    if (!tensor.is_cuda()) return host_->receive(tensor, from);
+    require(tensor, "receive");
+    check_nccl(
+        ncclRecv(tensor.data_ptr(), elements(tensor), nccl_type(tensor), from, nccl(), stream()),
+        "receive");
+  }
+
+  void barrier() override { host_->barrier(); }
+
+  std::unique_ptr<Communicator> split(int colour) override {
+    return std::make_unique<NcclCommunicator>(host_->split(colour));
+  }
+
+  void abort(int exit_code) override { host_->abort(exit_code); }
+
+ private:
+  static cudaStream_t stream() { return at::cuda::getCurrentCUDAStream().stream(); }
+  static size_t elements(const at::Tensor& tensor) { return static_cast<size_t>(tensor.numel()); }
+  static void* row(const at::Tensor& rows, int64_t index) {
+    return static_cast<char*>(rows.data_ptr()) + static_cast<size_t>(index) * row_elements(rows) *
+                                                     static_cast<size_t>(rows.element_size());
+  }
+  size_t me() const { return static_cast<size_t>(rank()); }
+
+  void require(const at::Tensor& tensor, const char* operation) const {
+    AIFS_CHECK(tensor.is_contiguous(), operation, " on rank ", rank(),
+               " needs a contiguous tensor");
+  }
+
+  // The first call is collective: the main rank's identifier reaches the others through `host_`.
+  ncclComm_t nccl() {
+    if (nccl_) return nccl_;
+    ncclUniqueId id{};
+    if (rank() == 0) check_nccl(ncclGetUniqueId(&id), "start");
+    const at::Tensor bytes = at::empty({static_cast<int64_t>(sizeof id)}, at::kByte);
+    std::memcpy(bytes.data_ptr(), &id, sizeof id);
+    host_->broadcast(bytes, 0);
+    std::memcpy(&id, bytes.data_ptr(), sizeof id);
+    check_nccl(ncclCommInitRank(&nccl_, size(), id, rank()), "start");
+    return nccl_;
+  }
+
+  std::unique_ptr<Communicator> host_;
+  ncclComm_t nccl_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicator> host) {
+  return std::make_unique<NcclCommunicator>(std::move(host));
+}
+
+}  // namespace aifs::parallel

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/step.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/check.h"
+#include "tests/support/catch.h"
+
+using namespace aifs;
+using namespace aifs::bench;
+
+TEST_CASE("a case is read from its name", "[bench]") {
+  const StepCase c = StepCase::parse("gnn-512-n320-tri6-bf16");
+  REQUIRE(c.channels == 512);
+  REQUIRE(c.grid == "n320");
+  REQUIRE(c.refinement == 6);
+  REQUIRE(c.precision == train::Precision::kBf16Mixed);
+  REQUIRE(StepCase::parse("gnn-8-o8-tri1-tf32").precision == train::Precision::kTf32);
+  for (const char* name :
+       {"", "gnn", "gnn-512-n320-tri6", "gnn-512-n320-tri6-fp16", "x-1-o8-tri1-fp32"})
+    REQUIRE_THROWS_AS(StepCase::parse(name), ConfigError);
+}
+
+TEST_CASE("a case has the variables and the model of the published measurements", "[bench]") {
+  const model::FieldLayout layout = step_layout();
+  REQUIRE(layout.num_inputs == 101);
+  REQUIRE(layout.num_outputs() == 89);
+  REQUIRE(layout.input_prognostic.size() == 88);
+  // Anemoi has 48.4 million parameters there.
+  const StepCase c = StepCase::parse("gnn-512-o96-tri5-fp32");
+  const StepNetwork net(c, step_graph(c, ""), at::kCPU);
+  REQUIRE(static_cast<double>(net.parameters.num_trainable()) == Approx(48.4e6).epsilon(1e-3));
+}
+
+TEST_CASE("steps are timed, and lower the loss", "[bench]") {
+  StepBenchOptions options;
+  options.warm_up = 1;
+  options.steps = 3;
+  const auto json = time_steps(StepCase::parse("gnn-16-o8-tri1-fp32"), options);
+  REQUIRE(json["step_ms"].get<double>() > 0.0);
+  REQUIRE(json["last_loss"].get<double>() < json["first_loss"].get<double>());
+  REQUIRE(json["nodes"][0] == 544);
+}
+
+TEST_CASE("fp32 on the CPU equals itself, bf16-mixed is within its bounds", "[bench]") {
+  const auto same = check_equality(StepCase::parse("gnn-16-o8-tri1-fp32"), at::kCPU);
+  REQUIRE(same["gradient_rms"].get<double>() == 0.0);
+  REQUIRE(same["loss_relative"].get<double>() == 0.0);
+  const auto mixed = check_equality(StepCase::parse("gnn-16-o8-tri1-bf16"), at::kCPU);
+  REQUIRE(mixed["gradient_rms"].get<double>() > 0.0);
+  INFO(mixed.dump());
+  REQUIRE(mixed["within"].get<bool>());
+}
