@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // aifs-train: parse, load, run, exit code. The only place that catches everything.
+#include <c10/core/AutogradState.h>
 #include <malloc.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -17,6 +19,7 @@
 #include "app/wiring.h"
 #include "core/check.h"
 #include "core/log.h"
+#include "parallel/comm_virtual.h"
 #include "parallel/runtime.h"
 
 namespace aifs::app {
@@ -81,6 +84,7 @@ void refuse_to_overwrite(const RunConfig& config) {
 }
 
 int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
+  parallel::Communicator& world = run.mesh().world();
   std::optional<train::CheckpointInfo> checkpoint;
   const auto prepare = [&] {  // the main rank reads and writes files, the others get what it has
     if (!run.mesh().is_main()) return;
@@ -89,7 +93,7 @@ int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
     log::info(run_card(run));
     checkpoint = checkpoint_to_resume(run, c);
   };
-  parallel::together(runtime.world(), prepare, failure_handling());
+  parallel::together(world, prepare, failure_handling());
   const train::Outcome outcome =
       run.train(checkpoint, [&](int64_t step) { runtime.set_place(concat("step ", step)); });
   if (outcome == train::Outcome::kInterrupted) {
@@ -109,17 +113,9 @@ void share_cores(RunConfig& config) {
   config.run.threads = std::max<int64_t>(1, cores / std::max(1, std::atoi(local)));
 }
 
-// Trains or validates as one of `runtime`'s ranks.
-int run_as_rank(const CommandLine& c, RunConfig config, bool validate, parallel::Runtime& runtime) {
-  log::set_rank(runtime.rank(), runtime.size());
-  share_cores(config);
-  at::Device device = at::kCPU;
-  parallel::together(
-      runtime.world(),
-      [&] { device = choose_device(config.run.device, parallel::Runtime::local_rank()); },
-      failure_handling());
-  if (device.is_cuda() && runtime.size() > 1) runtime.use_nccl();
-  parallel::Communicator& world = runtime.world();
+// Trains or validates as one rank of `world`.
+int run_as_rank(const CommandLine& c, const RunConfig& config, bool validate,
+                parallel::Runtime& runtime, parallel::Communicator& world, at::Device device) {
   const parallel::ProcessMesh mesh(
       world, parallel::complete_sizes(config.parallel.sizes, world.size(), "parallel"));
   std::unique_ptr<Run> run;
@@ -134,6 +130,43 @@ int run_as_rank(const CommandLine& c, RunConfig config, bool validate, parallel:
       world, [&] { checkpoint = checkpoint_to_validate(*run, c); }, failure_handling());
   run->validate(*checkpoint);
   return kSuccess;
+}
+
+// Plays this process's share of the ranks of a reproducible run.
+int run_as_virtual_ranks(const CommandLine& c, RunConfig config, bool validate,
+                         parallel::Runtime& runtime, at::Device device) {
+  const int64_t ranks = config.parallel.virtual_ranks;
+  if (ranks % runtime.size() != 0) {
+    throw ConfigError(
+        "parallel.virtual_ranks",
+        concat(ranks, " ranks cannot be shared out evenly over ", runtime.size(), " processes"));
+  }
+  config.run.threads = 1;  // how sums are split over threads must not depend on the machine
+  std::atomic<int> code = kSuccess;
+  parallel::run_as_virtual_ranks(
+      runtime.world(), static_cast<int>(ranks), [&](parallel::Communicator& world) {
+        log::set_thread_rank(world.rank(), world.size());
+        // Backward passes that wait for each other must not share a thread.
+        c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+        code = run_as_rank(c, config, validate, runtime, world, device);
+      });
+  return code;
+}
+
+// Trains or validates as one of the processes.
+int run_as_process(const CommandLine& c, RunConfig config, bool validate,
+                   parallel::Runtime& runtime) {
+  log::set_rank(runtime.rank(), runtime.size());
+  share_cores(config);
+  at::Device device = at::kCPU;
+  parallel::together(
+      runtime.world(),
+      [&] { device = choose_device(config.run.device, parallel::Runtime::local_rank()); },
+      failure_handling());
+  if (device.is_cuda() && runtime.size() > 1) runtime.use_nccl();
+  if (config.parallel.reproducible)
+    return run_as_virtual_ranks(c, config, validate, runtime, device);
+  return run_as_rank(c, config, validate, runtime, runtime.world(), device);
 }
 
 // Says what is wrong, once where all ranks know it, and makes sure that no other rank waits for
@@ -166,7 +199,7 @@ int execute(const CommandLine& c) {
   install_signal_handlers();
   parallel::Runtime runtime(config.parallel.timeout_s);
   try {
-    return run_as_rank(c, config, validate, runtime);
+    return run_as_process(c, config, validate, runtime);
   } catch (const std::exception& error) {
     return leave(runtime, error);
   }

@@ -63,6 +63,12 @@ void ParallelOptions::bind(config::Binder& b) {
       "mapper_sources", mapper_sources,
       {"how encoder and decoder get the nodes that their edges start from: only those of other "
        "ranks that are needed, or all"});
+  b.boolean("reproducible", reproducible,
+            {"the same bits for any number of processes that divides parallel.virtual_ranks: these "
+             "are the ranks, each with one thread and weights of its own, and all sums are in "
+             "their order"});
+  b.integer("virtual_ranks", virtual_ranks, {.min = 1, .max = 1 << 16},
+            {"ranks of a reproducible run, shared out over the processes", "ranks"});
   b.number("timeout_s", timeout_s, {.min = 0.0},
            {"end the run when an operation waits so long for another rank; 0: never", "s"});
 }

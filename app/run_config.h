@@ -36,6 +36,8 @@ struct ParallelOptions {
   graph::HiddenOrder hidden_order = graph::HiddenOrder::kAuto;
   graph::SourceRows mapper_sources = graph::SourceRows::kHalo;
   double timeout_s = 60.0;
+  bool reproducible = false;
+  int64_t virtual_ranks = 8;
 
   void bind(config::Binder& b);
 };

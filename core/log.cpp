@@ -29,6 +29,11 @@ struct Logger {
   }
 };
 
+struct Speaker {
+  int rank = 0, world_size = 0;  // size 0: the process speaks
+};
+thread_local Speaker thread_speaker;
+
 Logger& logger() {
   static Logger instance;  // no resource other than the terminal and one file
   return instance;
@@ -61,6 +66,10 @@ void set_rank(int rank, int world_size) {
   const std::lock_guard lock(logger().mutex);
   logger().rank = rank;
   logger().world_size = world_size;
+}
+
+void set_thread_rank(int rank, int world_size) {
+  thread_speaker = {rank, world_size};
 }
 
 void set_level(Level level) {
@@ -96,9 +105,11 @@ int64_t num_failures() {
 void write(Level level, std::string_view text) {
   Logger& self = logger();
   const std::lock_guard lock(self.mutex);
-  if (self.rank != 0 && level < Level::kWarning) return;
+  const Speaker speaker =
+      thread_speaker.world_size > 0 ? thread_speaker : Speaker{self.rank, self.world_size};
+  if (speaker.rank != 0 && level < Level::kWarning) return;
   std::string line;
-  if (self.world_size > 1) line = concat("[", self.rank, "/", self.world_size, "] ");
+  if (speaker.world_size > 1) line = concat("[", speaker.rank, "/", speaker.world_size, "] ");
   line += text;
   self.terminal->log(to_spdlog(level), line);
   if (self.file) self.file->log(to_spdlog(level), line);

@@ -17,6 +17,9 @@ enum class Level { kDebug, kInfo, kWarning, kError };
 // Who speaks: with world_size > 1 every line is prefixed by "[rank/world]".
 void set_rank(int rank, int world_size);
 
+// From now on this thread speaks as this rank, in a process that plays several.
+void set_thread_rank(int rank, int world_size);
+
 // The least important level that is printed.
 void set_level(Level level);
 

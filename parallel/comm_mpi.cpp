@@ -226,8 +226,8 @@ class MpiCommunicator : public Communicator {
 
 void initialize_mpi() {
   int provided = 0;
-  check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "initialisation");
-  if (provided < MPI_THREAD_SERIALIZED) {
+  check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "initialisation");
+  if (provided < MPI_THREAD_MULTIPLE) {
     throw Error("this MPI cannot be called from more than one thread",
                 "use an MPI library built with thread support");
   }

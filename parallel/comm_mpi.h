@@ -9,7 +9,8 @@
 
 namespace aifs::parallel {
 
-// MPI_Init_thread and MPI_Finalize; collectives may be called from any one thread at a time.
+// MPI_Init_thread and MPI_Finalize; operations of different groups may be called from
+// different threads at a time.
 void initialize_mpi();
 void finalize_mpi();
 

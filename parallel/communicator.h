@@ -27,7 +27,7 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Which library carries the tensors: "single", "threads", "MPI", "NCCL".
+  // Which library carries the tensors: "single", "virtual", "MPI", "NCCL".
   virtual const char* backend() const = 0;
 
   // In place, elementwise over ranks; every rank gets the same bits. The tensor is contiguous.

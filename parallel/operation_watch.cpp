@@ -28,15 +28,15 @@ void OperationWatch::set_place(std::string place) {
   place_ = std::move(place);
 }
 
-void OperationWatch::begin(const char* name) {
+int64_t OperationWatch::begin(const char* name) {
   const std::lock_guard lock(mutex_);
-  operation_ = name;
-  since_ = Clock::now();
+  operations_[next_id_] = {name, Clock::now()};
+  return next_id_++;
 }
 
-void OperationWatch::end() {
+void OperationWatch::end(int64_t id) {
   const std::lock_guard lock(mutex_);
-  operation_ = nullptr;
+  operations_.erase(id);
 }
 
 void OperationWatch::watch() {
@@ -44,10 +44,11 @@ void OperationWatch::watch() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     changed_.wait_for(lock, poll);
-    if (!operation_) continue;
-    const double waited_s = std::chrono::duration<double>(Clock::now() - since_).count();
+    if (operations_.empty()) continue;
+    const Operation& oldest = operations_.begin()->second;
+    const double waited_s = std::chrono::duration<double>(Clock::now() - oldest.since).count();
     if (waited_s < timeout_s_) continue;
-    log::error(who_, " has waited ", static_cast<int64_t>(waited_s), " s in '", operation_, "'",
+    log::error(who_, " has waited ", static_cast<int64_t>(waited_s), " s in '", oldest.name, "'",
                place_.empty() ? "" : " of " + place_,
                ": another rank has died, hangs or does something else; this run ends here");
     log::error(

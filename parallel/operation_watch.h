@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -20,17 +21,17 @@ class OperationWatch {
   OperationWatch(const OperationWatch&) = delete;
   OperationWatch& operator=(const OperationWatch&) = delete;
 
-  // An operation in progress for as long as the object lives; `name` is a literal. Operations of
-  // one process do not overlap.
+  // An operation in progress for as long as the object lives; `name` is a literal. Thread-safe.
   class Scope {
    public:
-    Scope(OperationWatch& watch, const char* name) : watch_(watch) { watch_.begin(name); }
-    ~Scope() { watch_.end(); }
+    Scope(OperationWatch& watch, const char* name) : watch_(watch), id_(watch_.begin(name)) {}
+    ~Scope() { watch_.end(id_); }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
     OperationWatch& watch_;
+    int64_t id_;
   };
 
   // What the run is at, for the message ("step 12").
@@ -40,16 +41,21 @@ class OperationWatch {
   static constexpr int kExitCode = 6;
 
  private:
-  void begin(const char* name);
-  void end();
+  struct Operation {
+    const char* name;
+    std::chrono::steady_clock::time_point since;
+  };
+
+  int64_t begin(const char* name);
+  void end(int64_t id);
   void watch();
 
   const double timeout_s_;
   const std::string who_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  const char* operation_ = nullptr;
-  std::chrono::steady_clock::time_point since_;
+  std::map<int64_t, Operation> operations_;  // in progress, by number; the first began first
+  int64_t next_id_ = 0;
   std::string place_;
   bool stopping_ = false;
   std::jthread thread_;

@@ -136,6 +136,40 @@ TEST_CASE("a checkpoint of one layout resumes under another", "[parallel]") {
                                whole / "checkpoints/step-00000010") <= 1e-12);
 }
 
+TEST_CASE("a reproducible run gives the same bits on 1, 2, 4 and 8 processes", "[parallel]") {
+  const test::TemporaryFolder folder;
+  const std::string more = concat(
+      kFiveSteps, "--set parallel.reproducible=true --set parallel.model=4 --set data.threads=1 ");
+  const fs::path one = folder.path() / "one";
+  REQUIRE(run_train(one, more).exit_code == 0);
+  for (const int processes : {2, 4, 8}) {
+    INFO(processes << " processes");
+    const fs::path dir = folder.path() / concat("on", processes);
+    REQUIRE(run_ranks(processes, dir, more).exit_code == 0);
+    REQUIRE(losses_of(dir) == losses_of(one));
+    for (const char* file : {"parameters.safetensors", "optimizer.safetensors"})
+      REQUIRE(read_file(dir / kLast / file) == read_file(one / kLast / file));
+    REQUIRE(read_file(dir / "validation.jsonl") == read_file(one / "validation.jsonl"));
+  }
+  const auto uneven = run_ranks(3, folder.path() / "uneven", more);
+  REQUIRE(uneven.exit_code == 2);
+  REQUIRE(uneven.err.find("parallel.virtual_ranks") != std::string::npos);
+}
+
+TEST_CASE("a reproducible run changed to another number of processes goes on with the same bits",
+          "[parallel]") {
+  const test::TemporaryFolder folder;
+  const std::string more =
+      "--set parallel.reproducible=true --set parallel.virtual_ranks=4 --set parallel.model=4 "
+      "--set checkpoint.every_steps=5 ";
+  const fs::path whole = folder.path() / "whole", changed = folder.path() / "changed";
+  REQUIRE(run_train(whole, more + "--set train.max_steps=10").exit_code == 0);
+  REQUIRE(run_ranks(2, changed, more + "--set train.max_steps=5").exit_code == 0);
+  REQUIRE(run_train(changed, more + "--set train.max_steps=10 --resume").exit_code == 0);
+  const char* last = "checkpoints/step-00000010/parameters.safetensors";
+  REQUIRE(read_file(changed / last) == read_file(whole / last));
+}
+
 TEST_CASE("sizes that do not multiply to the number of ranks are a mistake, said once",
           "[parallel]") {
   const test::TemporaryFolder folder;

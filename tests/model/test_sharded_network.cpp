@@ -4,7 +4,7 @@
 
 #include "core/check.h"
 #include "model/encoder_processor_decoder.h"
-#include "parallel/comm_threads.h"
+#include "parallel/comm_virtual.h"
 #include "tests/support/catch.h"
 #include "tests/support/small_graph.h"
 #include "tests/support/tensors.h"

@@ -4,8 +4,11 @@
 
 #include <ATen/ATen.h>
 
+#include "core/check.h"
+#include "parallel/comm_virtual.h"
 #include "tests/parallel/communicator_laws.h"
 #include "tests/support/catch.h"
+#include "tests/support/tensors.h"
 
 using namespace aifs;
 
@@ -22,6 +25,31 @@ TEST_CASE("the launcher's ranks are found", "[parallel]") {
   REQUIRE(runtime().size() == parallel::launched_ranks());
   REQUIRE(runtime().rank() == parallel::launched_rank());
   REQUIRE(runtime().name().find("rank ") == 0);
+}
+
+TEST_CASE("virtual ranks of several processes obey the laws of communicators", "[parallel]") {
+  for (const int share : {1, 2, 3}) {
+    for (const auto& [name, law] : test::communicator_laws()) {
+      if (name == "point to point passes round a ring") continue;  // within a process only
+      INFO(name << ", " << share << " ranks on each of " << runtime().size());
+      REQUIRE_NOTHROW(
+          parallel::run_as_virtual_ranks(runtime().world(), share * runtime().size(), law));
+    }
+  }
+}
+
+TEST_CASE("virtual ranks add in rank order: the same bits for any number of processes",
+          "[parallel]") {
+  constexpr int kRanks = 12;  // 1, 2, 3 and 4 divide it
+  at::Tensor expected = test::random_tensor({1000}, 0).to(at::kFloat);
+  for (int p = 1; p < kRanks; ++p)
+    expected += test::random_tensor({1000}, static_cast<uint64_t>(p)).to(at::kFloat);
+  parallel::run_as_virtual_ranks(runtime().world(), kRanks, [&](parallel::Communicator& group) {
+    const at::Tensor mine =
+        test::random_tensor({1000}, static_cast<uint64_t>(group.rank())).to(at::kFloat);
+    group.all_reduce(mine, parallel::Reduction::kSum);
+    if (!at::equal(mine, expected)) throw Error("other bits");
+  });
 }
 
 TEST_CASE("MPI ranks obey the laws of communicators", "[parallel]") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "parallel/comm_threads.h"
+#include "parallel/comm_virtual.h"
 
 #include <ATen/ATen.h>
 
