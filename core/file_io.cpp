@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <openssl/evp.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -123,6 +124,16 @@ void sync_to_disk(const fs::path& path) {
   if (!file.valid() || ::fsync(file.get()) != 0) {
     throw Error(concat("cannot flush '", path.string(), "' to disk: ", system_error_text()));
   }
+}
+
+FileLock::FileLock(const fs::path& path)
+    : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+  if (fd_ < 0) throw Error(concat("cannot write '", path.string(), "': ", system_error_text()));
+  held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+FileLock::~FileLock() {
+  ::close(fd_);
 }
 
 struct Sha256::State {
