@@ -221,7 +221,8 @@ void apply_override(Json& tree, const std::string& assignment, const std::vector
     throw ConfigError("", concat("--set '", assignment, "' is not of the form path.to.key=value"));
   }
   const std::string path = assignment.substr(0, equals);
-  require_utf8(assignment, "");
+  require_utf8(path, "--set");
+  require_utf8(assignment, path);
   const std::string text = expand_variables(assignment.substr(equals + 1), path);
   Json value = parse_value(text, path);
   context.raw_overrides[path] = text;

@@ -103,7 +103,8 @@ std::vector<fs::path> checkpoints_by_step(const fs::path& folder) {
     std::error_code ignored;
     if (step_of(entry->path()) >= 0 && entry->is_directory(ignored)) found.push_back(entry->path());
   }
-  if (error && error != std::errc::no_such_file_or_directory) {
+  std::error_code ignored;
+  if (error && fs::exists(folder, ignored)) {
     throw DataError(concat("cannot list '", folder.string(), "': ", error.message()));
   }
   std::sort(found.begin(), found.end(),

@@ -87,6 +87,15 @@ Validation::Validation(const ValidationOptions& options, const ValidationSetup& 
     requests_.push_back({{candidates[i].first}, setup.window.offsets(candidates[i].second)});
     steps_.push_back(candidates[i].second);
   }
+  // A lead time that no forecast reaches would be missing from every table without a word.
+  const int64_t reached_s = *std::max_element(steps_.begin(), steps_.end()) * step_s;
+  for (const int64_t lead_s : lead_times_s_) {
+    if (lead_s <= reached_s) continue;
+    throw DataError(
+        concat("'", info.name, "' has no validation forecast of ", format_lead_time(lead_s),
+               ": its ", info.num_rows(), " dates allow at most ", format_lead_time(reached_s)),
+        "widen data.validation, or shorten train.validation.lead_times");
+  }
   weights_ = at::tensor(at::ArrayRef<float>(setup.cell_weights), at::kFloat).to(at::kDouble);
   weights_ = (weights_ / weights_.sum()).unsqueeze(1).to(setup.device);
 }
