@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // aifs-train: parse, load, run, exit code. The only place that catches everything.
+#include <c10/util/Exception.h>
 #include <malloc.h>
 #include <unistd.h>
 
@@ -140,6 +141,10 @@ int execute(const CommandLine& c) {
   return train(run, c);
 }
 
+Error out_of_memory() {
+  return Error("out of memory", "use a smaller batch, model or grid");
+}
+
 int guarded(const CommandLine& c) {
   try {
     return execute(c);
@@ -152,7 +157,11 @@ int guarded(const CommandLine& c) {
   } catch (const Error& error) {
     return report(kInternal, error);
   } catch (const std::bad_alloc&) {
-    return report(kInternal, Error("out of memory", "use a smaller batch, model or grid"));
+    return report(kInternal, out_of_memory());
+  } catch (const c10::Error& error) {  // its what() has a stack trace
+    const std::string text = error.what_without_backtrace();
+    const bool memory = text.find("alloc") != std::string::npos;
+    return report(kInternal, memory ? out_of_memory() : Error(text));
   } catch (const std::exception& error) {
     return report(kInternal, Error(error.what()));
   }

@@ -284,9 +284,10 @@ void Run::validate(const train::CheckpointInfo& checkpoint) {
   json.update(train::to_json(result, data_.variables));
   const fs::path path =
       fs::path(config_.run.dir) / concat("validation-step-", checkpoint.state.step, ".json");
+  std::printf("%s\n", train::to_table(result, data_.variables).c_str());
+  std::fflush(stdout);  // the figures are there even if the file cannot be written
   make_directories(config_.run.dir);
   write_file_atomic(path, json.dump(2) + "\n");
-  std::printf("%s\n", train::to_table(result, data_.variables).c_str());
   log::info("loss ", result.loss, " over ", result.num_dates, " dates; figures in '", path.string(),
             "'");
 }
