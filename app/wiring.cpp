@@ -210,7 +210,8 @@ std::unique_ptr<train::Validation> Run::make_validation() const {
       .nodes = {0, data_.validation->info().num_nodes()},
       .threads = config_.data.threads,
       .prefetch_batches = config_.data.prefetch_batches,
-      .dtype = parameters_->dtype()};
+      .dtype = parameters_->dtype(),
+      .loss = config_.loss};
   return std::make_unique<train::Validation>(config_.train.validation, setup);
 }
 

@@ -214,11 +214,8 @@ double Trainer::accumulate_gradients(const data::Batch& batch, int64_t rollout) 
   {
     const PartTimer::Scope scope(timer_, Part::kForward);
     const at::Tensor values = batch.values.to(parts_.device, dtype);
-    PointwiseLoss loss = parts_.loss;
-    if (batch.nan_mask.defined() && has_nan_mask(options_.loss)) {
-      const at::Tensor mask = batch.nan_mask.to(parts_.device);
-      loss = with_nan_mask(loss, options_.loss, nan_mask_scaler(mask, parts_.variables, dtype));
-    }
+    const PointwiseLoss loss =
+        loss_of_batch(parts_.loss, options_.loss, batch.nan_mask, parts_.variables, values);
     forecaster_.run(values, rollout, [&](const ForecastStep& step) {
       const at::Tensor value = loss(step.prediction, step.truth);
       total = total.defined() ? total + value : value;

@@ -10,6 +10,7 @@
 
 #include "core/check.h"
 #include "core/time.h"
+#include "train/loss_setup.h"
 
 namespace aifs::train {
 
@@ -139,8 +140,10 @@ ValidationResult Validation::run(const Forecaster& forecaster, const PointwiseLo
   for (size_t i = 0; loader.next(batch); ++i) {
     const at::Tensor values = batch.values.to(setup_.device, setup_.dtype);
     const at::Tensor persistence = forecaster.persistence(values);
+    const PointwiseLoss batch_loss =
+        loss_of_batch(loss, setup_.loss, batch.nan_mask, setup_.variables, values);
     forecaster.run(values, steps_[i], [&](const ForecastStep& step) {
-      if (step.step == 0) result.loss += loss(step.prediction, step.truth).item<double>();
+      if (step.step == 0) result.loss += batch_loss(step.prediction, step.truth).item<double>();
       add_errors(step, persistence, sums);
     });
     ++result.num_dates;

@@ -88,6 +88,35 @@ TEST_CASE("a network that adds nothing scores as persistence", "[validation]") {
   }
 }
 
+TEST_CASE("imputed points weigh nothing in the validation loss if the loss says so",
+          "[validation]") {
+  SmallTraining t(9);
+  t.dataset->nan_row = 4;  // variable a of cell 0
+  t.source.imputer = data::Imputer(t.dataset->info().variables, t.dataset->info().statistics,
+                                   {{{"a"}, data::ImputeMethod::kConstant, 1000.0}});
+  ValidationSetup setup = setup_of(t);
+  PointwiseLoss grid_loss;
+  grid_loss.scalers = {over_axis("node_weights", at::ones({kCells}), kGrid)};
+  const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
+  const auto loss_with = [&](std::vector<std::string> scalers) {
+    setup.loss.scalers = std::move(scalers);
+    return Validation(options_of({}), setup).run(forecaster, grid_loss).loss;
+  };
+  const double plain = loss_with({"node_weights"});
+  const double masked = loss_with({"node_weights", "nan_mask_weights"});
+  // The mask is that of the first input time: row 4 is first for one of seven dates, whose forecast
+  // of `a` at cell 0 no longer counts.
+  double lost = 0.0;
+  const at::NoGradGuard no_grad;
+  forecaster.run(t.sample(5, 1), 1, [&](const ForecastStep& step) {
+    const int64_t output = t.variables.find_output("a");
+    const at::Tensor error = (step.prediction - step.truth)[0][0][0][0][output];
+    lost = error.square().item<double>() / static_cast<double>(t.variables.num_outputs());
+  });
+  REQUIRE(lost > 0.0);
+  REQUIRE(plain - masked == Approx(lost / 7.0).epsilon(1e-3));
+}
+
 TEST_CASE("lead times are sorted, named once, and one timestep if none is given", "[validation]") {
   const SmallTraining t(9);
   const ValidationSetup setup = setup_of(t);
