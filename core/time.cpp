@@ -103,9 +103,9 @@ int64_t parse_date(std::string_view text, DateEnd end) {
 
 int64_t parse_duration(std::string_view text) {
   static const std::regex kWithUnit(R"(\s*([+-]?)(\d{1,12})\s*([hdms]?)\s*)", std::regex::icase);
-  static const std::regex kIso(
-      R"(\s*([+-]?)P(?:(\d{1,9})W)?(?:(\d{1,9})D)?(T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?\s*)",
-      std::regex::icase);
+  static const std::regex kIso(R"(\s*([+-]?)P(?:(\d{1,9})W)?(?:(\d{1,9})D)?)"
+                               R"((T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?\s*)",
+                               std::regex::icase);
   static const std::regex kClock(
       R"(\s*([+-]?)(?:(\d{1,9}) days?,\s*)?(\d{1,9}):(\d{2})(?::(\d{2}))?\s*)");
   if (text.size() > kLongest) bad_duration(text);
