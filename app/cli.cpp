@@ -39,7 +39,8 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
           ->type_name("[DIR]")
           ->expected(0, 1);
   auto* validate = app.add_option("--validate-only", c.checkpoint,
-                                  "score a checkpoint (the latest of run.dir) and stop")
+                                  "score the latest sound checkpoint of run.dir, or of a run or "
+                                  "checkpoint folder, and stop")
                        ->type_name("[CHECKPOINT]")
                        ->expected(0, 1);
   resume->excludes(validate);

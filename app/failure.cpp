@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/failure.h"
 
+#include <c10/util/Exception.h>
+
 #include <new>
+#include <string>
 
 #include "app/exit_codes.h"
 #include "core/check.h"
@@ -19,12 +22,16 @@ int exit_code_of(const std::exception& error) {
 }
 
 void report(const std::exception& error) {
-  if (dynamic_cast<const std::bad_alloc*>(&error)) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
+  const bool torch_memory = torch_error && (text.find("alloc") != std::string::npos ||
+                                            text.find("out of memory") != std::string::npos);
+  if (dynamic_cast<const std::bad_alloc*>(&error) || torch_memory) {
     log::error("out of memory");
     log::error("hint: use a smaller batch, model or grid, or more ranks per sample");
     return;
   }
-  log::error(error.what());
+  log::error(text);
   const auto* ours = dynamic_cast<const Error*>(&error);
   if (ours && !ours->hint().empty()) log::error("hint: ", ours->hint());
 }

@@ -18,6 +18,7 @@
 #include "app/versions.h"
 #include "app/wiring.h"
 #include "core/check.h"
+#include "core/file_io.h"
 #include "core/log.h"
 #include "parallel/comm_virtual.h"
 #include "parallel/runtime.h"
@@ -45,55 +46,73 @@ void keep_memory() {
 #endif
 }
 
-bool has_checkpoints(const fs::path& folder) {
-  std::error_code error;
-  return fs::exists(folder / "latest", error);
-}
-
-// The checkpoint to go on from, or none to start afresh.
-std::optional<train::CheckpointInfo> checkpoint_to_resume(const Run& run, const CommandLine& c) {
-  if (!c.resume) return std::nullopt;
-  if (c.resume_from.empty()) {
-    auto found = train::find_latest_checkpoint(checkpoint_folder(run.config()));
-    if (!found)
-      log::info("no checkpoint in '", checkpoint_folder(run.config()).string(),
-                "': starting afresh");
-    return found;
-  }
-  const fs::path given(c.resume_from);
-  if (fs::exists(given / "manifest.json")) return train::inspect_checkpoint(given);
+// What the user names: a checkpoint, or a folder that holds some (the newest sound one is taken).
+train::CheckpointInfo find_checkpoint(const fs::path& given) {
+  std::error_code ignored;
+  const bool is_checkpoint = fs::exists(given / "manifest.json", ignored) ||
+                             given.filename().string().starts_with("step-");
+  if (is_checkpoint) return train::inspect_checkpoint(given);
   for (const fs::path& folder : {given / "checkpoints", given}) {
-    if (auto found = train::find_latest_checkpoint(folder)) return found;
+    if (!fs::is_directory(folder, ignored)) continue;
+    if (auto found = train::find_latest_checkpoint(folder)) return *found;
   }
   throw DataError(concat("'", given.string(), "' holds no checkpoint"),
                   "name a run folder or a folder such as checkpoints/step-00000060");
 }
 
-train::CheckpointInfo checkpoint_to_validate(const Run& run, const CommandLine& c) {
-  if (!c.checkpoint.empty()) return train::inspect_checkpoint(c.checkpoint);
-  if (auto found = train::find_latest_checkpoint(checkpoint_folder(run.config()))) return *found;
-  throw DataError(concat("no checkpoint in '", checkpoint_folder(run.config()).string(), "'"),
-                  "train first, or name one: --validate-only <run>/checkpoints/step-...");
-}
-
 // A run folder with checkpoints is only continued, never started over.
 void refuse_to_overwrite(const RunConfig& config) {
-  if (!has_checkpoints(checkpoint_folder(config))) return;
+  if (!train::has_checkpoints(checkpoint_folder(config))) return;
   throw ConfigError("run.dir", concat("'", config.run.dir, "' holds checkpoints of an earlier run"),
                     "go on with --resume, or choose another folder: --set run.dir=...");
 }
 
+// The checkpoint to go on from, or none to start afresh.
+std::optional<train::CheckpointInfo> checkpoint_to_resume(const RunConfig& config,
+                                                          const CommandLine& c) {
+  const fs::path own = checkpoint_folder(config);
+  if (c.resume_from.empty()) {
+    auto found = train::find_latest_checkpoint(own);
+    if (!found) log::info("no checkpoint in '", own.string(), "': starting afresh");
+    return found;
+  }
+  auto found = find_checkpoint(c.resume_from);
+  std::error_code ignored;
+  const fs::path folder = fs::absolute(found.path).parent_path();
+  if (!fs::equivalent(folder, own, ignored)) refuse_to_overwrite(config);  // a branch of a run
+  return found;
+}
+
+train::CheckpointInfo checkpoint_to_validate(const RunConfig& config, const CommandLine& c) {
+  if (!c.checkpoint.empty()) return find_checkpoint(c.checkpoint);
+  if (auto found = train::find_latest_checkpoint(checkpoint_folder(config))) return *found;
+  throw DataError(concat("no checkpoint in '", checkpoint_folder(config).string(), "'"),
+                  "train first, or name one: --validate-only <run>/checkpoints/step-...");
+}
+
 int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
+  const RunConfig& config = run.config();
   parallel::Communicator& world = run.mesh().world();
+  std::optional<FileLock> lock;
   std::optional<train::CheckpointInfo> checkpoint;
   const auto prepare = [&] {  // the main rank reads and writes files, the others get what it has
     if (!run.mesh().is_main()) return;
-    make_directories(run.config().run.dir);
-    log::add_file((fs::path(run.config().run.dir) / "train.log").string());
+    make_directories(config.run.dir);
+    lock.emplace(fs::path(config.run.dir) / "lock");
+    if (!lock->held()) {
+      throw ConfigError("run.dir",
+                        concat("another process is training in '", config.run.dir, "'"),
+                        "wait for it, or choose another folder: --set run.dir=...");
+    }
+    if (c.resume) checkpoint = checkpoint_to_resume(config, c);
+    log::add_file((fs::path(config.run.dir) / "train.log").string());
     log::info(run_card(run));
-    checkpoint = checkpoint_to_resume(run, c);
   };
   parallel::together(world, prepare, failure_handling());
+  if (parallel::sum_over(world, {stop_requested() ? 1.0 : 0.0})[0] > 0) {
+    log::info("stopped before the first step; start again with --resume");
+    return kInterrupted;
+  }
   const train::Outcome outcome =
       run.train(checkpoint, [&](int64_t step) { runtime.set_place(concat("step ", step)); });
   if (outcome == train::Outcome::kInterrupted) {
@@ -196,7 +215,11 @@ int execute(const CommandLine& c) {
     return kSuccess;
   }
   const bool validate = c.validate_only || config.run.mode == Mode::kValidate;
-  install_signal_handlers();
+  if (validate && c.resume) {
+    throw ConfigError("", "--resume goes on with training, but run.mode is \"validate\"",
+                      "name the weights by --validate-only CHECKPOINT");
+  }
+  if (!validate) install_signal_handlers();  // a validation just ends: there is nothing to save
   parallel::Runtime runtime(config.parallel.timeout_s);
   try {
     return run_as_process(c, config, validate, runtime);

@@ -11,10 +11,11 @@ namespace aifs::app {
 namespace {
 
 // Keys that change how a run is carried out, not what it computes.
-constexpr std::array<const char*, 11> kNotHashed{
-    "/run/dir", "/run/device", "/run/mode",     "/run/log_level",         "/log",
-    "/profile", "/checkpoint", "/data/threads", "/data/prefetch_batches", "/model/recompute",
-    "/parallel"};
+constexpr std::array<const char*, 15> kNotHashed{
+    "/run/dir",         "/run/device",       "/run/mode",          "/run/log_level",
+    "/log",             "/profile",          "/checkpoint",        "/data/threads",
+    "/parallel",        "/model/recompute",  "/train/max_minutes", "/data/prefetch_batches",
+    "/train/max_steps", "/train/max_epochs", "/train/validation"};
 
 void check_together(const RunConfig& c) {
   if (c.data.kind == data::SourceKind::kAnalytic && c.graph.grid == "dataset") {
@@ -25,11 +26,46 @@ void check_together(const RunConfig& c) {
     throw ConfigError("data.dataset.dataset", "no dataset is named",
                       "give the path of a .zarr folder, or set data.kind to \"analytic\"");
   }
+  if (c.optimizer.schedule.kind == train::ScheduleKind::kCosine &&
+      c.optimizer.schedule.total_steps == 0 && c.train.max_steps == 0) {
+    throw ConfigError("optimizer.schedule.total_steps",
+                      "a cosine needs an end, and train.max_steps gives none",
+                      "set it, or use \"kind\": \"constant\"");
+  }
   if (c.loss.time_weights.size() > 0 &&
       static_cast<int64_t>(c.loss.time_weights.size()) != c.data.multistep_output) {
     throw ConfigError("loss.time_weights",
                       concat("has ", c.loss.time_weights.size(),
                              " values for data.multistep_output = ", c.data.multistep_output));
+  }
+}
+
+// What of an effective configuration determines the numbers of a run.
+config::Json numbers_only(config::Json tree) {
+  using Pointer = config::Json::json_pointer;
+  const Pointer total("/optimizer/schedule/total_steps"), max_steps("/train/max_steps");
+  if (tree.value(total, int64_t{0}) == 0 && tree.contains(max_steps)) {
+    tree[total] = tree[max_steps];  // the end of the cosine is that of the training
+  }
+  for (const char* path : kNotHashed) {
+    const Pointer pointer(path);
+    if (tree.contains(pointer)) tree[pointer.parent_pointer()].erase(pointer.back());
+  }
+  return tree;
+}
+
+void add_differences(const config::Json& a, const config::Json& b, const std::string& path,
+                     std::vector<std::string>& out) {
+  if (!a.is_object() || !b.is_object()) {
+    if (a != b) out.push_back(path);
+    return;
+  }
+  const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
+  for (const auto& [key, value] : a.items()) {
+    add_differences(value, b.contains(key) ? b.at(key) : config::Json(), below(key), out);
+  }
+  for (const auto& [key, value] : b.items()) {
+    if (!a.contains(key)) out.push_back(below(key));
   }
 }
 
@@ -105,15 +141,17 @@ std::string effective_json(RunConfig& config) {
 }
 
 std::string config_hash(RunConfig& config) {
-  config::Json tree = config::write_object(config::fields_of(config));
-  for (const char* path : kNotHashed) {
-    const config::Json::json_pointer pointer(path);
-    tree[pointer.parent_pointer()].erase(pointer.back());
-  }
-  for (const char* key : {"max_steps", "max_epochs", "max_minutes", "validation"}) {
-    tree["train"].erase(key);
-  }
-  return sha256_hex(std::string_view(tree.dump()));
+  const config::Json tree = config::write_object(config::fields_of(config));
+  return sha256_hex(std::string_view(numbers_only(tree).dump()));
+}
+
+std::vector<std::string> differing_keys(const std::string& config_json, RunConfig& config) {
+  const config::Json before = config::Json::parse(config_json, nullptr, /*allow_exceptions=*/false);
+  if (!before.is_object()) return {};
+  std::vector<std::string> paths;
+  add_differences(numbers_only(before),
+                  numbers_only(config::write_object(config::fields_of(config))), "", paths);
+  return paths;
 }
 
 std::string schema_json() {

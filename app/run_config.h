@@ -65,8 +65,10 @@ RunConfig load_config(const std::string& file, const std::vector<std::string>& o
 // The effective configuration with all defaults, as JSON text.
 std::string effective_json(RunConfig& config);
 // Hash of what determines the numbers of a run: everything but run.dir, log, profile, checkpoint
-// cadence, loader threads and how long to train.
+// cadence, loader threads and how long to train (but the end of a cosine counts).
 std::string config_hash(RunConfig& config);
+// The paths of what goes into that hash and differs from an effective configuration written before.
+std::vector<std::string> differing_keys(const std::string& config_json, RunConfig& config);
 std::string schema_json();
 std::string reference_markdown();
 

@@ -20,7 +20,9 @@ extern "C" void on_signal(int signal) {
 void install_signal_handlers() {
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1})
     std::signal(signal, on_signal);
-  std::signal(SIGPIPE, SIG_IGN);  // a closed terminal must not end a run
+  // A closed terminal or a file at its size limit is an error of that write, not the end of a run.
+  for (const int signal : {SIGPIPE, SIGXFSZ})
+    std::signal(signal, SIG_IGN);
 }
 
 bool stop_requested() {

@@ -75,8 +75,17 @@ void check_alike(const data::DatasetInfo& training, const data::DatasetInfo& val
   }
 }
 
+// The analytic dataset of a period has no dates if the period is not in order.
+void check_period(const data::Period& period, const std::string& path) {
+  if (period.start.empty() || period.end.empty()) return;
+  if (parse_date(period.start) <= parse_date(period.end, DateEnd::kEnd)) return;
+  throw ConfigError(path + ".end", concat(period.end, " is before the start, ", period.start));
+}
+
 DataParts make_data(const RunConfig& config) {
   DataParts parts;
+  check_period(config.data.training, "data.training");
+  check_period(config.data.validation, "data.validation");
   parts.training = open_dataset(config, config.data.training);
   parts.validation = open_dataset(config, config.data.validation);
   const data::DatasetInfo& info = parts.training->info();
@@ -224,7 +233,8 @@ std::unique_ptr<train::Validation> Run::make_validation() const {
       .threads = config_.data.threads,
       .prefetch_batches = config_.data.prefetch_batches,
       .dtype = parameters_->dtype(),
-      .device = device_};
+      .device = device_,
+      .loss = config_.loss};
   return std::make_unique<train::Validation>(config_.train.validation, setup);
 }
 
@@ -273,14 +283,13 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
   const auto load = [&] {
     if (!resume_from) return;
     trainer.load(*resume_from);
-    if (resume_from->meta.graph_hash != graph_.hash) {
-      throw DataError(concat("checkpoint '", resume_from->path.string(),
-                             "' was trained on another graph than this configuration gives"),
-                      "restore the options of section graph, or the graph file");
-    }
-    if (resume_from->meta.config_hash != options.checkpoint_meta.config_hash) {
+    check_graph(*resume_from);
+    std::string keys;
+    for (const std::string& key : differing_keys(resume_from->meta.config_json, config_))
+      keys += concat(keys.empty() ? "" : ", ", key);
+    if (!keys.empty()) {
       log::warning("the configuration differs from the one of checkpoint '",
-                   resume_from->path.string(), "' in what determines the numbers of the run");
+                   resume_from->path.string(), "' in what determines the numbers: ", keys);
     }
     log::info("resuming at step ", resume_from->state.step, " from '", resume_from->path.string(),
               "'");
@@ -290,10 +299,19 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
   return trainer.run();
 }
 
+void Run::check_graph(const train::CheckpointInfo& checkpoint) const {
+  if (checkpoint.meta.graph_hash == graph_.hash) return;
+  throw DataError(concat("checkpoint '", checkpoint.path.string(),
+                         "' was trained on another graph than this configuration gives"),
+                  "restore the options of section graph, or the graph file");
+}
+
 void Run::validate(const train::CheckpointInfo& checkpoint) {
-  parallel::together(
-      mesh_->world(), [&] { train::load_parameters(checkpoint, *parameters_); },
-      failure_handling());
+  const auto load = [&] {
+    train::load_parameters(checkpoint, *parameters_);
+    check_graph(checkpoint);
+  };
+  parallel::together(mesh_->world(), load, failure_handling());
   const train::Forecaster forecaster(*network_, data_.variables, data_.window, device_);
   const train::ValidationResult result = validation_->run(forecaster, loss_);
   if (!mesh_->is_main()) return;
@@ -301,9 +319,10 @@ void Run::validate(const train::CheckpointInfo& checkpoint) {
   json.update(train::to_json(result, data_.variables));
   const fs::path path =
       fs::path(config_.run.dir) / concat("validation-step-", checkpoint.state.step, ".json");
+  std::printf("%s\n", train::to_table(result, data_.variables).c_str());
+  std::fflush(stdout);  // the figures are there even if the file cannot be written
   make_directories(config_.run.dir);
   write_file_atomic(path, json.dump(2) + "\n");
-  std::printf("%s\n", train::to_table(result, data_.variables).c_str());
   log::info("loss ", result.loss, " over ", result.num_dates, " dates; figures in '", path.string(),
             "'");
 }
@@ -322,6 +341,23 @@ std::string check_config(const RunConfig& config) {
     model::Bounding(model::ParameterScope(scratch, std::to_string(i)), config.model.bounding[i],
                     layout.outputs, concat("model.bounding.", i));
   }
+  // Samples, lead times and loss, as far as they can be checked without a graph.
+  const auto cells = static_cast<size_t>(data.training->info().num_nodes());
+  train::check_training_samples(data.training->info(), data.window, config.train.rollout,
+                                config.train.max_epochs);
+  const train::Validation validation(config.train.validation,
+                                     {.source = data.validation_source,
+                                      .variables = data.variables,
+                                      .window = data.window,
+                                      .timestep_s = data.timestep_s,
+                                      .cell_weights = std::vector<float>(cells, 1.0f),
+                                      .nodes = {0, data.validation->info().num_nodes()}});
+  train::build_loss(config.loss, {.variables = data.variables,
+                                  .statistics = data.statistics,
+                                  .tendencies = data.training->info().tendencies,
+                                  .area_weights = std::vector<float>(cells, 1.0f),
+                                  .timestep_s = data.timestep_s,
+                                  .times_out = data.window.times_out});
   return concat(data.training->info().num_rows(), " training and ",
                 data.validation->info().num_rows(), " validation dates, ",
                 data.variables.num_inputs(), " variables in, ", data.variables.num_outputs(),

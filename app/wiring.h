@@ -63,6 +63,8 @@ class Run {
   train::PointwiseLoss make_loss() const;
   std::unique_ptr<train::Validation> make_validation() const;
   train::CheckpointMeta checkpoint_meta();
+  // Throws DataError if the checkpoint's graph is another one.
+  void check_graph(const train::CheckpointInfo& checkpoint) const;
 
   data::NodeRange own_cells() const;
 

@@ -42,6 +42,7 @@ if(AIFS_SANITIZE)
   set(flags -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   target_compile_options(aifs_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${flags}>)
   target_link_options(aifs_options INTERFACE ${flags})
+  target_compile_definitions(aifs_options INTERFACE AIFS_SANITIZE)
 endif()
 
 # Programs find their libraries relative to themselves once installed.

@@ -14,6 +14,33 @@ namespace {
 
 constexpr const char* kBaseKey = "base";
 constexpr int kMaxBaseDepth = 16;
+// Deeper trees are no configurations, and what walks a tree recurses.
+constexpr int kMaxDepth = 64;
+
+void require_utf8(const std::string& text, const std::string& path) {
+  try {
+    (void)Json(text).dump();
+  } catch (const Json::exception&) {
+    throw ConfigError(path, "the text is not valid UTF-8");
+  }
+}
+
+[[noreturn]] void too_deep(const std::string& name) {
+  throw ConfigError(
+      "", concat("'", name, "' has more than ", kMaxDepth, " brackets or braces in each other"));
+}
+
+// The value of an assignment: JSON, else the text itself.
+Json parse_value(const std::string& text, const std::string& path) {
+  bool deep = false;
+  const auto watch = [&](int depth, Json::parse_event_t, Json&) {
+    deep = deep || depth > kMaxDepth;
+    return !deep;
+  };
+  Json value = Json::parse(text, watch, /*allow_exceptions=*/false);
+  if (deep) too_deep(path);
+  return value.is_discarded() ? Json(text) : value;
+}
 
 // Replaces ${VAR} and ${VAR:-default}; "$$" is a plain dollar sign.
 std::string expand_variables(const std::string& text, const std::string& path) {
@@ -32,6 +59,7 @@ std::string expand_variables(const std::string& text, const std::string& path) {
       const std::string name = inside.substr(0, fallback);
       const char* value = std::getenv(name.c_str());
       if (value) {
+        require_utf8(value, path);
         result += value;
       } else if (fallback != std::string::npos) {
         result += inside.substr(fallback + 2);
@@ -153,7 +181,10 @@ Json parse_json(const std::string& text, const std::string& name) {
   // The library keeps the last of two equal keys; a configuration with both is a mistake.
   std::vector<std::set<std::string>> open_objects;
   std::string duplicate;
-  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+  bool deep = false;
+  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    deep = deep || depth > kMaxDepth;
+    if (deep) return false;  // forget it at once
     if (event == Json::parse_event_t::object_start) open_objects.emplace_back();
     if (event == Json::parse_event_t::object_end) open_objects.pop_back();
     if (event == Json::parse_event_t::key && !open_objects.empty() &&
@@ -165,13 +196,14 @@ Json parse_json(const std::string& text, const std::string& name) {
   Json tree;
   try {
     tree = Json::parse(text, watch, true, /*ignore_comments=*/true);
-  } catch (const Json::parse_error& error) {
+  } catch (const Json::exception& error) {  // syntax, or a number beyond double
     std::string reason = error.what();
     if (const size_t at = reason.find("] "); at != std::string::npos)
       reason = reason.substr(at + 2);
     throw ConfigError("", concat("'", name, "' is not JSON: ", reason),
                       "comments are allowed, a comma before } or ] is not");
   }
+  if (deep) too_deep(name);
   if (!duplicate.empty()) {
     throw ConfigError("", concat("'", name, "' has the key '", duplicate, "' twice in one object"));
   }
@@ -189,13 +221,15 @@ void apply_override(Json& tree, const std::string& assignment, const std::vector
     throw ConfigError("", concat("--set '", assignment, "' is not of the form path.to.key=value"));
   }
   const std::string path = assignment.substr(0, equals);
+  require_utf8(path, "--set");
+  require_utf8(assignment, path);
   const std::string text = expand_variables(assignment.substr(equals + 1), path);
-  Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (value.is_discarded()) value = text;
+  Json value = parse_value(text, path);
   context.raw_overrides[path] = text;
 
   Json* node = &tree;
   const std::vector<Field>* level = &fields;
+  std::string shorthand;
   for (size_t start = 0; start <= path.size();) {
     const size_t dot = std::min(path.find('.', start), path.size());
     const std::string key = path.substr(start, dot - start);
@@ -208,6 +242,7 @@ void apply_override(Json& tree, const std::string& assignment, const std::vector
       node = &(*node)[std::stoul(key)];
     } else {
       if (node->is_null()) *node = Json::object();
+      if (node->is_string() && !shorthand.empty()) *node = Json{{shorthand, *node}};
       if (!node->is_object()) {
         throw ConfigError(path, concat("'", path.substr(0, start - 1), "' is not an object"));
       }
@@ -216,6 +251,7 @@ void apply_override(Json& tree, const std::string& assignment, const std::vector
         const bool nested =
             field.kind == Field::Kind::kSection || field.kind == Field::Kind::kObjectList;
         level = nested ? &field.children : nullptr;
+        shorthand = field.shorthand;
       }
       node = &(*node)[key];
     }

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <openssl/evp.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -70,15 +71,17 @@ std::string system_error_text() {
 std::string read_file(const fs::path& path) {
   struct stat info {};
   const Descriptor file = open_for_reading(path, info);
-  std::string content(static_cast<size_t>(info.st_size), '\0');
+  // One byte more than the size, so that the end is met; a pipe has no size and grows on the way.
+  std::string content(static_cast<size_t>(info.st_size) + 1, '\0');
   size_t done = 0;
-  while (done < content.size()) {
+  for (;;) {
+    if (done == content.size()) content.resize(2 * done + 65536);
     const ssize_t got = ::read(file.get(), content.data() + done, content.size() - done);
     if (got < 0) {
       if (errno == EINTR) continue;
       throw DataError(concat("cannot read '", path.string(), "': ", system_error_text()));
     }
-    if (got == 0) break;  // the file became shorter
+    if (got == 0) break;
     done += static_cast<size_t>(got);
   }
   content.resize(done);
@@ -87,7 +90,7 @@ std::string read_file(const fs::path& path) {
 
 void write_file_atomic(const fs::path& path, std::string_view content) {
   const fs::path temporary = path.string() + concat(".tmp", ::getpid());
-  {
+  try {
     Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!file.valid()) {
       throw Error(concat("cannot create '", temporary.string(), "': ", system_error_text()));
@@ -96,10 +99,13 @@ void write_file_atomic(const fs::path& path, std::string_view content) {
     if (::fsync(file.get()) != 0 || !file.close()) {
       throw Error(concat("cannot flush '", temporary.string(), "': ", system_error_text()));
     }
-  }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    throw Error(concat("cannot rename '", temporary.string(), "' to '", path.string(),
-                       "': ", system_error_text()));
+    if (::rename(temporary.c_str(), path.c_str()) != 0) {
+      throw Error(concat("cannot rename '", temporary.string(), "' to '", path.string(),
+                         "': ", system_error_text()));
+    }
+  } catch (const Error&) {
+    ::unlink(temporary.c_str());  // half a file would only take space
+    throw;
   }
 }
 
@@ -118,6 +124,16 @@ void sync_to_disk(const fs::path& path) {
   if (!file.valid() || ::fsync(file.get()) != 0) {
     throw Error(concat("cannot flush '", path.string(), "' to disk: ", system_error_text()));
   }
+}
+
+FileLock::FileLock(const fs::path& path)
+    : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+  if (fd_ < 0) throw Error(concat("cannot write '", path.string(), "': ", system_error_text()));
+  held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+FileLock::~FileLock() {
+  ::close(fd_);
 }
 
 struct Sha256::State {

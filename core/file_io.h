@@ -28,6 +28,22 @@ void make_directories(const fs::path& path);
 // Asks the operating system to make a finished file or folder survive a power loss.
 void sync_to_disk(const fs::path& path);
 
+// Holds a file under the name of one process, until destroyed or the process ends however it ends.
+class FileLock {
+ public:
+  // Creates the file if needed. Throws Error if it cannot be written; held() tells whether another
+  // process has it. A file system without locks counts as held by us.
+  explicit FileLock(const fs::path& path);
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+  bool held() const { return held_; }
+
+ private:
+  int fd_ = -1;
+  bool held_ = false;
+};
+
 // Lower-case hexadecimal SHA-256 (64 characters).
 std::string sha256_hex(std::string_view bytes);
 std::string sha256_hex(std::span<const std::byte> bytes);

@@ -15,6 +15,9 @@ namespace {
 
 constexpr int64_t kDay_s = 86400;
 
+// std::regex recurses once per character: a long text would end the stack.
+constexpr size_t kLongest = 64;
+
 int64_t to_number(const std::string& digits) {
   return std::stoll(digits);
 }
@@ -26,9 +29,18 @@ int days_in_month(int64_t year, int month) {
   return static_cast<int>(static_cast<unsigned>(last.day()));
 }
 
+std::string shortened(std::string_view text) {
+  return text.size() <= kLongest ? std::string(text) : concat(text.substr(0, kLongest), "...");
+}
+
 [[noreturn]] void bad_date(std::string_view text) {
-  throw Error(concat("'", text, "' is not a date"),
+  throw Error(concat("'", shortened(text), "' is not a date"),
               "write YYYY, YYYY-MM, YYYY-MM-DD or YYYY-MM-DDTHH:MM:SS");
+}
+
+[[noreturn]] void bad_duration(std::string_view text) {
+  throw Error(concat("'", shortened(text), "' is not a duration"),
+              "write for example 6h, 1d, 30m, 6:00:00 or PT6H");
 }
 
 }  // namespace
@@ -65,6 +77,7 @@ std::string format_date(int64_t date_s) {
 int64_t parse_date(std::string_view text, DateEnd end) {
   static const std::regex kPattern(
       R"(\s*(\d{4})(?:-?(\d{2})(?:-?(\d{2})(?:[T ](\d{2}):(\d{2}):(\d{2})Z?)?)?)?\s*)");
+  if (text.size() > kLongest) bad_date(text);
   const std::string copy(text);
   std::smatch match;
   if (!std::regex_match(copy, match, kPattern)) bad_date(text);
@@ -90,8 +103,12 @@ int64_t parse_date(std::string_view text, DateEnd end) {
 
 int64_t parse_duration(std::string_view text) {
   static const std::regex kWithUnit(R"(\s*([+-]?)(\d{1,12})\s*([hdms]?)\s*)", std::regex::icase);
+  static const std::regex kIso(R"(\s*([+-]?)P(?:(\d{1,9})W)?(?:(\d{1,9})D)?)"
+                               R"((T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})S)?)?\s*)",
+                               std::regex::icase);
   static const std::regex kClock(
       R"(\s*([+-]?)(?:(\d{1,9}) days?,\s*)?(\d{1,9}):(\d{2})(?::(\d{2}))?\s*)");
+  if (text.size() > kLongest) bad_duration(text);
   const std::string copy(text);
   std::smatch match;
   if (std::regex_match(copy, match, kWithUnit)) {
@@ -108,7 +125,18 @@ int64_t parse_duration(std::string_view text) {
     const int64_t seconds = match[5].matched ? to_number(match[5]) : 0;
     return sign * (days * kDay_s + to_number(match[3]) * 3600 + to_number(match[4]) * 60 + seconds);
   }
-  throw Error(concat("'", text, "' is not a duration"), "write for example 6h, 1d, 30m or 6:00:00");
+  if (std::regex_match(copy, match, kIso)) {
+    // "P", "PT" and "P1DT" name no amount where one must stand.
+    const bool has_date = match[2].matched || match[3].matched;
+    const bool has_time = match[5].matched || match[6].matched || match[7].matched;
+    if (match[4].matched ? !has_time : !has_date) bad_duration(text);
+    const auto part = [&](size_t group, int64_t factor) {
+      return match[group].matched ? to_number(match[group]) * factor : 0;
+    };
+    return (match[1] == "-" ? -1 : 1) *
+           (part(2, 7 * kDay_s) + part(3, kDay_s) + part(5, 3600) + part(6, 60) + part(7, 1));
+  }
+  bad_duration(text);
 }
 
 std::string format_duration(int64_t duration_s) {

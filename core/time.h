@@ -29,8 +29,9 @@ enum class DateEnd { kStart, kEnd };
 // optional "Z"). Throws Error naming the text otherwise.
 int64_t parse_date(std::string_view text, DateEnd end = DateEnd::kStart);
 
-// "6h", "1d", "30m", "10s", "6" (hours), "6:00:00", "1 day, 6:00:00", each with an optional sign;
-// the unit is case-insensitive. Throws Error naming the text otherwise.
+// "6h", "1d", "30m", "10s", "6" (hours), "6:00:00", "1 day, 6:00:00", ISO 8601 without years and
+// months ("PT6H", "P1DT12H", "P2W"), each with an optional sign; letters in either case. Throws
+// Error naming the text otherwise.
 int64_t parse_duration(std::string_view text);
 
 // With the largest unit that divides exactly: 86400 -> "1d", 43200 -> "12h", 5400 -> "90m".

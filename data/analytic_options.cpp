@@ -44,6 +44,11 @@ void AnalyticOptions::validate(const std::string& path) const {
   if (frequency_s() <= 0) throw ConfigError(path + ".frequency", "must be longer than nothing");
   if (start.empty()) throw ConfigError(path + ".start", "must be a date");
   if (end.empty()) throw ConfigError(path + ".end", "must be a date");
+  constexpr int64_t kMostDates = 10'000'000;
+  if ((end_s() - start_s()) / frequency_s() >= kMostDates) {
+    throw ConfigError(path + ".frequency", concat(frequency, " gives more than ", kMostDates,
+                                                  " dates from ", start, " to ", end));
+  }
   if (end_s() < start_s()) throw ConfigError(path + ".end", "is before start: no date is left");
   if (statistics_end_s() < start_s()) {
     throw ConfigError(path + ".statistics_end", "is before start: statistics of nothing");

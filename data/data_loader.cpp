@@ -8,6 +8,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "core/check.h"
@@ -86,6 +87,16 @@ struct DataLoader::State {
   State(const SampleSource& source_, LoaderOptions options_, std::vector<BatchRequest> batches_)
       : source(source_), options(std::move(options_)), batches(std::move(batches_)) {}
 
+  // Also reached when a thread cannot be started: those that were must not wait for ever.
+  ~State() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    room.notify_all();
+    threads.clear();  // joins
+  }
+
   void work() {
     for (;;) {
       size_t ticket = 0;
@@ -119,19 +130,17 @@ DataLoader::DataLoader(const SampleSource& source, LoaderOptions options,
     : state_(std::make_unique<State>(source, std::move(options), std::move(requests))) {
   AIFS_CHECK(state_->options.threads > 0 && state_->options.prefetch_batches > 0,
              "bad loader options");
-  for (int64_t i = 0; i < state_->options.threads; ++i) {
-    state_->threads.emplace_back([state = state_.get()] { state->work(); });
+  try {
+    for (int64_t i = 0; i < state_->options.threads; ++i) {
+      state_->threads.emplace_back([state = state_.get()] { state->work(); });
+    }
+  } catch (const std::system_error& error) {
+    throw Error(concat("cannot start ", state_->options.threads, " reader threads: ", error.what()),
+                "lower data.threads, or raise the limit of processes (ulimit -u)");
   }
 }
 
-DataLoader::~DataLoader() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->stopping = true;
-  }
-  state_->room.notify_all();
-  state_->threads.clear();  // joins
-}
+DataLoader::~DataLoader() = default;
 
 bool DataLoader::next(Batch& batch) {
   State& state = *state_;

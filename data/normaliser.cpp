@@ -129,6 +129,13 @@ Normaliser Normaliser::create(const std::vector<std::string>& variables, Statist
       case NormMethod::kNone:
         break;
     }
+    const bool fits = std::isfinite(static_cast<float>(mul)) &&
+                      std::isfinite(static_cast<float>(add)) && static_cast<float>(mul) != 0.0f;
+    if (!fits) {
+      throw DataError(concat("the statistics of variable '", name, "' are beyond float32: factor ",
+                             mul, ", offset ", add),
+                      concat("normalise it otherwise (", kPath, ".none), or drop it"));
+    }
     tables.mul.push_back(static_cast<float>(mul));
     tables.add.push_back(static_cast<float>(add));
   }

@@ -84,20 +84,59 @@ at::Tensor slice_of(const at::Tensor& flat, const model::Parameter& parameter) {
   return flat.narrow(0, parameter.offset, parameter.tensor.numel()).view(parameter.tensor.sizes());
 }
 
-std::vector<fs::path> checkpoints_newest_first(const fs::path& folder) {
+// The step in the name of a checkpoint folder, or -1 for another name.
+int64_t step_of(const fs::path& path) {
+  const std::string name = path.filename().string();
+  const std::string digits = name.starts_with(kPrefix) ? name.substr(5) : "";
+  const bool numbered = !digits.empty() && digits.size() <= 18 &&
+                        digits.find_first_not_of("0123456789") == std::string::npos;
+  return numbered ? std::stoll(digits) : -1;
+}
+
+// By step, the largest first. A folder that is there but cannot be read is an error: what looks
+// empty would be started over.
+std::vector<fs::path> checkpoints_by_step(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    const std::string digits = name.starts_with(kPrefix) ? name.substr(5) : "";
-    const bool numbered =
-        !digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos;
-    if (numbered && entry.is_directory()) found.push_back(entry.path());
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    if (step_of(entry->path()) >= 0 && entry->is_directory(ignored)) found.push_back(entry->path());
   }
-  std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
-    return std::stoll(a.filename().string().substr(5)) >
-           std::stoll(b.filename().string().substr(5));
-  });
+  std::error_code ignored;
+  if (error && fs::exists(folder, ignored)) {
+    throw DataError(concat("cannot list '", folder.string(), "': ", error.message()));
+  }
+  std::sort(found.begin(), found.end(),
+            [](const fs::path& a, const fs::path& b) { return step_of(a) > step_of(b); });
+  return found;
+}
+
+// The step that `latest` names, or -1.
+int64_t latest_step(const fs::path& folder) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(folder / kLatest, ignored)) return -1;
+  try {
+    std::string name = read_file(folder / kLatest);
+    while (!name.empty() && name.back() == '\n')
+      name.pop_back();
+    return step_of(name);
+  } catch (const Error&) {
+    return -1;
+  }
+}
+
+// In the order in which they should be tried. A run that went on from an earlier checkpoint leaves
+// later ones of its former course behind: those come last.
+std::vector<fs::path> checkpoints_newest_first(const fs::path& folder) {
+  std::vector<fs::path> found = checkpoints_by_step(folder);
+  const int64_t latest = latest_step(folder);
+  const bool is_there = std::any_of(found.begin(), found.end(),
+                                    [&](const fs::path& path) { return step_of(path) == latest; });
+  if (is_there) {
+    std::stable_partition(found.begin(), found.end(),
+                          [&](const fs::path& path) { return step_of(path) <= latest; });
+  }
   return found;
 }
 
@@ -107,16 +146,35 @@ void remove_quietly(const fs::path& path) {
   if (error) log::warning("cannot remove '", path.string(), "': ", error.message());
 }
 
-// What crashed writers left, and checkpoints beyond the newest `keep`.
-void clean_up(const fs::path& folder, int64_t keep) {
+// Removes what crashed writers left, and checkpoints beyond the newest `keep`. Those of later steps
+// than the one just written are of a former course of the run; they are replaced when it gets
+// there.
+void clean_up(const fs::path& folder, int64_t step, int64_t keep) {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().filename().string().starts_with(".partial-")) remove_quietly(entry.path());
+  std::vector<fs::path> left_over;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().filename().string().starts_with(".partial-")) {
+      left_over.push_back(entry->path());
+    }
   }
-  if (keep == 0) return;
-  const std::vector<fs::path> found = checkpoints_newest_first(folder);
-  for (size_t i = static_cast<size_t>(keep); i < found.size(); ++i)
-    remove_quietly(found[i]);
+  if (keep > 0) {
+    std::vector<fs::path> found = checkpoints_by_step(folder);
+    std::erase_if(found, [&](const fs::path& path) { return step_of(path) > step; });
+    for (size_t i = static_cast<size_t>(keep); i < found.size(); ++i)
+      left_over.push_back(found[i]);
+  }
+  for (const fs::path& path : left_over)
+    remove_quietly(path);
+}
+
+void rename_folder(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (error) {
+    throw Error(
+        concat("cannot rename '", from.string(), "' to '", to.string(), "': ", error.message()));
+  }
 }
 
 Json manifest_of(const LoopState& state, const AdamW& optimizer, const CheckpointMeta& meta) {
@@ -133,17 +191,11 @@ Json manifest_of(const LoopState& state, const AdamW& optimizer, const Checkpoin
               {"config", Json::parse(meta.config_json)}};
 }
 
-}  // namespace
-
-fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
-                          const model::ParameterSet& parameters, const AdamW& optimizer,
-                          const CheckpointMeta& meta, int64_t keep) {
-  make_directories(folder);
-  const std::string name = folder_name(state.step);
-  const fs::path partial = folder / concat(".partial-", name, "-", ::getpid());
-  remove_quietly(partial);
+// All files of a checkpoint, the completion marker last.
+void write_content(const fs::path& partial, const LoopState& state,
+                   const model::ParameterSet& parameters, const AdamW& optimizer,
+                   const CheckpointMeta& meta) {
   make_directories(partial);
-
   TensorList weights, moments;
   for (const model::Parameter& parameter : parameters.entries()) {
     weights.add(parameter.name, parameter.tensor);
@@ -158,48 +210,9 @@ fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
   write_file_atomic(partial / kManifest, manifest_text);
   write_file_atomic(partial / kComplete, sha256_hex(std::string_view(manifest_text)) + "\n");
   sync_to_disk(partial);
-
-  const fs::path target = folder / name;
-  const fs::path old = folder / concat(".partial-old-", name, "-", ::getpid());
-  if (fs::exists(target)) fs::rename(target, old);
-  std::error_code error;
-  fs::rename(partial, target, error);
-  if (error) {
-    throw Error(concat("cannot rename '", partial.string(), "' to '", target.string(),
-                       "': ", error.message()));
-  }
-  sync_to_disk(folder);
-  write_file_atomic(folder / kLatest, name + "\n");
-  clean_up(folder, keep);
-  return target;
 }
 
-CheckpointInfo inspect_checkpoint(const fs::path& path) {
-  const auto unsound = [&](const std::string& why) {
-    return DataError(concat("checkpoint '", path.string(), "' cannot be used: ", why));
-  };
-  if (!fs::is_directory(path)) throw unsound("there is no such folder");
-  if (!fs::exists(path / kComplete)) throw unsound("the file COMPLETE is missing");
-  const std::string text = read_file(path / kManifest);
-  std::string digest = read_file(path / kComplete);
-  while (!digest.empty() && digest.back() == '\n')
-    digest.pop_back();
-  if (digest != sha256_hex(std::string_view(text))) {
-    throw unsound("the checksum of manifest.json is wrong");
-  }
-  const Json manifest = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (manifest.is_discarded()) throw unsound("manifest.json is not JSON");
-  if (manifest.value("format_version", 0) != kFormatVersion) {
-    throw unsound(concat("its format is ", manifest.value("format_version", 0),
-                         ", this program reads ", kFormatVersion));
-  }
-  for (const auto& [name, expected] : manifest.at("files").items()) {
-    if (!fs::exists(path / name)) throw unsound(concat("the file ", name, " is missing"));
-    const MappedFile file(path / name);
-    if (sha256_hex(file.bytes()) != expected.get<std::string>()) {
-      throw unsound(concat("the checksum of ", name, " is wrong"));
-    }
-  }
+CheckpointInfo read_manifest(const fs::path& path, const Json& manifest) {
   CheckpointInfo info;
   info.path = path;
   info.state = {manifest.at("step").get<int64_t>(), manifest.at("epoch").get<int64_t>(),
@@ -212,6 +225,71 @@ CheckpointInfo inspect_checkpoint(const fs::path& path) {
                manifest.at("graph_hash").get<std::string>(),
                manifest.at("time_utc").get<std::string>()};
   return info;
+}
+
+}  // namespace
+
+fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
+                          const model::ParameterSet& parameters, const AdamW& optimizer,
+                          const CheckpointMeta& meta, int64_t keep) {
+  make_directories(folder);
+  const std::string name = folder_name(state.step);
+  const fs::path partial = folder / concat(".partial-", name, "-", ::getpid());
+  const fs::path old = folder / concat(".partial-old-", name, "-", ::getpid());
+  const fs::path target = folder / name;
+  remove_quietly(partial);
+  try {
+    write_content(partial, state, parameters, optimizer, meta);
+    std::error_code ignored;
+    if (fs::exists(target, ignored)) rename_folder(target, old);
+    rename_folder(partial, target);
+  } catch (...) {
+    remove_quietly(partial);  // on a full disk its bytes are needed elsewhere
+    throw;
+  }
+  sync_to_disk(folder);
+  write_file_atomic(folder / kLatest, name + "\n");
+  clean_up(folder, state.step, keep);
+  return target;
+}
+
+bool has_checkpoints(const fs::path& folder) {
+  return !checkpoints_by_step(folder).empty();
+}
+
+CheckpointInfo inspect_checkpoint(const fs::path& path) {
+  const auto unsound = [&](const std::string& why) {
+    return DataError(concat("checkpoint '", path.string(), "' cannot be used: ", why));
+  };
+  std::error_code error;
+  if (!fs::is_directory(path, error)) throw unsound("there is no such folder");
+  for (const char* name : {kComplete, kManifest}) {
+    if (!fs::exists(path / name, error)) throw unsound(concat("the file ", name, " is missing"));
+  }
+  const std::string text = read_file(path / kManifest);
+  std::string digest = read_file(path / kComplete);
+  while (!digest.empty() && digest.back() == '\n')
+    digest.pop_back();
+  if (digest != sha256_hex(std::string_view(text))) {
+    throw unsound("the checksum of manifest.json is wrong");
+  }
+  const Json manifest = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!manifest.is_object()) throw unsound("manifest.json is not a JSON object");
+  try {
+    if (const int version = manifest.at("format_version").get<int>(); version != kFormatVersion) {
+      throw unsound(concat("its format is ", version, ", this program reads ", kFormatVersion));
+    }
+    for (const char* name : {kParameters, kOptimizer}) {
+      if (!fs::exists(path / name, error)) throw unsound(concat("the file ", name, " is missing"));
+      const MappedFile file(path / name);
+      if (sha256_hex(file.bytes()) != manifest.at("files").at(name).get<std::string>()) {
+        throw unsound(concat("the checksum of ", name, " is wrong"));
+      }
+    }
+    return read_manifest(path, manifest);
+  } catch (const Json::exception& fault) {
+    throw unsound(concat("manifest.json is not as it should be: ", fault.what()));
+  }
 }
 
 std::optional<CheckpointInfo> find_latest_checkpoint(const fs::path& folder) {

@@ -31,8 +31,8 @@ struct CheckpointMeta {
 };
 
 // Writes <folder>/step-<step>/ and points `latest` at it, then removes all but the `keep` newest
-// (0 keeps all). An existing checkpoint of the same step is replaced only once the new one is
-// complete. Returns its path.
+// up to that step (0 keeps all). An existing checkpoint of the same step is replaced only once the
+// new one is complete. Returns its path.
 fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
                           const model::ParameterSet& parameters, const AdamW& optimizer,
                           const CheckpointMeta& meta, int64_t keep);
@@ -45,11 +45,15 @@ struct CheckpointInfo {
   int64_t optimizer_steps = 0;
 };
 
+// Whether any checkpoint, sound or not, is under `folder`. Throws DataError if it cannot be listed.
+bool has_checkpoints(const fs::path& folder);
+
 // Checks one checkpoint folder. Throws DataError saying what is wrong with it.
 CheckpointInfo inspect_checkpoint(const fs::path& path);
 
-// The newest sound checkpoint under `folder` (<run>/checkpoints); damaged ones are named in a
-// warning and passed over. Nothing if there is none at all; DataError if all are damaged.
+// The newest sound checkpoint under `folder` (<run>/checkpoints): the one that `latest` names, then
+// earlier ones, then later ones; damaged ones are named in a warning and passed over. Nothing if
+// there is none at all; DataError if all are damaged.
 std::optional<CheckpointInfo> find_latest_checkpoint(const fs::path& folder);
 
 // Copies the tensors in. Throws DataError listing parameters that are missing, superfluous or of

@@ -97,4 +97,12 @@ PointwiseLoss with_nan_mask(const PointwiseLoss& loss, const LossOptions& option
   return masked;
 }
 
+PointwiseLoss loss_of_batch(const PointwiseLoss& loss, const LossOptions& options,
+                            const at::Tensor& nan_mask, const data::VariableTable& variables,
+                            const at::Tensor& values) {
+  if (!nan_mask.defined() || !has_nan_mask(options)) return loss;
+  const at::Tensor mask = nan_mask.to(values.device());
+  return with_nan_mask(loss, options, nan_mask_scaler(mask, variables, values.scalar_type()));
+}
+
 }  // namespace aifs::train

@@ -32,4 +32,10 @@ Scaler nan_mask_scaler(const at::Tensor& nan_mask, const data::VariableTable& va
 PointwiseLoss with_nan_mask(const PointwiseLoss& loss, const LossOptions& options,
                             const Scaler& mask);
 
+// The loss of one batch: with the NaN mask if `options` ask for it and something was imputed.
+// `nan_mask` as in data::Batch; type and device are those of `values`.
+PointwiseLoss loss_of_batch(const PointwiseLoss& loss, const LossOptions& options,
+                            const at::Tensor& nan_mask, const data::VariableTable& variables,
+                            const at::Tensor& values);
+
 }  // namespace aifs::train

@@ -33,8 +33,19 @@ void LossOptions::bind(config::Binder& b) {
   b.section("tendency", tendency, {"weights from tendency statistics"});
 }
 
-void LossOptions::validate(const std::string&) const {
+void LossOptions::validate(const std::string& path) const {
   scaler_kinds();
+  if (!time_weights.empty() &&
+      std::all_of(time_weights.begin(), time_weights.end(), [](double w) { return w == 0.0; })) {
+    throw ConfigError(path + ".time_weights", "are all 0: nothing is left to learn from");
+  }
+  if (!tendency.timestep.empty()) {
+    try {
+      parse_duration(tendency.timestep);
+    } catch (const Error& error) {
+      throw ConfigError(path + ".tendency.timestep", error.what(), error.hint());
+    }
+  }
 }
 
 std::vector<ScalerKind> LossOptions::scaler_kinds() const {

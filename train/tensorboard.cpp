@@ -100,6 +100,18 @@ std::string version_record() {
   return record(event);
 }
 
+// Says that a session starts at this step: readers forget events of this and later steps that an
+// earlier file of the folder holds.
+std::string start_record(int64_t step) {
+  constexpr uint64_t kStart = 1;  // SessionLog.SessionStatus.START
+  std::string session, event;
+  put_varint_field(session, 1, kStart);
+  put_double_field(event, 1, wall_time_s());
+  put_varint_field(event, 2, static_cast<uint64_t>(step));
+  put_bytes_field(event, 7, session);
+  return record(event);
+}
+
 std::string scalar_record(const std::string& tag, float scalar, int64_t step) {
   std::string value, summary, event;
   put_bytes_field(value, 1, tag);
@@ -150,9 +162,11 @@ std::string append_records(const fs::path& path, const std::string& records) {
 
 }  // namespace
 
-TensorBoardWriter::TensorBoardWriter(const fs::path& folder) : path_(folder / file_name()) {
+TensorBoardWriter::TensorBoardWriter(const fs::path& folder, int64_t resume_step)
+    : path_(folder / file_name()) {
   make_directories(folder);
-  const std::string reason = append_records(path_, "");
+  const std::string reason =
+      append_records(path_, resume_step >= 0 ? start_record(resume_step + 1) : "");
   if (!reason.empty()) throw Error(concat("cannot write '", path_.string(), "': ", reason));
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scalars for TensorBoard, as an event file: TFRecords that hold protobuf messages of type Event,
-// written by hand because only four of their fields are needed.
+// written by hand because only five of their fields are needed.
 //
 //   record  length (u64), masked CRC32C of the length, message, masked CRC32C of the message
-//   Event   wall_time = 1 (double), step = 2 (int64), file_version = 3 (string), summary = 5
+//   Event   wall_time = 1 (double), step = 2 (int64), file_version = 3 (string), summary = 5,
+//           session_log = 7 with status = 1 (enum; 1 is START)
 //
 // A reader stops at the first damaged record. A record that could be written only in part is
 // therefore cut off again, and everything that comes later stays readable.
@@ -22,8 +23,9 @@ namespace aifs::train {
 class TensorBoardWriter {
  public:
   // Creates the folder and, in it, events.out.tfevents.<seconds since 1970>.<host>.<process id>.
+  // With a `resume_step` readers are told to forget what earlier files say of later steps.
   // Throws Error if either cannot be written.
-  explicit TensorBoardWriter(const fs::path& folder);
+  explicit TensorBoardWriter(const fs::path& folder, int64_t resume_step = -1);
   // Flushes.
   ~TensorBoardWriter();
   TensorBoardWriter(const TensorBoardWriter&) = delete;

@@ -54,7 +54,8 @@ struct Trainer::Logs {
         validation(options.run_dir / "validation.jsonl", resume_step) {
     if (!options.log.tensorboard) return;
     try {
-      tensorboard = std::make_unique<TensorBoardWriter>(options.run_dir / "tensorboard");
+      tensorboard =
+          std::make_unique<TensorBoardWriter>(options.run_dir / "tensorboard", resume_step);
     } catch (const Error& error) {
       log::warning("no TensorBoard files: ", error.what());
     }
@@ -104,6 +105,8 @@ void Trainer::share_state(bool resumed) {
 
 Outcome Trainer::run() {
   start_ = Clock::now();
+  check_training_samples(parts_.source.dataset->info(), parts_.window, options_.train.rollout,
+                         options_.train.max_epochs);
   const bool resumed = last_checkpoint_step_ >= 0;
   if (parts_.mesh.is_main()) {
     logs_ = std::make_unique<Logs>(options_, resumed ? state_.step : -1);
@@ -136,17 +139,31 @@ bool Trainer::out_of_time() const {
          seconds_since(start_) > 60.0 * options_.train.max_minutes;
 }
 
-std::vector<data::BatchRequest> Trainer::requests_of_epoch(int64_t rollout) const {
-  const data::DatasetInfo& info = parts_.source.dataset->info();
-  const std::vector<int64_t> offsets = parts_.window.offsets(rollout);
-  const data::Sampler sampler(data::usable_anchors(info.num_rows(), info.missing_rows, offsets),
-                              parts_.sampling);
-  if (sampler.batches_per_epoch() == 0) {
+void check_training_samples(const data::DatasetInfo& info, const Window& window,
+                            const RolloutOptions& rollout, int64_t max_epochs) {
+  int64_t steps = rollout.epoch_increment > 0 ? rollout.maximum : rollout.start;
+  if (max_epochs > 0) steps = rollout_length(rollout, max_epochs - 1);
+  const std::vector<int64_t> offsets = window.offsets(steps);
+  if (data::usable_anchors(info.num_rows(), info.missing_rows, offsets).empty()) {
     throw DataError(concat("'", info.name, "' has no training sample: ", info.num_rows(),
                            " dates from ", format_date(info.dates_s.front()), " to ",
                            format_date(info.dates_s.back()), ", ", info.missing_rows.size(),
                            " of them missing; a sample needs ", offsets.size(), " in a row"),
                     "widen data.training.start and end, or shorten the rollout");
+  }
+}
+
+std::vector<data::BatchRequest> Trainer::requests_of_epoch(int64_t rollout) const {
+  const data::DatasetInfo& info = parts_.source.dataset->info();
+  const std::vector<int64_t> offsets = parts_.window.offsets(rollout);
+  const data::Sampler sampler(data::usable_anchors(info.num_rows(), info.missing_rows, offsets),
+                              parts_.sampling);
+  // The longest rollout has samples; a share of them may still be empty.
+  if (sampler.batches_per_epoch() == 0) {
+    throw DataError(
+        concat("'", info.name, "' has ", sampler.num_samples(), " training samples, too few for ",
+               parts_.sampling.num_groups, " replicas"),
+        "widen data.training.start and end, or use fewer replicas");
   }
   std::vector<data::BatchRequest> requests;
   for (std::vector<int64_t>& anchors : sampler.epoch(state_.epoch)) {
@@ -162,6 +179,11 @@ Trainer::EpochEnd Trainer::run_epoch() {
   const int64_t rollout = rollout_length(options_.train.rollout, state_.epoch);
   std::vector<data::BatchRequest> requests = requests_of_epoch(rollout);
   auto left = static_cast<int64_t>(requests.size());
+  if (left == 0) {  // resumed where epochs had more batches: this one is over
+    ++state_.epoch;
+    state_.batch_in_epoch = 0;
+    return EpochEnd::kDone;
+  }
   data::DeviceFeed loader(parts_.source, parts_.loading, std::move(requests), parts_.device);
   Clock::time_point step_start = Clock::now();
   double waited_before = 0.0;
@@ -220,11 +242,8 @@ double Trainer::accumulate_gradients(const data::Batch& batch, int64_t rollout) 
   {
     const PartTimer::Scope scope(timer_, Part::kForward);
     const at::Tensor values = batch.values.to(parts_.device, dtype);
-    PointwiseLoss loss = parts_.loss;
-    if (batch.nan_mask.defined() && has_nan_mask(options_.loss)) {
-      const at::Tensor mask = batch.nan_mask.to(parts_.device);
-      loss = with_nan_mask(loss, options_.loss, nan_mask_scaler(mask, parts_.variables, dtype));
-    }
+    const PointwiseLoss loss =
+        loss_of_batch(parts_.loss, options_.loss, batch.nan_mask, parts_.variables, values);
     forecaster_.run(values, rollout, [&](const ForecastStep& step) {
       const at::Tensor value = loss(step.prediction, step.truth);
       total = total.defined() ? total + value : value;
@@ -332,9 +351,21 @@ void Trainer::validate() {
 }
 
 void Trainer::checkpoint(bool required) {
-  if (last_checkpoint_step_ == state_.step || !parts_.mesh.is_main()) return;
-  progress_->clear();
+  if (last_checkpoint_step_ == state_.step) return;
   const PartTimer::Scope scope(timer_, Part::kCheckpoint);
+  if (!parts_.parameters.flat_values().isfinite().all().item<bool>()) {
+    throw NumericalError(
+        concat("the weights are not finite after step ", state_.step, ": no checkpoint is written"),
+        last_checkpoint_step_ >= 0
+            ? concat("resume from the one of step ", last_checkpoint_step_,
+                     " with a smaller learning rate")
+            : std::string("try a smaller learning rate, or a longer warm-up"));
+  }
+  if (!parts_.mesh.is_main()) {
+    last_checkpoint_step_ = state_.step;
+    return;
+  }
+  progress_->clear();
   CheckpointMeta meta = options_.checkpoint_meta;
   meta.time_utc = format_date(static_cast<int64_t>(std::time(nullptr)));
   try {
@@ -343,7 +374,7 @@ void Trainer::checkpoint(bool required) {
                          meta, options_.checkpoint.keep);
     last_checkpoint_step_ = state_.step;
     log::info("checkpoint '", path.string(), "'");
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     if (required) throw;
     log::error("no checkpoint at step ", state_.step, ": ", error.what(),
                "; training goes on, the next one will be tried");

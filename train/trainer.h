@@ -49,6 +49,11 @@ struct TrainerOptions {
   std::function<void(int64_t)> at_step = {};  // told the number of every step as it begins
 };
 
+// Throws DataError if no training sample is long enough for the longest rollout of the run: better
+// at the start than when an epoch asks for it.
+void check_training_samples(const data::DatasetInfo& info, const Window& window,
+                            const RolloutOptions& rollout, int64_t max_epochs);
+
 enum class Outcome { kFinished, kInterrupted };
 
 class Trainer {
@@ -85,7 +90,8 @@ class Trainer {
   void update_weights(StepFigures& figures);
   void record(const StepFigures& figures);
   void validate();
-  // A checkpoint that is not required may fail: training goes on without it.
+  // A checkpoint that is not required may fail: training goes on without it. Weights that are not
+  // finite are a NumericalError: they would shadow the last checkpoint that can be resumed.
   void checkpoint(bool required);
   bool at_step_limit() const;
   bool out_of_time() const;

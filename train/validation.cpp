@@ -10,6 +10,7 @@
 
 #include "core/check.h"
 #include "core/time.h"
+#include "train/loss_setup.h"
 
 namespace aifs::train {
 
@@ -86,11 +87,22 @@ Validation::Validation(const ValidationOptions& options, const ValidationSetup& 
   }
   const std::vector<size_t> chosen = spread(candidates.size(), options.max_dates);
   num_dates_ = static_cast<int64_t>(chosen.size());
+  int64_t reached_s = 0;
+  for (const size_t i : chosen)
+    reached_s = std::max(reached_s, candidates[i].second * step_s);
   const auto replicas = static_cast<size_t>(setup.mesh.sizes().data);
   for (size_t k = static_cast<size_t>(setup.mesh.replica()); k < chosen.size(); k += replicas) {
     const size_t i = chosen[k];
     requests_.push_back({{candidates[i].first}, setup.window.offsets(candidates[i].second)});
     steps_.push_back(candidates[i].second);
+  }
+  // A lead time that no forecast reaches would be missing from every table without a word.
+  for (const int64_t lead_s : lead_times_s_) {
+    if (lead_s <= reached_s) continue;
+    throw DataError(
+        concat("'", info.name, "' has no validation forecast of ", format_lead_time(lead_s),
+               ": its ", info.num_rows(), " dates allow at most ", format_lead_time(reached_s)),
+        "widen data.validation, or shorten train.validation.lead_times");
   }
   weights_ = at::tensor(at::ArrayRef<float>(setup.cell_weights), at::kFloat).to(at::kDouble);
   weights_ = (weights_ / weights_.sum())
@@ -156,8 +168,10 @@ ValidationResult Validation::run(const Forecaster& forecaster, const PointwiseLo
   for (size_t i = 0; loader.next(batch); ++i) {
     const at::Tensor values = batch.values.to(setup_.device, setup_.dtype);
     const at::Tensor persistence = forecaster.persistence(values);
+    const PointwiseLoss batch_loss =
+        loss_of_batch(loss, setup_.loss, batch.nan_mask, setup_.variables, values);
     forecaster.run(values, steps_[i], [&](const ForecastStep& step) {
-      if (step.step == 0) sums.loss += loss(step.prediction, step.truth).item<double>();
+      if (step.step == 0) sums.loss += batch_loss(step.prediction, step.truth).item<double>();
       add_errors(step, persistence, sums);
     });
   }

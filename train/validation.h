@@ -41,6 +41,7 @@ struct ValidationSetup {
   int64_t threads = 1, prefetch_batches = 1;
   at::ScalarType dtype = at::kFloat;
   at::Device device = at::kCPU;
+  LossOptions loss = {};  // says whether imputed points weigh nothing in the loss
 };
 
 // Throws ConfigError if a lead time is not a multiple of the timestep, DataError if no validation

@@ -90,6 +90,9 @@ TEST_CASE("mistakes in the configuration name their path and exit with 2", "[pro
   fails("train.validation.lead_times='[\"7h\"]'", "is not a multiple of data.timestep");
   fails("parallel.model=2", "'parallel.model'");
   fails("data.kind=anemoi", "'data.dataset.dataset': no dataset is named");
+  fails("data.training.start=2030", "'data.training.end': 2020-01-05 is before the start, 2030");
+  fails("run.dir=\"$(printf '\\377')\"", "'run.dir': the text is not valid UTF-8");
+  fails("loss.time_weights=[0]", "'loss.time_weights': are all 0");
   REQUIRE(!fs::exists(run));
 }
 
@@ -102,6 +105,8 @@ TEST_CASE("data that are missing or do not suffice exit with 3", "[program]") {
   fails("--set data.kind=anemoi --set data.dataset=/nowhere/a.zarr", "/nowhere/a.zarr");
   fails("--set data.training.end=2020-01-01T06:00:00", "no training sample");
   fails("--set data.validation.end=2020-02-01T06:00:00", "no validation sample");
+  fails("--set train.validation.lead_times='[\"240h\"]'", "no validation forecast of 240h");
+  fails("--set train.rollout.start=50 --set train.rollout.maximum=50", "no training sample");
   fails("--validate-only", "no checkpoint");
   fails("--resume /nowhere", "/nowhere");
 }
@@ -123,6 +128,81 @@ TEST_CASE("a run folder with checkpoints is not started over", "[program]") {
   require_clean_failure(run_train(run, "--set train.max_steps=3"), 2, "--resume");
   REQUIRE(read_file(run / "metrics.jsonl") == metrics);
 }
+
+TEST_CASE("--check-config finds what needs data but no graph", "[program]") {
+  const test::TemporaryFolder folder;
+  const auto check = [&](const std::string& more) {
+    return run_train(folder.path() / "r", "--check-config " + more);
+  };
+  REQUIRE(check("").exit_code == 0);
+  require_clean_failure(check("--set train.validation.lead_times='[\"240h\"]'"), 3, "240h");
+  require_clean_failure(check("--set data.training.end=2020-01-01T06:00:00"), 3,
+                        "no training sample");
+  require_clean_failure(check("--set loss.variable_weights='{\"u_850\":1}'"), 2, "u_850");
+}
+
+TEST_CASE("a run folder is not started over even if its pointer is lost", "[program]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "r", other = folder.path() / "other";
+  REQUIRE(run_train(run, "--set train.max_steps=3").exit_code == 0);
+  REQUIRE(run_train(other, "--set train.max_steps=2").exit_code == 0);
+  const std::string metrics = read_file(run / "metrics.jsonl");
+  // Nor may the weights of another run go on in it.
+  require_clean_failure(run_train(run, "--resume '" + other.string() + "'"), 2, "earlier run");
+  fs::remove(run / "checkpoints" / "latest");
+  require_clean_failure(run_train(run, "--set train.max_steps=3"), 2, "earlier run");
+  REQUIRE(read_file(run / "metrics.jsonl") == metrics);
+}
+
+TEST_CASE("two runs cannot share a folder", "[program]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "r";
+  make_directories(run);
+  const FileLock lock(run / "lock");
+  REQUIRE(lock.held());
+  require_clean_failure(run_train(run), 2, "another process is training in");
+  REQUIRE(!fs::exists(run / "metrics.jsonl"));
+}
+
+TEST_CASE("validation alone needs the graph of the checkpoint, and a signal ends it", "[program]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "r";
+  REQUIRE(run_train(run, "--set train.max_steps=2").exit_code == 0);
+  require_clean_failure(run_train(run, "--validate-only --set graph.edge_length_norm=unit-max"), 3,
+                        "another graph");
+  require_clean_failure(run_train(run, "--set run.mode=validate --resume"), 2, "--resume");
+  // A run folder is as good as a checkpoint folder.
+  REQUIRE(run_train(folder.path() / "v", "--validate-only '" + run.string() + "'").exit_code == 0);
+  const auto stopped = run_command(concat(
+      "timeout -s TERM 1 ",
+      test::train_command(run,
+                          "--validate-only --set data.analytic.max_degree=200 --set "
+                          "train.validation.max_dates=0 --set data.validation.end=2020-12-31 "
+                          "--set data.analytic.statistics_rows=100000")));
+  REQUIRE(stopped.exit_code == 124);
+}
+
+TEST_CASE("a disk that is full is named, and leaves nothing half-written", "[program]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "r";
+  const auto result = run_command("ulimit -f 40; " +  // blocks of 512 bytes
+                                  test::train_command(run, "--set train.max_steps=9"));
+  require_clean_failure(result, 1, "parameters.safetensors");
+  REQUIRE_THAT(result.err, ContainsSubstring("no checkpoint at step 7") &&
+                               ContainsSubstring("hint: is the disk full"));
+  REQUIRE(fs::is_empty(run / "checkpoints"));
+}
+
+#ifndef AIFS_SANITIZE  // sanitizers need address space without limit
+TEST_CASE("too little memory is one message", "[program]") {
+  const test::TemporaryFolder folder;
+  const auto result =
+      run_command("ulimit -v 3000000; " +
+                  test::train_command(folder.path() / "r", "--set model.channels=65536"));
+  require_clean_failure(result, 1, "out of memory");
+  REQUIRE(result.err.find("frame #") == std::string::npos);
+}
+#endif
 
 TEST_CASE("a run folder that cannot be made is an error before training", "[program]") {
   const test::TemporaryFolder folder;

@@ -167,6 +167,30 @@ TEST_CASE("a checkpoint of another model says which tensors differ", "[resume]")
   REQUIRE_THAT(other_graph.err, ContainsSubstring("another graph"));
 }
 
+TEST_CASE("what differs from the checkpoint's configuration is named", "[resume]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "r";
+  REQUIRE(run_train(run, "--set train.max_steps=2").exit_code == 0);
+  const auto resumed =
+      run_train(run, "--resume --set train.max_steps=4 --set optimizer.schedule.lr=1e-3");
+  INFO(resumed.err);
+  REQUIRE(resumed.exit_code == 0);
+  REQUIRE_THAT(resumed.err, ContainsSubstring("numbers: optimizer.schedule.lr, "
+                                              "optimizer.schedule.total_steps"));
+}
+
+TEST_CASE("a run that goes on from an earlier checkpoint keeps its own", "[resume]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "r";
+  REQUIRE(run_train(run).exit_code == 0);
+  const std::string earlier = (run / "checkpoints" / "step-00000035").string();
+  REQUIRE(run_train(run, concat("--resume '", earlier, "' --set train.max_steps=37")).exit_code ==
+          0);
+  REQUIRE(fs::exists(run / "checkpoints" / "step-00000037" / "COMPLETE"));
+  const auto next = run_train(run, "--resume --set train.max_steps=38");
+  REQUIRE_THAT(next.err, ContainsSubstring("resuming at step 37"));
+}
+
 TEST_CASE("only the newest checkpoints are kept, and latest names the last", "[resume]") {
   const test::TemporaryFolder folder;
   const fs::path run = folder.path() / "r";

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/file_io.h"
 
+#include <unistd.h>
+
 #include <fstream>
 
 #include "core/check.h"
@@ -22,6 +24,25 @@ TEST_CASE("a missing file is an error that names it", "[file_io]") {
   REQUIRE_THROWS_WITH(read_file("/nowhere/at/all"), ContainsSubstring("/nowhere/at/all"));
   REQUIRE_THROWS_WITH(read_file("/tmp"), ContainsSubstring("is a folder"));
   REQUIRE_THROWS_WITH(write_file_atomic("/nowhere/at/all", ""), ContainsSubstring("No such file"));
+}
+
+TEST_CASE("a pipe is read to its end though it has no size", "[file_io]") {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  REQUIRE(::write(ends[1], "abc", 3) == 3);
+  ::close(ends[1]);
+  REQUIRE(read_file(concat("/dev/fd/", ends[0])) == "abc");
+  ::close(ends[0]);
+}
+
+TEST_CASE("a write that fails leaves no half file", "[file_io]") {
+  const test::TemporaryFolder folder;
+  make_directories(folder.path() / "target" / "inside");  // cannot be replaced by a file
+  REQUIRE_THROWS_AS(write_file_atomic(folder.path() / "target", "text"), Error);
+  int64_t entries = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder.path()))
+    ++entries;
+  REQUIRE(entries == 1);
 }
 
 TEST_CASE("checksums are SHA-256", "[file_io]") {

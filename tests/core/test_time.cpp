@@ -43,6 +43,25 @@ TEST_CASE("durations follow Anemoi's frequency grammar", "[time]") {
   REQUIRE_THROWS_AS(parse_duration("6 weeks"), Error);
 }
 
+TEST_CASE("durations may be those of ISO 8601", "[time]") {
+  REQUIRE(parse_duration("PT6H") == 21600);
+  REQUIRE(parse_duration("P1D") == 86400);
+  REQUIRE(parse_duration("P1DT12H30M5S") == 86400 + 12 * 3600 + 30 * 60 + 5);
+  REQUIRE(parse_duration("-PT30M") == -1800);
+  REQUIRE(parse_duration("pt1s") == 1);
+  REQUIRE(parse_duration("P2W") == 14 * 86400);
+  for (const char* text : {"P", "PT", "P1DT", "P6H", "PT1D", "P1Y", "P1M", "PT1.5H"}) {
+    INFO(text);
+    REQUIRE_THROWS_AS(parse_duration(text), Error);
+  }
+}
+
+TEST_CASE("texts of any length are refused, not fatal", "[time]") {
+  const std::string blank(1000000, ' ');
+  REQUIRE_THROWS_AS(parse_duration(blank + "6h"), Error);
+  REQUIRE_THROWS_AS(parse_date(blank + "2020"), Error);
+}
+
 TEST_CASE("durations are written with the largest unit that divides", "[time]") {
   REQUIRE(format_duration(86400) == "1d");
   REQUIRE(format_duration(43200) == "12h");

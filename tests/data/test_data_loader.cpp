@@ -3,10 +3,13 @@
 #include "data/data_loader.h"
 
 #include <ATen/ATen.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <fstream>
 #include <limits>
 #include <set>
 #include <thread>
@@ -222,3 +225,27 @@ TEST_CASE("options that cannot work are refused", "[loader]") {
   f.options.threads = 0;
   REQUIRE_THROWS_AS(DataLoader(f.source, f.options, {}), Error);
 }
+
+#ifndef AIFS_SANITIZE  // sanitizers need address space without limit
+TEST_CASE("threads that cannot be started are an error, and those that run do not wait for ever",
+          "[loader]") {
+  Fixture f;
+  f.options.threads = 256;
+  std::ifstream statm("/proc/self/statm");
+  rlim_t pages = 0;
+  statm >> pages;
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_AS, &before) == 0);
+  rlimit limit = before;
+  limit.rlim_cur = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (rlim_t{128} << 20);
+  REQUIRE(::setrlimit(RLIMIT_AS, &limit) == 0);
+  std::string message;
+  try {
+    const DataLoader loader(f.source, f.options, single_rows(20));
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  REQUIRE(::setrlimit(RLIMIT_AS, &before) == 0);
+  REQUIRE_THAT(message, ContainsSubstring("256 reader threads"));
+}
+#endif

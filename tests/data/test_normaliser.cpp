@@ -98,6 +98,15 @@ TEST_CASE("the inverse gives the value back", "[normaliser]") {
   }
 }
 
+TEST_CASE("statistics that float32 cannot divide by are refused", "[normaliser]") {
+  for (const double stdev : {1e-40, 1e46}) {  // the factor would be infinite, or zero
+    Statistics statistics = some_statistics();
+    statistics.stdev[1] = stdev;
+    REQUIRE_THROWS_WITH(Normaliser::create(kNames, statistics, {}),
+                        ContainsSubstring("'" + kNames[1] + "'"));
+  }
+}
+
 TEST_CASE("remap takes the original statistics of another variable, also in a ring",
           "[normaliser]") {
   Statistics statistics = some_statistics();

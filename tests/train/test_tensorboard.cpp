@@ -15,6 +15,7 @@
 
 #include "core/log.h"
 #include "tests/support/catch.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/paths.h"
 
 using namespace aifs;
@@ -85,6 +86,7 @@ struct Event {
   int64_t step = 0;
   std::string version, tag;
   float value = 0.0f;
+  uint64_t session_status = 0;
 };
 
 Event parse_event(const std::string& message) {
@@ -92,9 +94,13 @@ Event parse_event(const std::string& message) {
   std::map<uint64_t, std::string> fields = parse_message(message);
   event.wall_time_s = number<double>(fields.at(1));
   event.version = fields[3];
-  if (fields.count(5) == 0) return event;
   size_t at = 0;
-  event.step = static_cast<int64_t>(take_varint(fields.at(2), at));
+  if (fields.count(2) != 0) event.step = static_cast<int64_t>(take_varint(fields.at(2), at));
+  if (fields.count(7) != 0) {
+    at = 0;
+    event.session_status = take_varint(parse_message(fields.at(7)).at(1), at);
+  }
+  if (fields.count(5) == 0) return event;
   std::map<uint64_t, std::string> value = parse_message(parse_message(fields.at(5)).at(1));
   event.tag = value.at(1);
   event.value = number<float>(value.at(2));
@@ -117,27 +123,6 @@ std::vector<Event> parse_file(const fs::path& path) {
   }
   return events;
 }
-
-// Limits the size of files this process writes, without the signal.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    REQUIRE(::getrlimit(RLIMIT_FSIZE, &old_) == 0);
-    rlimit limit = old_;
-    limit.rlim_cur = bytes;
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &old_);
-    std::signal(SIGXFSZ, old_handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  rlimit old_{};
-  void (*old_handler_)(int);
-};
 
 }  // namespace
 
@@ -190,6 +175,19 @@ TEST_CASE("scalars come back as they were written, after each flush", "[tensorbo
   REQUIRE(writer.num_failures() == 0);
 }
 
+TEST_CASE("a resumed run tells readers to forget what came after its checkpoint", "[tensorboard]") {
+  const test::TemporaryFolder folder;
+  TensorBoardWriter writer(folder.path(), 35);
+  writer.add_scalar("loss", 0.5, 36);
+  writer.flush();
+  const std::vector<Event> events = parse_file(writer.path());
+  REQUIRE(events.size() == 3);
+  REQUIRE(events[0].version == "brain.Event:2");
+  REQUIRE(events[1].session_status == 1);  // START: events of its step and later ones are dropped
+  REQUIRE(events[1].step == 36);
+  REQUIRE(events[2].step == 36);
+}
+
 TEST_CASE("what was not flushed is written at the end", "[tensorboard]") {
   const test::TemporaryFolder folder;
   fs::path path;
@@ -234,7 +232,7 @@ TEST_CASE("a record that fits only in part leaves the file whole", "[tensorboard
   writer.add_scalar("loss", 1.0, 1);
   writer.flush();
   {
-    const FileSizeLimit limit(fs::file_size(writer.path()) + 10);
+    const test::FileSizeLimit limit(fs::file_size(writer.path()) + 10);
     writer.add_scalar("loss", 2.0, 2);
     writer.flush();
   }

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// A dataset in memory and a network on a random graph: the smallest thing that can be trained.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include "core/check.h"
+#include "core/rng.h"
+#include "core/time.h"
+#include "data/data_loader.h"
+#include "model/encoder_processor_decoder.h"
+#include "parallel/process_mesh.h"
+#include "tests/support/small_graph.h"
+#include "train/rollout.h"
+
+namespace aifs::test {
+
+inline constexpr int64_t kCells = 19;
+
+// One rank alone.
+inline const parallel::ProcessMesh& single_mesh() {
+  static const std::unique_ptr<parallel::Communicator> world = parallel::make_single_communicator();
+  static const parallel::ProcessMesh mesh(*world, {1, 1});
+  return mesh;
+}
+
+// Waves that travel: forcing "f", prognostic "a" and "b", diagnostic "d" = a + b.
+class WaveDataset : public data::Dataset {
+ public:
+  explicit WaveDataset(int64_t rows) {
+    info_.name = "waves";
+    info_.variables = {"a", "b", "d", "f"};
+    info_.frequency_s = 6 * 3600;
+    for (int64_t row = 0; row < rows; ++row)
+      info_.dates_s.push_back(parse_date("2020-01-01") + row * info_.frequency_s);
+    info_.latitudes_deg.assign(static_cast<size_t>(kCells), 0.0);
+    info_.longitudes_deg.assign(static_cast<size_t>(kCells), 0.0);
+    info_.field_shape = {kCells};
+    info_.statistics = {{0, 1, 1, 0}, {2, 0.5, 3, 1}, {-9, -9, -9, -9}, {9, 9, 9, 9}};
+  }
+
+  const data::DatasetInfo& info() const override { return info_; }
+
+  void read(int64_t row, data::NodeRange nodes, std::span<float> out) const override {
+    size_t i = 0;
+    for (int64_t n = nodes.begin; n < nodes.end; ++n) {
+      const double phase = 0.3 * static_cast<double>(row) + 0.7 * static_cast<double>(n);
+      const double a = 2.0 * std::sin(phase), b = 1.0 + 0.5 * std::cos(2.0 * phase);
+      for (const double value : {a, b, a + b, std::cos(0.1 * static_cast<double>(row))})
+        out[i++] = static_cast<float>(value);
+    }
+    if (row == nan_row) out[0] = std::numeric_limits<float>::quiet_NaN();
+    if (row == infinite_row) out[0] = std::numeric_limits<float>::infinity();
+  }
+
+  int64_t nan_row = -1, infinite_row = -1;
+  data::DatasetInfo info_;
+};
+
+struct SmallTraining {
+  std::shared_ptr<WaveDataset> dataset;
+  data::VariableTable variables;
+  data::SampleSource source;
+  train::Window window{2, 1, 1};
+  model::ParameterSet parameters;
+  std::unique_ptr<model::EncoderProcessorDecoder> network;
+
+  explicit SmallTraining(int64_t rows = 12, uint64_t seed = 3, at::ScalarType dtype = at::kFloat)
+      : dataset(std::make_shared<WaveDataset>(rows)),
+        variables(dataset->info().variables, {.forcing = {"f"}, .diagnostic = {"d"}}),
+        parameters(dtype, seed) {
+    data::Statistics statistics = dataset->info().statistics;
+    source = {dataset, data::Normaliser::create(dataset->info().variables, statistics, {}), {}};
+    model::ModelOptions options;
+    options.channels = 4;
+    options.layers = 1;
+    model::FieldLayout layout;
+    layout.times_in = window.times_in;
+    layout.times_out = window.times_out;
+    layout.num_inputs = variables.num_inputs();
+    layout.input_prognostic = variables.input_prognostic();
+    layout.output_prognostic = variables.output_prognostic();
+    layout.outputs.names = variables.output_names();
+    const graph::Graph graph = random_graph({kCells, 7, 40, 30, 60}, 5);
+    network = std::make_unique<model::EncoderProcessorDecoder>(
+        parameters, options, model::GraphTensors::create(graph, options.edge_attributes, dtype),
+        layout);
+    parameters.flatten(at::kCPU);
+  }
+
+  // The normalised sample around a row, (1, T, 1, N, V).
+  at::Tensor sample(int64_t row, int64_t steps) const {
+    const data::LoaderOptions options{.nodes = {0, kCells}};
+    return data::read_batch(source, options, {{row}, window.offsets(steps)})
+        .values.to(parameters.dtype());
+  }
+};
+
+}  // namespace aifs::test

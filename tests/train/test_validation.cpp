@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/validation.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.h"
+#include "tests/train/small_training.h"
+
+using namespace aifs;
+using namespace aifs::train;
+using test::kCells;
+using test::SmallTraining;
+
+namespace {
+
+ValidationSetup setup_of(const SmallTraining& t) {
+  std::vector<float> weights;
+  for (int64_t n = 0; n < kCells; ++n)
+    weights.push_back(static_cast<float>(1 + n % 3));
+  return {.source = t.source,
+          .variables = t.variables,
+          .window = t.window,
+          .timestep_s = 6 * 3600,
+          .cell_weights = weights,
+          .nodes = {0, kCells},
+          .mesh = test::single_mesh(),
+          .dtype = t.parameters.dtype()};
+}
+
+ValidationOptions options_of(std::vector<std::string> lead_times, int64_t max_dates = 0) {
+  ValidationOptions options;
+  options.lead_times = std::move(lead_times);
+  options.max_dates = max_dates;
+  return options;
+}
+
+ValidationResult run(const SmallTraining& t, const ValidationOptions& options) {
+  const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
+  return Validation(options, setup_of(t)).run(forecaster, PointwiseLoss{});
+}
+
+}  // namespace
+
+TEST_CASE("scores are weighted root mean squares in physical units", "[validation]") {
+  const SmallTraining t(9, 3, at::kDouble);
+  const ValidationResult result = run(t, options_of({"6h", "18h"}));
+  const ValidationSetup setup = setup_of(t);
+  const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
+  const at::NoGradGuard no_grad;
+  for (const LeadTimeScores& scores : result.lead_times) {
+    const int64_t steps = scores.lead_time_s / (6 * 3600);
+    const int64_t column = t.dataset->info().column("b");
+    const double stdev = t.dataset->info().statistics.stdev[static_cast<size_t>(column)];
+    const int64_t output = t.variables.find_output("b");
+    double squares = 0.0, persistence = 0.0, weight_sum = 0.0;
+    int64_t dates = 0;
+    for (int64_t row = 1; row + steps < t.dataset->info().num_rows(); ++row, ++dates) {
+      const at::Tensor batch = t.sample(row, steps);
+      forecaster.run(batch, steps, [&](const ForecastStep& step) {
+        if (step.step + 1 != steps) return;
+        for (int64_t n = 0; n < kCells; ++n) {
+          const auto at_cell = [&](const at::Tensor& field) {
+            return field[0][0][0][n][output].item<double>();
+          };
+          const double weight = setup.cell_weights[static_cast<size_t>(n)];
+          const double truth = at_cell(step.truth);
+          squares += weight * std::pow((at_cell(step.prediction) - truth) * stdev, 2);
+          persistence +=
+              weight * std::pow((at_cell(forecaster.persistence(batch)) - truth) * stdev, 2);
+          weight_sum += weight;
+        }
+      });
+    }
+    REQUIRE(scores.num_dates == dates);
+    REQUIRE(scores.rmse[static_cast<size_t>(output)] ==
+            Approx(std::sqrt(squares / weight_sum)).epsilon(1e-6));
+    REQUIRE(scores.persistence_rmse[static_cast<size_t>(output)] ==
+            Approx(std::sqrt(persistence / weight_sum)).epsilon(1e-6));
+  }
+  REQUIRE(result.lead_times.size() == 2);
+}
+
+TEST_CASE("a network that adds nothing scores as persistence", "[validation]") {
+  const SmallTraining t(9);
+  t.parameters.flat_values().zero_();
+  const ValidationResult result = run(t, options_of({"6h", "12h"}));
+  for (const LeadTimeScores& scores : result.lead_times) {
+    REQUIRE(mean_ratio(scores, t.variables) == Approx(1.0).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("imputed points weigh nothing in the validation loss if the loss says so",
+          "[validation]") {
+  SmallTraining t(9);
+  t.dataset->nan_row = 4;  // variable a of cell 0
+  t.source.imputer = data::Imputer(t.dataset->info().variables, t.dataset->info().statistics,
+                                   {{{"a"}, data::ImputeMethod::kConstant, 1000.0}});
+  ValidationSetup setup = setup_of(t);
+  PointwiseLoss grid_loss;
+  grid_loss.scalers = {over_axis("node_weights", at::ones({kCells}), kGrid)};
+  const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
+  const auto loss_with = [&](std::vector<std::string> scalers) {
+    setup.loss.scalers = std::move(scalers);
+    return Validation(options_of({}), setup).run(forecaster, grid_loss).loss;
+  };
+  const double plain = loss_with({"node_weights"});
+  const double masked = loss_with({"node_weights", "nan_mask_weights"});
+  // The mask is that of the first input time: row 4 is first for one of seven dates, whose forecast
+  // of `a` at cell 0 no longer counts.
+  double lost = 0.0;
+  const at::NoGradGuard no_grad;
+  forecaster.run(t.sample(5, 1), 1, [&](const ForecastStep& step) {
+    const int64_t output = t.variables.find_output("a");
+    const at::Tensor error = (step.prediction - step.truth)[0][0][0][0][output];
+    lost = error.square().item<double>() / static_cast<double>(t.variables.num_outputs());
+  });
+  REQUIRE(lost > 0.0);
+  REQUIRE(plain - masked == Approx(lost / 7.0).epsilon(1e-3));
+}
+
+TEST_CASE("lead times are sorted, named once, and one timestep if none is given", "[validation]") {
+  const SmallTraining t(9);
+  const ValidationSetup setup = setup_of(t);
+  REQUIRE(Validation(options_of({"12h", "6h", "12h"}), setup).lead_times_s() ==
+          std::vector<int64_t>{21600, 43200});
+  REQUIRE(Validation(options_of({}), setup).lead_times_s() == std::vector<int64_t>{21600});
+  REQUIRE_THROWS_AS(Validation(options_of({"7h"}), setup), ConfigError);
+}
+
+TEST_CASE("a lead time that no date reaches is an error, not a gap in the table", "[validation]") {
+  const SmallTraining t(5);  // inputs at rows 0 and 1, truth at 2, 3, 4
+  REQUIRE_NOTHROW(Validation(options_of({"6h", "18h"}), setup_of(t)));
+  REQUIRE_THROWS_WITH(Validation(options_of({"6h", "24h"}), setup_of(t)),
+                      ContainsSubstring("24h") && ContainsSubstring("at most 18h"));
+  REQUIRE_THROWS_AS(Validation(options_of({"999999999999d"}), setup_of(t)), DataError);
+}
+
+TEST_CASE("dates are spread evenly and need inputs and truth", "[validation]") {
+  const SmallTraining t(12);
+  REQUIRE(Validation(options_of({}), setup_of(t)).num_dates() == 10);
+  REQUIRE(Validation(options_of({}, 4), setup_of(t)).num_dates() == 4);
+  REQUIRE(Validation(options_of({}, 99), setup_of(t)).num_dates() == 10);
+  t.dataset->info_.missing_rows = {5};  // neither input nor truth
+  REQUIRE(Validation(options_of({}), setup_of(t)).num_dates() == 7);
+  const SmallTraining none(2);
+  REQUIRE_THROWS_AS(Validation(options_of({}), setup_of(none)), DataError);
+}
+
+TEST_CASE("validation is a pure function of weights and data", "[validation]") {
+  const SmallTraining t(12);
+  const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
+  const Validation validation(options_of({"6h", "12h"}), setup_of(t));
+  const auto first = to_json(validation.run(forecaster, PointwiseLoss{}), t.variables).dump();
+  REQUIRE(to_json(validation.run(forecaster, PointwiseLoss{}), t.variables).dump() == first);
+  const auto json = nlohmann::json::parse(first);
+  REQUIRE(json["lead_times"]["12h"]["rmse"].size() == 3);
+  REQUIRE(json["lead_times"]["6h"]["num_dates"] == 10);
+}
