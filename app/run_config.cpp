@@ -11,9 +11,10 @@ namespace aifs::app {
 namespace {
 
 // Keys that change how a run is carried out, not what it computes.
-constexpr std::array<const char*, 10> kNotHashed{
-    "/run/dir", "/run/device", "/run/mode",     "/run/log_level",         "/log",
-    "/profile", "/checkpoint", "/data/threads", "/data/prefetch_batches", "/model/recompute"};
+constexpr std::array<const char*, 11> kNotHashed{
+    "/run/dir",      "/run/device", "/run/mode",     "/run/log_level",         "/log",
+    "/profile",      "/checkpoint", "/data/threads", "/data/prefetch_batches", "/model/recompute",
+    "/model/kernels"};
 
 void check_together(const RunConfig& c) {
   if (c.data.kind == data::SourceKind::kAnalytic && c.graph.grid == "dataset") {
