@@ -11,11 +11,22 @@ namespace aifs::app {
 namespace {
 
 // Keys that change how a run is carried out, not what it computes.
-constexpr std::array<const char*, 15> kNotHashed{
-    "/run/dir",         "/run/device",       "/run/mode",          "/run/log_level",
-    "/log",             "/profile",          "/checkpoint",        "/data/threads",
-    "/parallel",        "/model/recompute",  "/train/max_minutes", "/data/prefetch_batches",
-    "/train/max_steps", "/train/max_epochs", "/train/validation"};
+constexpr std::array<const char*, 16> kNotHashed{"/run/dir",
+                                                 "/run/device",
+                                                 "/run/mode",
+                                                 "/run/log_level",
+                                                 "/log",
+                                                 "/profile",
+                                                 "/checkpoint",
+                                                 "/data/threads",
+                                                 "/parallel",
+                                                 "/model/recompute",
+                                                 "/train/max_minutes",
+                                                 "/data/prefetch_batches",
+                                                 "/train/max_steps",
+                                                 "/train/max_epochs",
+                                                 "/train/validation",
+                                                 "/model/kernels"};
 
 void check_together(const RunConfig& c) {
   if (c.data.kind == data::SourceKind::kAnalytic && c.graph.grid == "dataset") {

@@ -24,16 +24,20 @@ using Json = nlohmann::ordered_json;
 
 struct CommandLine {
   std::vector<std::string> cases;
-  std::string device = "auto", json, graph_cache, text;
+  std::string device = "auto", kernels = "auto", json, graph_cache, trace, text;
   int64_t steps = 20, warm_up = 5, layers = 16, threads = 0;
-  bool forward_only = false, recompute = false, no_check = false, no_time = false;
+  bool forward_only = false, recompute = false, no_check = false, no_time = false, profile = false;
 };
 
-app::DeviceChoice device_choice(const std::string& text) {
-  for (const auto& [choice, name] : EnumNames<app::DeviceChoice>::table) {
-    if (text == name) return choice;
+template <class E>
+E choice(const std::string& option, const std::string& text) {
+  for (const auto& [value, name] : EnumNames<E>::table) {
+    if (text == name) return value;
   }
-  throw ConfigError("--device", concat("got '", text, "', allowed is auto | cpu | cuda"));
+  std::string allowed;
+  for (const std::string& name : enum_names<E>())
+    allowed += concat(allowed.empty() ? "" : " | ", name);
+  throw ConfigError(option, concat("got '", text, "', allowed is ", allowed));
 }
 
 Json versions() {
@@ -44,11 +48,27 @@ Json versions() {
           {"compiler", kCompiler}};
 }
 
+void print_kernels(const Json& json) {
+  if (!json.contains("kernel_times")) return;
+  constexpr size_t kShown = 24;
+  double busy = 0.0;
+  for (const Json& kernel : json["kernel_times"])
+    busy += kernel["ms"].get<double>();
+  std::printf("  GPU busy %.2f ms\n", busy);
+  for (size_t i = 0; i < std::min(kShown, json["kernel_times"].size()); ++i) {
+    const Json& kernel = json["kernel_times"][i];
+    std::printf("  %9.3f ms %5lld  %s\n", kernel["ms"].get<double>(),
+                static_cast<long long>(kernel["calls"].get<int64_t>()),
+                kernel["name"].get<std::string>().c_str());
+  }
+}
+
 // Runs one case; "error" instead of figures if it fails, so that the others still run.
 Json run_case(const CommandLine& c, const std::string& name, const at::Device& device) {
   StepCase step_case = StepCase::parse(name);
   step_case.recompute = c.recompute;
   step_case.layers = c.layers;
+  step_case.kernels = choice<model::KernelChoice>("--kernels", c.kernels);
   Json json{{"case", name}};
   try {
     if (!c.no_time) {
@@ -56,10 +76,13 @@ Json run_case(const CommandLine& c, const std::string& name, const at::Device& d
                                     .warm_up = c.warm_up,
                                     .steps = c.steps,
                                     .forward_only = c.forward_only,
-                                    .graph_cache = c.graph_cache});
+                                    .graph_cache = c.graph_cache,
+                                    .profile = c.profile,
+                                    .trace = c.trace});
       std::printf("%-28s %-8s %9.2f ms  (spread %.1f %%)  peak %.2f GiB\n", name.c_str(),
                   c.forward_only ? "forward" : "step", json["step_ms"].get<double>(),
                   100.0 * json["spread"].get<double>(), json["peak_gib"].get<double>());
+      print_kernels(json);
     }
     if (!c.no_check) {
       const Json& check = json["check"] = check_equality(step_case, device);
@@ -83,7 +106,7 @@ Json run_case(const CommandLine& c, const std::string& name, const at::Device& d
 
 int run(const CommandLine& c) {
   if (c.threads > 0) at::set_num_threads(static_cast<int>(c.threads));
-  const at::Device device = app::choose_device(device_choice(c.device), 0);
+  const at::Device device = app::choose_device(choice<app::DeviceChoice>("--device", c.device), 0);
   Json results = Json::array();
   bool sound = true;
   for (const std::string& name : c.cases) {
@@ -112,12 +135,15 @@ int main(int argc, char** argv) {
       ->take_all()
       ->allow_extra_args(false);
   step->add_option("--device", c.device, "auto, cpu or cuda");
+  step->add_option("--kernels", c.kernels, "auto, reference or fused");
   step->add_option("--steps", c.steps, "steps that are timed")->check(CLI::PositiveNumber);
   step->add_option("--warm-up", c.warm_up, "steps before them")->check(CLI::PositiveNumber);
   step->add_option("--layers", c.layers, "layers of the processor")->check(CLI::PositiveNumber);
   step->add_option("--threads", c.threads, "CPU threads; 0: all");
   step->add_option("--graph-cache", c.graph_cache, "folder that keeps graphs");
   step->add_option("--json", c.json, "file for the results");
+  step->add_flag("--profile", c.profile, "time by kernel of one more step");
+  step->add_option("--trace", c.trace, "file for a timeline of that step");
   step->add_flag("--forward-only", c.forward_only, "time the forward pass without gradients");
   step->add_flag("--recompute", c.recompute, "as model.recompute");
   step->add_flag("--no-check", c.no_check, "skip the comparison with fp32 on the CPU");

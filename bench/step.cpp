@@ -9,6 +9,7 @@
 
 #include "app/device.h"
 #include "bench/device_clock.h"
+#include "bench/kernel_times.h"
 #include "core/check.h"
 #include "train/optimizer.h"
 
@@ -101,6 +102,7 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
   Json json{{"case", step_case.name},
             {"mode", options.forward_only ? "forward" : "step"},
             {"recompute", step_case.recompute},
+            {"kernels", enum_name(step_case.kernels)},
             {"step_ms", quantile(ms, 0.5)},
             {"spread", (quantile(ms, 0.95) - quantile(ms, 0.05)) / quantile(ms, 0.5)},
             {"min_ms", quantile(ms, 0.0)},
@@ -111,6 +113,15 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
             {"parameters", net.parameters.num_trainable()}};
   for (const auto& edges : graph.edge_sets)
     json["edges"].push_back(edges.num_edges());
+  if (options.profile || !options.trace.empty()) {
+    const auto work = [&] {
+      run();
+      wait_for(options.device);
+    };
+    for (const KernelTime& kernel : kernel_times(work, options.trace))
+      json["kernel_times"].push_back(
+          {{"name", kernel.name}, {"ms", kernel.ms}, {"calls", kernel.calls}});
+  }
   if (!options.forward_only) {
     json["first_loss"] = first.item<double>();
     json["last_loss"] = last.item<double>();
@@ -123,6 +134,8 @@ Json check_equality(const StepCase& step_case, const at::Device& device) {
   small.grid = exact.grid = "o16";
   small.refinement = exact.refinement = 2;
   exact.precision = train::Precision::kFp32;
+  exact.kernels = model::KernelChoice::kReference;
+  exact.recompute = false;
   const graph::Graph graph = step_graph(small, "");
   struct Result {
     double loss;

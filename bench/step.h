@@ -14,6 +14,8 @@ struct StepBenchOptions {
   int64_t warm_up = 5, steps = 20;
   bool forward_only = false;
   std::string graph_cache;
+  bool profile = false;  // one more step, its time by kernel ("kernel_times" in the result)
+  std::string trace;     // and a timeline of it
 };
 
 // {case, step_ms (median), spread ((95 % - 5 %) / median), min_ms, peak_gib, ...}.

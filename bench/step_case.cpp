@@ -49,6 +49,7 @@ model::ModelOptions StepCase::model_options() const {
   options.channels = channels;
   options.layers = layers;
   options.recompute = recompute;
+  options.kernels = kernels;
   options.bounding = {{.kind = model::BoundingKind::kRelu, .variables = {kDiagnostic}}};
   return options;
 }

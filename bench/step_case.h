@@ -23,6 +23,7 @@ struct StepCase {
   int64_t channels = 0;
   int64_t layers = 16;
   bool recompute = false;
+  model::KernelChoice kernels = model::KernelChoice::kAuto;
   train::Precision precision = train::Precision::kFp32;
 
   // Throws ConfigError for a name that does not read so.

@@ -21,7 +21,8 @@ target_compile_options(aifs_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-fPIC>
   # Results must not depend on how the compiler fuses operations, apart from the vector kernels.
   $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
-  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fPIC,-Wall,-Wextra -lineinfo --expt-relaxed-constexpr>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fPIC,-Wall,-Wextra --expt-relaxed-constexpr
+    -Xfatbin=-compress-all>
   $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${AIFS_WARNINGS_AS_ERRORS}>>:-Werror=all-warnings>
   # ccache can only serve precompiled headers with this
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<COMPILE_LANGUAGE:CXX>>:-fpch-preprocess>)

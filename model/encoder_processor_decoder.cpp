@@ -21,6 +21,7 @@ GraphConvOptions conv_options(const ModelOptions& model, const BlockOptions& blo
           .extra_layers = block.mlp_extra_layers + 1,
           .implementation = block.mlp_implementation,
           .layer_norm_eps = model.layer_norm_eps,
+          .kernels = model.kernels,
           .recompute = model.recompute};
 }
 

@@ -38,6 +38,9 @@ void ModelOptions::bind(config::Binder& b) {
   b.boolean("recompute", recompute,
             {"keep the inputs of embeddings and of half blocks only, and run them again in the "
              "backward pass: a third more arithmetic, a fraction of the memory"});
+  b.choice("kernels", kernels,
+           {"code between matrix products: LibTorch's operators (reference), own kernels that read "
+            "and write each row once (fused), or those on a GPU where there are any (auto)"});
 }
 
 }  // namespace aifs::model

@@ -43,6 +43,7 @@ struct ModelOptions {
   std::vector<std::string> edge_attributes{"edge_length", "edge_dirs"};
   double layer_norm_eps = 1e-5;
   bool recompute = false;
+  KernelChoice kernels = KernelChoice::kAuto;
 
   void bind(config::Binder& b);
 };

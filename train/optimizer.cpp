@@ -5,8 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/check.h"
+
+#ifdef AIFS_HAVE_CUDA
+#include <c10/cuda/CUDAStream.h>
+
+#include "model/kernels/cuda/adamw.h"
+#endif
 
 namespace aifs::train {
 
@@ -51,11 +58,42 @@ void AdamW::exclude(const std::vector<std::string>& names) {
   if (begin < end) ranges_.emplace_back(begin, end);
 }
 
+// One range of the flat buffers by one kernel.
+bool AdamW::step_on_gpu([[maybe_unused]] double lr, [[maybe_unused]] double correction1,
+                        [[maybe_unused]] double correction2) {
+#ifdef AIFS_HAVE_CUDA
+  const at::Tensor& values = parameters_.flat_values();
+  if (!values.is_cuda() || values.scalar_type() != at::kFloat) return false;
+  for (const auto& [begin, end] : ranges_) {
+    const auto at = [first = begin](const at::Tensor& flat) {
+      return flat.data_ptr<float>() + first;
+    };
+    const model::cuda::AdamWStep step{.value = at(values),
+                                      .gradient = at(parameters_.flat_gradients()),
+                                      .moment1 = at(moment1_),
+                                      .moment2 = at(moment2_),
+                                      .size = end - begin,
+                                      .clip = std::numeric_limits<float>::infinity(),
+                                      .decay = static_cast<float>(1.0 - lr * options_.weight_decay),
+                                      .beta1 = static_cast<float>(options_.beta1),
+                                      .beta2 = static_cast<float>(options_.beta2),
+                                      .eps = static_cast<float>(options_.eps),
+                                      .step_size = static_cast<float>(lr / correction1),
+                                      .root_correction2 = static_cast<float>(correction2)};
+    model::cuda::adamw_step(step, c10::cuda::getCurrentCUDAStream(values.device().index()));
+  }
+  return true;
+#else
+  return false;
+#endif
+}
+
 void AdamW::step(double lr) {
   ++num_steps_;
   const auto& o = options_;
   const double correction1 = 1.0 - std::pow(o.beta1, static_cast<double>(num_steps_));
   const double correction2 = std::sqrt(1.0 - std::pow(o.beta2, static_cast<double>(num_steps_)));
+  if (step_on_gpu(lr, correction1, correction2)) return;
   for (const auto& [begin, end] : ranges_) {
     const auto part = [&, first = begin, size = end - begin](const at::Tensor& flat) {
       return flat.narrow(0, first, size);

@@ -41,6 +41,8 @@ class AdamW {
   const at::Tensor& moment2() const { return moment2_; }
 
  private:
+  bool step_on_gpu(double lr, double correction1, double correction2);
+
   const model::ParameterSet& parameters_;
   AdamWOptions options_;
   at::Tensor moment1_, moment2_;

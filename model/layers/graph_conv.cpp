@@ -12,7 +12,8 @@ MlpOptions GraphConvOptions::mlp(int64_t in, int64_t out) const {
           .extra_layers = extra_layers,
           .layer_norm = true,
           .implementation = implementation,
-          .layer_norm_eps = layer_norm_eps};
+          .layer_norm_eps = layer_norm_eps,
+          .kernels = kernels};
 }
 
 GraphConvBlock::GraphConvBlock(const ParameterScope& scope, const GraphConvOptions& options) {
@@ -25,15 +26,24 @@ GraphConvBlock::GraphConvBlock(const ParameterScope& scope, const GraphConvOptio
 
 NodeAndEdgeState GraphConvBlock::messages(const at::Tensor& x_target, const at::Tensor& x_source,
                                           const at::Tensor& e, const EdgeIndexPtr& edges) const {
+  if (edge_mlp_.is_fused(e)) {
+    const FusedMlpResult sent = edge_mlp_.fused(
+        {.first = FirstProduct::kEdges, .edges = edges, .residual = true}, {x_target, x_source, e});
+    return {sent.sums, sent.rows};
+  }
   const at::Tensor m = edge_mlp_.forward_edges(x_target, x_source, e, edges) + e;
   return {sum_at_targets(m, edges), m};
 }
 
 at::Tensor GraphConvBlock::update_nodes(const at::Tensor& x, const at::Tensor& aggregate) const {
+  if (node_mlp_.is_fused(x))
+    return node_mlp_.fused({.first = FirstProduct::kPair, .residual = true}, {x, aggregate}).rows;
   return node_mlp_.forward_pair(x, aggregate) + x;
 }
 
 at::Tensor GraphConvBlock::update_sources(const at::Tensor& x) const {
+  if (node_mlp_.is_fused(x))
+    return node_mlp_.fused({.first = FirstProduct::kTwice, .residual = true}, {x}).rows;
   return node_mlp_.forward_twice(x) + x;
 }
 

@@ -16,6 +16,7 @@ struct GraphConvOptions {
   int64_t extra_layers = 1;  // linears per MLP less two
   MlpImplementation implementation = MlpImplementation::kMlp;
   double layer_norm_eps = 1e-5;
+  KernelChoice kernels = KernelChoice::kAuto;
   bool recompute = false;  // keep inputs of embeddings and halves of blocks only
 
   MlpOptions mlp(int64_t in, int64_t out) const;

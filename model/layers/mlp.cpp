@@ -3,8 +3,11 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "core/check.h"
+#include "model/kernels/row_ops.h"
 #include "model/precision.h"
 
 namespace aifs::model {
@@ -30,7 +33,13 @@ at::Tensor LayerNorm::forward(const at::Tensor& x) const {
 }
 
 Mlp::Mlp(const ParameterScope& scope, const MlpOptions& options)
-    : implementation_(options.implementation) {
+    : implementation_(options.implementation), kernels_(options.kernels) {
+  if (kernels_ == KernelChoice::kFused && implementation_ != MlpImplementation::kMlp) {
+    throw ConfigError("model.kernels",
+                      concat("there are no fused kernels for mlp_implementation \"",
+                             enum_name(implementation_), "\""),
+                      "use \"auto\" or \"reference\"");
+  }
   const ParameterScope layers = scope / "mlp";
   const bool gated = implementation_ != MlpImplementation::kMlp;
   const int64_t num_hidden = options.extra_layers + 1;
@@ -81,7 +90,39 @@ at::Tensor Mlp::run(FirstLinear&& first_linear) const {
   return layer_norm_ ? layer_norm_->forward(h) : h;
 }
 
+bool Mlp::is_fused(const at::Tensor& rows) const {
+  if (kernels_ == KernelChoice::kReference || implementation_ != MlpImplementation::kMlp)
+    return false;
+  if (kernels_ == KernelChoice::kAuto && rows.is_cpu()) return false;
+  const int64_t hidden = last_.weight.size(1), out = layer_norm_ ? last_.weight.size(0) : hidden;
+  const bool supported = row_ops_support(rows.device(), rows.scalar_type(), std::max(hidden, out));
+  if (kernels_ == KernelChoice::kFused && !supported) {
+    throw ConfigError("model.kernels",
+                      concat("there are no fused kernels for rows of ", std::max(hidden, out),
+                             " channels of type ", at::toString(rows.scalar_type())),
+                      "use \"auto\" or \"reference\"");
+  }
+  return supported;
+}
+
+FusedMlpResult Mlp::fused(FusedMlpPlan plan, const std::vector<at::Tensor>& rows) const {
+  std::vector<at::Tensor> parameters;
+  for (const HiddenLayer& layer : hidden_) {
+    parameters.push_back(layer.linear.weight);
+    parameters.push_back(layer.linear.bias);
+  }
+  parameters.push_back(last_.weight);
+  parameters.push_back(last_.bias);
+  if (layer_norm_) {
+    plan.layer_norm_eps = layer_norm_->eps;
+    parameters.push_back(layer_norm_->weight);
+    parameters.push_back(layer_norm_->bias);
+  }
+  return fused_mlp(plan, rows, parameters);
+}
+
 at::Tensor Mlp::forward(const at::Tensor& x) const {
+  if (is_fused(x)) return fused({}, {x}).rows;
   return run([&](const Linear& linear) { return linear.forward(x); });
 }
 

@@ -9,11 +9,17 @@
 
 #include "core/enum_names.h"
 #include "model/kernels/segment.h"
+#include "model/layers/fused_mlp.h"
 #include "model/parameters.h"
 
 namespace aifs::model {
 
 enum class MlpImplementation { kMlp, kGlu, kSwiglu, kGeglu, kReglu };
+
+// Which code runs between the matrix products: LibTorch's operators, or one kernel for each chain
+// of row-wise work (model/layers/fused_mlp.h). auto: fused on a GPU where rows have a type it
+// knows.
+enum class KernelChoice { kAuto, kReference, kFused };
 
 struct MlpOptions {
   int64_t in = 0, hidden = 0, out = 0;
@@ -21,6 +27,7 @@ struct MlpOptions {
   bool layer_norm = true;
   MlpImplementation implementation = MlpImplementation::kMlp;
   double layer_norm_eps = 1e-5;
+  KernelChoice kernels = KernelChoice::kAuto;
 };
 
 // A linear map with weight (out, in) and bias (out), started as torch.nn.Linear. It works in the
@@ -44,6 +51,7 @@ struct LayerNorm {
 class Mlp {
  public:
   Mlp() = default;
+  // Throws ConfigError if fused kernels are asked for an MLP that has none (gated ones).
   Mlp(const ParameterScope& scope, const MlpOptions& options);
 
   // (rows, in) -> (rows, out).
@@ -55,6 +63,11 @@ class Mlp {
   // The value of forward([x_target[target] | x_source[source] | e]), (M, out).
   at::Tensor forward_edges(const at::Tensor& x_target, const at::Tensor& x_source,
                            const at::Tensor& e, const EdgeIndexPtr& edges) const;
+
+  // Whether rows like these go through fused().
+  bool is_fused(const at::Tensor& rows) const;
+  // The MLP as one operation; of the plan, the norm is filled in.
+  FusedMlpResult fused(FusedMlpPlan plan, const std::vector<at::Tensor>& rows) const;
 
  private:
   // Applies the first layer's activation to what `first_linear` gives for its linear (or for gate
@@ -68,12 +81,20 @@ class Mlp {
     std::optional<Linear> gate;
   };
   MlpImplementation implementation_ = MlpImplementation::kMlp;
+  KernelChoice kernels_ = KernelChoice::kAuto;
   std::vector<HiddenLayer> hidden_;
   Linear last_;
   std::optional<LayerNorm> layer_norm_;
 };
 
 }  // namespace aifs::model
+
+template <>
+struct aifs::EnumNames<aifs::model::KernelChoice> {
+  using K = aifs::model::KernelChoice;
+  static constexpr std::array<std::pair<K, const char*>, 3> table{
+      {{K::kAuto, "auto"}, {K::kReference, "reference"}, {K::kFused, "fused"}}};
+};
 
 template <>
 struct aifs::EnumNames<aifs::model::MlpImplementation> {

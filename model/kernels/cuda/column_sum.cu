@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The second half of a sum over all rows: the parts that blocks wrote, in order.
+#include "model/kernels/cuda/row_tile.cuh"
+
+namespace aifs::model::cuda {
+
+namespace {
+
+constexpr int kColumns = 32, kLanes = 8;
+
+// A block sums 32 columns; each of 8 rows of threads takes every eighth part.
+__global__ void column_sum_kernel(const float* __restrict__ scratch, float* __restrict__ out,
+                                  int64_t columns) {
+  __shared__ float sums[kLanes][kColumns];
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * kColumns + threadIdx.x;
+  float sum = 0.0f;
+  if (column < columns) {
+#pragma unroll 4
+    for (int64_t part = threadIdx.y; part < kColumnSumParts; part += kLanes)
+      sum += scratch[part * columns + column];
+  }
+  sums[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0 || column >= columns) return;
+  float total = 0.0f;
+  for (int lane = 0; lane < kLanes; ++lane)
+    total += sums[lane][threadIdx.x];
+  out[column] = total;
+}
+
+}  // namespace
+
+void finish_column_sums(const float* scratch, float* out, int64_t columns, cudaStream_t stream) {
+  const auto blocks = static_cast<unsigned>((columns + kColumns - 1) / kColumns);
+  column_sum_kernel<<<blocks, dim3(kColumns, kLanes), 0, stream>>>(scratch, out, columns);
+  check_launch("column_sum");
+}
+
+}  // namespace aifs::model::cuda

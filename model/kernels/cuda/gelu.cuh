@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// GELU(x) = x Phi(x) and its derivative. In fp32 with the error function. For narrower rows with
+// Phi(x) = sigmoid(2 x (a + b x^2 + c x^4)), fitted to the error function (not the usual tanh form,
+// which is another function): off by at most 2.6e-5, the derivative by 1.1e-4, a hundredth of what
+// bfloat16 resolves near 1.
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace aifs::model::cuda {
+
+struct Gelu {
+  float value, derivative;
+};
+
+template <bool kExact>
+__device__ inline Gelu gelu(float x) {
+  if constexpr (kExact) {
+    const float phi = 0.5f * (1.0f + erff(x * 0.70710678118654752f));
+    const float density = 0.3989422804014327f * expf(-0.5f * x * x);
+    return {x * phi, phi + x * density};
+  } else {
+    constexpr float a = 0.7975078840f, b = 0.03700564618f, c = -0.00035151680886f;
+    const float s = fminf(x * x, 36.0f);  // beyond, the polynomial would turn round
+    const float phi = __fdividef(1.0f, 1.0f + __expf(-2.0f * x * (a + s * (b + s * c))));
+    const float slope = 2.0f * (a + s * (3.0f * b + s * 5.0f * c));
+    return {x * phi, phi + x * phi * (1.0f - phi) * slope};
+  }
+}
+
+}  // namespace aifs::model::cuda

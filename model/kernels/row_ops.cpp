@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/kernels/row_ops.h"
+
+#include <ATen/ATen.h>
+
+#include "core/check.h"
+#include "model/kernels/row_ops_cuda.h"
+#include "model/precision.h"
+
+namespace aifs::model {
+
+namespace {
+
+at::Tensor wide(const at::Tensor& x) {
+  return for_op(OpKind::kNormalisation, x);
+}
+
+}  // namespace
+
+bool row_ops_support(const at::Device& device, at::ScalarType type, int64_t width) {
+  return device.is_cpu() || (device.is_cuda() && cuda_rows::supports(type, width));
+}
+
+at::Tensor gelu_rows(const at::Tensor& pre) {
+  return pre.is_cuda() ? cuda_rows::gelu_rows(pre) : at::gelu(pre);
+}
+
+at::Tensor add_ends_and_gelu_(const at::Tensor& pre, const at::Tensor& at_target,
+                              const at::Tensor& at_source, const at::Tensor& bias,
+                              const EdgeIndex& edges) {
+  if (pre.is_cuda()) return cuda_rows::add_ends_and_gelu_(pre, at_target, at_source, bias, edges);
+  const at::Tensor sum = wide(pre) + wide(at_target).index_select(0, edges.target) +
+                         wide(at_source).index_select(0, edges.source) + bias;
+  pre.copy_(sum);
+  return at::gelu(sum).to(pre.scalar_type());
+}
+
+GeluGradient gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre) {
+  if (pre.is_cuda()) return cuda_rows::gelu_backward_(gradient, pre);
+  const at::Tensor result = at::gelu_backward(wide(gradient), wide(pre));
+  gradient.copy_(result);
+  return {at::gelu(pre), result.sum(0)};
+}
+
+at::Tensor sum_edge_rows(const at::Tensor& rows, const EdgeIndex& edges, bool at_targets) {
+  return rows.is_cuda() ? cuda_rows::sum_edges(rows, edges, at_targets)
+                        : sum_edges(rows, edges, at_targets);
+}
+
+NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const NormParameters& norm,
+                     const EdgeIndex* sum_over) {
+  if (z.is_cuda()) return cuda_rows::norm_rows(z, residual, norm, sum_over);
+  const at::Tensor x = wide(z);
+  const at::Tensor mean = x.mean(1, /*keepdim=*/true);
+  const at::Tensor inverse = (x.var(1, /*unbiased=*/false, /*keepdim=*/true) + norm.eps).rsqrt();
+  at::Tensor y = (x - mean) * inverse * norm.weight + norm.bias;
+  if (residual.defined()) y = y + wide(residual);
+  NormResult result{y.to(z.scalar_type()), {}, at::cat({mean, inverse}, 1)};
+  if (sum_over) result.sums = sum_edges(y, *sum_over, /*at_targets=*/true).to(z.scalar_type());
+  return result;
+}
+
+NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, const at::Tensor& z,
+                           const at::Tensor& statistics, const NormParameters& norm,
+                           const EdgeIndex* sum_over) {
+  AIFS_CHECK(d_rows.defined() || d_sums.defined(), "no gradient of a norm");
+  if (z.is_cuda()) return cuda_rows::norm_backward(d_rows, d_sums, z, statistics, norm, sum_over);
+  at::Tensor g;
+  if (d_rows.defined()) g = wide(d_rows);
+  if (d_sums.defined()) {
+    const at::Tensor spread = wide(d_sums).index_select(0, sum_over->target);
+    g = g.defined() ? g + spread : spread;
+  }
+  const at::Tensor inverse = statistics.narrow(1, 1, 1);
+  const at::Tensor x = (wide(z) - statistics.narrow(1, 0, 1)) * inverse;
+  const at::Tensor h = g * norm.weight;
+  const at::Tensor d_z = inverse * (h - h.mean(1, true) - x * (h * x).mean(1, true));
+  return {g.to(z.scalar_type()), d_z.to(z.scalar_type()), (g * x).sum(0), g.sum(0), d_z.sum(0)};
+}
+
+}  // namespace aifs::model

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The row-wise work between the matrix products of an MLP, forward and backward, without autograd:
+// on a GPU one kernel each (model/kernels/cuda), on the CPU the same from LibTorch's operators.
+//
+// Rows are contiguous (rows, C) of any floating type, on a GPU fp32, bfloat16 or half and C at most
+// 2048; sums over rows and columns, LayerNorm statistics and parameters of norms are fp32 (fp64 for
+// fp64 rows). Everything is deterministic.
+#pragma once
+
+#include "model/kernels/segment.h"
+
+namespace aifs::model {
+
+// Whether the kernels can work on such rows there.
+bool row_ops_support(const at::Device& device, at::ScalarType type, int64_t width);
+
+at::Tensor gelu_rows(const at::Tensor& pre);
+
+// pre[e] += at_target[target[e]] + at_source[source[e]] + bias, in place; gives gelu(pre). `bias`
+// is wide, see above.
+at::Tensor add_ends_and_gelu_(const at::Tensor& pre, const at::Tensor& at_target,
+                              const at::Tensor& at_source, const at::Tensor& bias,
+                              const EdgeIndex& edges);
+
+// `gradient` times gelu'(pre), in place; gelu(pre) again, which the weight gradient needs and the
+// forward pass did not keep; the sum over rows of the new gradient, the gradient of the bias.
+struct GeluGradient {
+  at::Tensor activated, column_sum;
+};
+GeluGradient gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre);
+
+// sum_edges() by the kernel made for it.
+at::Tensor sum_edge_rows(const at::Tensor& rows, const EdgeIndex& edges, bool at_targets);
+
+struct NormParameters {
+  at::Tensor weight, bias;  // (C) wide
+  double eps = 1e-5;
+};
+
+// norm(z) * weight + bias + residual (undefined: none); with edges also its sum at their targets.
+struct NormResult {
+  at::Tensor rows, sums;
+  at::Tensor statistics;  // (rows, 2) mean and 1 / deviation
+};
+NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const NormParameters& norm,
+                     const EdgeIndex* sum_over);
+
+// Backward of norm_rows(): d_rows or d_sums may be undefined, not both.
+struct NormGradient {
+  at::Tensor d_residual;  // the gradient of the residual: d_rows plus that of the target's sum
+  at::Tensor d_z;
+  at::Tensor d_weight, d_bias;  // (C) wide
+  at::Tensor d_z_sum;           // sum of d_z over rows, the gradient of the bias before
+};
+NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, const at::Tensor& z,
+                           const at::Tensor& statistics, const NormParameters& norm,
+                           const EdgeIndex* sum_over);
+
+}  // namespace aifs::model

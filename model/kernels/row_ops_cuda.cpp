@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/kernels/row_ops_cuda.h"
+
+#include <ATen/ATen.h>
+
+#include "core/check.h"
+
+#ifdef AIFS_HAVE_CUDA
+#include <c10/cuda/CUDAStream.h>
+
+#include "model/kernels/cuda/activation.h"
+#include "model/kernels/cuda/layer_norm.h"
+#include "model/kernels/cuda/segment_sum.h"
+
+namespace aifs::model::cuda_rows {
+
+namespace {
+
+cuda::ElementType element_type(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat:
+      return cuda::ElementType::kFloat32;
+    case at::kBFloat16:
+      return cuda::ElementType::kBFloat16;
+    case at::kHalf:
+      return cuda::ElementType::kFloat16;
+    default:
+      throw Error(concat("no row kernels for ", at::toString(type)));
+  }
+}
+
+cuda::RowShape shape_of(const at::Tensor& rows) {
+  AIFS_CHECK(rows.dim() == 2, "rows of shape ", rows.sizes());
+  return {rows.size(0), rows.size(1), element_type(rows.scalar_type())};
+}
+
+// The data of contiguous rows like `model`; null for an undefined tensor.
+void* data(const at::Tensor& rows, const at::Tensor& model, int64_t count) {
+  if (!rows.defined()) return nullptr;
+  AIFS_CHECK(rows.is_contiguous() && rows.scalar_type() == model.scalar_type() &&
+                 rows.device() == model.device() && rows.dim() == 2 && rows.size(0) == count &&
+                 rows.size(1) == model.size(1),
+             "rows of shape ", rows.sizes(), ", expected ", count, " like ", model.sizes());
+  return rows.data_ptr();
+}
+
+const float* vector_data(const at::Tensor& values, int64_t width) {
+  AIFS_CHECK(
+      values.is_contiguous() && values.scalar_type() == at::kFloat && values.numel() == width,
+      "a vector of shape ", values.sizes(), " for rows of ", width);
+  return values.const_data_ptr<float>();
+}
+
+const int32_t* index_data(const at::Tensor& index) {
+  return index.const_data_ptr<int32_t>();
+}
+
+cudaStream_t stream_of(const at::Tensor& rows) {
+  return c10::cuda::getCurrentCUDAStream(rows.device().index());
+}
+
+at::Tensor floats_like(const at::Tensor& rows, at::IntArrayRef sizes) {
+  return at::empty(sizes, rows.options().dtype(at::kFloat));
+}
+
+}  // namespace
+
+bool supports(at::ScalarType type, int64_t width) {
+  return (type == at::kFloat || type == at::kBFloat16 || type == at::kHalf) &&
+         width <= cuda::kMaxWidth;
+}
+
+at::Tensor gelu_rows(const at::Tensor& pre) {
+  at::Tensor out = at::empty_like(pre);
+  cuda::gelu_rows(shape_of(pre), data(pre, pre, pre.size(0)), out.data_ptr(), stream_of(pre));
+  return out;
+}
+
+at::Tensor add_ends_and_gelu_(const at::Tensor& pre, const at::Tensor& at_target,
+                              const at::Tensor& at_source, const at::Tensor& bias,
+                              const EdgeIndex& edges) {
+  at::Tensor out = at::empty_like(pre);
+  const cuda::EdgeActivation a{.at_target = data(at_target, pre, edges.num_targets),
+                               .at_source = data(at_source, pre, edges.num_sources),
+                               .bias = vector_data(bias, pre.size(1)),
+                               .ends = {index_data(edges.target), index_data(edges.source)},
+                               .pre = data(pre, pre, edges.num_edges),
+                               .out = out.data_ptr()};
+  cuda::add_ends_and_gelu(shape_of(pre), a, stream_of(pre));
+  return out;
+}
+
+GeluGradient gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre) {
+  const int64_t width = pre.size(1);
+  GeluGradient result{at::empty_like(pre), floats_like(pre, {width})};
+  const at::Tensor scratch = floats_like(pre, {cuda::column_sum_scratch(width)});
+  const cuda::GeluBackward b{.pre = data(pre, pre, pre.size(0)),
+                             .gradient = data(gradient, pre, pre.size(0)),
+                             .out = result.activated.data_ptr(),
+                             .column_sum = result.column_sum.data_ptr<float>(),
+                             .scratch = scratch.data_ptr<float>()};
+  cuda::gelu_backward(shape_of(pre), b, stream_of(pre));
+  return result;
+}
+
+NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const NormParameters& norm,
+                     const EdgeIndex* sum_over) {
+  const int64_t width = z.size(1);
+  NormResult result{at::empty_like(z), {}, floats_like(z, {z.size(0), 2})};
+  cuda::NormForward f{.z = data(z, z, z.size(0)),
+                      .residual = data(residual, z, z.size(0)),
+                      .weight = vector_data(norm.weight, width),
+                      .bias = vector_data(norm.bias, width),
+                      .eps = static_cast<float>(norm.eps),
+                      .groups = {},
+                      .out = result.rows.data_ptr(),
+                      .sums = nullptr,
+                      .statistics = result.statistics.data_ptr<float>()};
+  if (sum_over) {
+    result.sums = at::empty({sum_over->num_targets, width}, z.options());
+    f.groups = {sum_over->num_targets, index_data(sum_over->target_begin), nullptr};
+    f.sums = result.sums.data_ptr();
+  }
+  cuda::layer_norm_forward(shape_of(z), f, stream_of(z));
+  return result;
+}
+
+NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, const at::Tensor& z,
+                           const at::Tensor& statistics, const NormParameters& norm,
+                           const EdgeIndex* sum_over) {
+  const int64_t rows = z.size(0), width = z.size(1);
+  // Where nothing is added to d_rows, it is the gradient of the residual as it stands.
+  const at::Tensor d_residual = d_sums.defined() ? at::empty_like(z) : d_rows;
+  const at::Tensor d_z = at::empty_like(z);
+  const at::Tensor sums = floats_like(z, {3, width});
+  const at::Tensor scratch = floats_like(z, {cuda::column_sum_scratch(3 * width)});
+  const cuda::NormBackward b{
+      .d_out = data(d_rows, z, rows),
+      .d_sums = d_sums.defined() ? data(d_sums, z, sum_over->num_targets) : nullptr,
+      .target = d_sums.defined() ? index_data(sum_over->target) : nullptr,
+      .z = data(z, z, rows),
+      .weight = vector_data(norm.weight, width),
+      .statistics = statistics.const_data_ptr<float>(),
+      .d_residual = d_sums.defined() ? d_residual.data_ptr() : nullptr,
+      .d_z = d_z.data_ptr(),
+      .column_sums = sums.data_ptr<float>(),
+      .scratch = scratch.data_ptr<float>()};
+  cuda::layer_norm_backward(shape_of(z), b, stream_of(z));
+  return {d_residual, d_z, sums[0], sums[1], sums[2]};
+}
+
+at::Tensor sum_edges(const at::Tensor& rows, const EdgeIndex& edges, bool at_targets) {
+  const int64_t nodes = at_targets ? edges.num_targets : edges.num_sources;
+  at::Tensor out = at::empty({nodes, rows.size(1)}, rows.options());
+  const cuda::Groups groups{nodes, index_data(at_targets ? edges.target_begin : edges.source_begin),
+                            at_targets ? nullptr : index_data(edges.source_edges)};
+  cuda::segment_sum(shape_of(rows), data(rows, rows, edges.num_edges), groups, out.data_ptr(),
+                    stream_of(rows));
+  return out;
+}
+
+}  // namespace aifs::model::cuda_rows
+
+#else
+
+namespace aifs::model::cuda_rows {
+
+namespace {
+[[noreturn]] void absent() {
+  throw Error("this program was built without CUDA");
+}
+}  // namespace
+
+bool supports(at::ScalarType, int64_t) {
+  return false;
+}
+at::Tensor gelu_rows(const at::Tensor&) {
+  absent();
+}
+at::Tensor add_ends_and_gelu_(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                              const at::Tensor&, const EdgeIndex&) {
+  absent();
+}
+GeluGradient gelu_backward_(const at::Tensor&, const at::Tensor&) {
+  absent();
+}
+NormResult norm_rows(const at::Tensor&, const at::Tensor&, const NormParameters&,
+                     const EdgeIndex*) {
+  absent();
+}
+NormGradient norm_backward(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                           const at::Tensor&, const NormParameters&, const EdgeIndex*) {
+  absent();
+}
+at::Tensor sum_edges(const at::Tensor&, const EdgeIndex&, bool) {
+  absent();
+}
+
+}  // namespace aifs::model::cuda_rows
+
+#endif

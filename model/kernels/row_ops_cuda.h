@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPU half of model/kernels/row_ops.h and of sum_edges(): tensors checked and handed to the
+// kernels on the current stream. In a program without CUDA nothing is supported and calls throw.
+#pragma once
+
+#include "model/kernels/row_ops.h"
+
+namespace aifs::model::cuda_rows {
+
+bool supports(at::ScalarType type, int64_t width);
+
+at::Tensor gelu_rows(const at::Tensor& pre);
+at::Tensor add_ends_and_gelu_(const at::Tensor& pre, const at::Tensor& at_target,
+                              const at::Tensor& at_source, const at::Tensor& bias,
+                              const EdgeIndex& edges);
+GeluGradient gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre);
+NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const NormParameters& norm,
+                     const EdgeIndex* sum_over);
+NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, const at::Tensor& z,
+                           const at::Tensor& statistics, const NormParameters& norm,
+                           const EdgeIndex* sum_over);
+at::Tensor sum_edges(const at::Tensor& rows, const EdgeIndex& edges, bool at_targets);
+
+}  // namespace aifs::model::cuda_rows

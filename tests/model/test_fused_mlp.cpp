@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Built twice, the second time with AIFS_GPU_TEST for a GPU.
+#include "model/layers/fused_mlp.h"
+
+#include <ATen/ATen.h>
+
+#include "core/check.h"
+#include "model/encoder_processor_decoder.h"
+#include "tests/support/catch.h"
+#include "tests/support/gradcheck.h"
+#include "tests/support/small_graph.h"
+#include "tests/support/tensors.h"
+
+#ifdef AIFS_GPU_TEST
+#include "tests/support/gpu.h"
+#endif
+
+using namespace aifs;
+using namespace aifs::model;
+using test::random_tensor;
+
+namespace {
+
+#ifdef AIFS_GPU_TEST
+const at::Device kDevice = at::Device(at::kCUDA, 0);
+#else
+const at::Device kDevice = at::kCPU;
+#endif
+
+// Output and flat gradients of a small network.
+struct Result {
+  at::Tensor output, gradients;
+};
+Result run_network(KernelChoice kernels, const at::Device& device, at::ScalarType weights,
+                   at::ScalarType activations, int64_t channels, bool again = false) {
+  FieldLayout layout;
+  layout.num_inputs = 6;
+  layout.outputs.names = {"p", "q", "r", "s", "diagnostic"};
+  layout.input_prognostic = {2, 3, 4, 5};
+  layout.output_prognostic = {0, 1, 2, 3};
+  ModelOptions options;
+  options.channels = channels;
+  options.layers = 3;
+  options.kernels = kernels;
+  options.recompute = again;
+  ParameterSet parameters(weights, 3, activations);
+  const auto graph = GraphTensors::create(test::random_graph({37, 11, 33, 66, 111}, 5),
+                                          options.edge_attributes, weights)
+                         .to(device);
+  const EncoderProcessorDecoder network(parameters, options, graph, layout);
+  uint64_t seed = 90;
+  for (const Parameter& p : parameters.entries()) {
+    if (p.trainable) p.tensor.detach().add_(random_tensor(p.tensor.sizes(), ++seed), 0.05);
+  }
+  parameters.flatten(device);
+  const at::Tensor x = random_tensor({2, 2, 1, 37, 6}, 7).to(device, weights);
+  const at::Tensor y = network.forward(x);
+  (y * random_tensor(y.sizes(), 8).to(device, weights)).sum().backward();
+  return {y.detach().cpu().to(at::kDouble), parameters.flat_gradients().cpu().to(at::kDouble)};
+}
+
+double relative_difference(const at::Tensor& a, const at::Tensor& b) {
+  return ((a - b).norm() / b.norm()).item<double>();
+}
+
+}  // namespace
+
+#ifndef AIFS_GPU_TEST
+TEST_CASE("gradients of every form of a fused MLP are central differences", "[fused_mlp]") {
+  constexpr int64_t kSources = 9, kTargets = 7, kEdges = 40, c = 3;
+  const auto edges = test::random_edge_index(kSources, kTargets, kEdges, 5);
+  struct Form {
+    FusedMlpPlan plan;
+    std::vector<int64_t> row_counts;
+    int64_t parts;
+  };
+  const std::vector<Form> forms{
+      {{}, {5}, 1},
+      {{.layer_norm_eps = 1e-5}, {5}, 1},
+      {{.first = FirstProduct::kPair, .residual = true, .layer_norm_eps = 1e-5}, {5, 5}, 2},
+      {{.first = FirstProduct::kTwice, .residual = true, .layer_norm_eps = 1e-5}, {5}, 2},
+      {{.first = FirstProduct::kEdges, .edges = edges, .residual = true, .layer_norm_eps = 1e-5},
+       {kTargets, kSources, kEdges},
+       3}};
+  for (const Form& form : forms) {
+    INFO("form " << static_cast<int>(form.plan.first));
+    std::vector<at::Tensor> inputs;
+    for (const int64_t count : form.row_counts)
+      inputs.push_back(random_tensor({count, c}, 20 + inputs.size()));
+    const size_t num_rows = inputs.size();
+    for (const int64_t in : {form.parts * c, c, c}) {
+      inputs.push_back(0.5 * random_tensor({c, in}, 20 + inputs.size()));
+      inputs.push_back(random_tensor({c}, 20 + inputs.size()));
+    }
+    if (form.plan.layer_norm_eps) {
+      inputs.push_back(random_tensor({c}, 40));
+      inputs.push_back(random_tensor({c}, 41));
+    }
+    const auto function = [&](const std::vector<at::Tensor>& in) {
+      const auto end = in.begin() + static_cast<std::ptrdiff_t>(num_rows);
+      const FusedMlpResult out = fused_mlp(form.plan, {in.begin(), end}, {end, in.end()});
+      const at::Tensor rows = out.rows.tanh();
+      return out.sums.defined() ? at::cat({rows, out.sums.tanh()}) : rows;
+    };
+    REQUIRE(test::gradient_error(function, inputs) <= test::gradient_tolerance());
+  }
+}
+
+TEST_CASE("a network with fused kernels is the reference network", "[fused_mlp]") {
+  const Result expected =
+      run_network(KernelChoice::kReference, at::kCPU, at::kDouble, at::kDouble, 16);
+  for (const bool again : {false, true}) {
+    const Result got =
+        run_network(KernelChoice::kFused, at::kCPU, at::kDouble, at::kDouble, 16, again);
+    REQUIRE(relative_difference(got.output, expected.output) <= 1e-13);
+    REQUIRE(relative_difference(got.gradients, expected.gradients) <= 1e-12);
+  }
+}
+
+TEST_CASE("a gated MLP has no fused kernels, and says so", "[fused_mlp]") {
+  ParameterSet parameters(at::kFloat, 1);
+  MlpOptions options;
+  options.in = options.hidden = options.out = 4;
+  options.kernels = KernelChoice::kFused;
+  options.implementation = MlpImplementation::kSwiglu;
+  REQUIRE_THROWS_AS(Mlp(ParameterScope(parameters), options), ConfigError);
+}
+#endif
+
+TEST_CASE("fp32 and bfloat16 with fused kernels stay near the reference in fp64", "[fused_mlp]") {
+  for (const int64_t channels : {24, 64, 136}) {
+    INFO(channels << " channels");
+    const Result expected =
+        run_network(KernelChoice::kReference, at::kCPU, at::kDouble, at::kDouble, channels);
+    const Result single =
+        run_network(KernelChoice::kFused, kDevice, at::kFloat, at::kFloat, channels);
+    REQUIRE(relative_difference(single.output, expected.output) <= 1e-5);
+    REQUIRE(relative_difference(single.gradients, expected.gradients) <= 1e-4);
+    const Result mixed =
+        run_network(KernelChoice::kFused, kDevice, at::kFloat, at::kBFloat16, channels);
+    REQUIRE(relative_difference(mixed.output, expected.output) <= 1e-2);
+    REQUIRE(relative_difference(mixed.gradients, expected.gradients) <= 5e-2);
+  }
+}
+
+#ifdef AIFS_GPU_TEST
+TEST_CASE("the reference kernels on a GPU give the same", "[fused_mlp]") {
+  const Result expected =
+      run_network(KernelChoice::kReference, at::kCPU, at::kDouble, at::kDouble, 64);
+  const Result exact = run_network(KernelChoice::kReference, kDevice, at::kDouble, at::kDouble, 64);
+  REQUIRE(relative_difference(exact.gradients, expected.gradients) <= 1e-11);
+  const Result single =
+      run_network(KernelChoice::kReference, kDevice, at::kFloat, at::kFloat, 64, true);
+  REQUIRE(relative_difference(single.output, expected.output) <= 1e-5);
+  REQUIRE(relative_difference(single.gradients, expected.gradients) <= 1e-4);
+  const Result mixed =
+      run_network(KernelChoice::kReference, kDevice, at::kFloat, at::kBFloat16, 64);
+  REQUIRE(relative_difference(mixed.gradients, expected.gradients) <= 5e-2);
+}
+
+TEST_CASE("a step on a GPU gives the same bits every time", "[fused_mlp]") {
+  for (const KernelChoice kernels : {KernelChoice::kReference, KernelChoice::kFused}) {
+    const Result first = run_network(kernels, kDevice, at::kFloat, at::kBFloat16, 64);
+    const Result second = run_network(kernels, kDevice, at::kFloat, at::kBFloat16, 64);
+    REQUIRE(at::equal(first.gradients, second.gradients));
+    REQUIRE(at::equal(first.output, second.output));
+  }
+}
+#endif

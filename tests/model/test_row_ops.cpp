@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Built twice: for the CPU, and with AIFS_GPU_TEST for the kernels of a GPU. What is expected comes
+// from LibTorch's operators and their gradients in fp64 on the CPU, from the same rounded inputs.
+#include "model/kernels/row_ops.h"
+
+#include <ATen/ATen.h>
+
+#include "model/kernels/row_ops_cuda.h"
+#include "tests/support/catch.h"
+#include "tests/support/small_graph.h"
+#include "tests/support/tensors.h"
+
+#ifdef AIFS_GPU_TEST
+#include "tests/support/gpu.h"
+#endif
+
+using namespace aifs;
+using namespace aifs::model;
+
+namespace {
+
+#ifdef AIFS_GPU_TEST
+const at::Device kDevice = at::Device(at::kCUDA, 0);
+const std::vector<at::ScalarType> kTypes{at::kFloat, at::kBFloat16, at::kHalf};
+const std::vector<int64_t> kWidths{1, 7, 64, 89, 128, 256, 512, 520, 1000, 1024, 1536, 2048};
+#else
+const at::Device kDevice = at::kCPU;
+const std::vector<at::ScalarType> kTypes{at::kDouble, at::kFloat};
+const std::vector<int64_t> kWidths{1, 7, 16};
+#endif
+
+// Largest relative difference of one rounded result, with room for what is computed in fp32 inside.
+double rounding(at::ScalarType type) {
+  switch (type) {
+    case at::kDouble:
+      return 1e-12;
+    case at::kFloat:
+      return 2e-5;
+    case at::kHalf:
+      return 2e-3;
+    default:
+      return 1.2e-2;
+  }
+}
+
+// The graph: some targets without edges, some with one, one with a third of all.
+constexpr int64_t kSources = 90, kTargets = 70, kEdges = 1500;
+
+struct Setup {
+  at::ScalarType type;
+  int64_t width;
+  EdgeIndexPtr edges = test::random_edge_index(kSources, kTargets, kEdges, 5);
+  EdgeIndexPtr there = edges->to(kDevice);
+
+  // Random rows as they are after rounding, in fp64 on the CPU.
+  at::Tensor rows(int64_t count, uint64_t seed) const {
+    return test::random_tensor({count, width}, seed).to(type).to(at::kDouble);
+  }
+  at::Tensor vector(uint64_t seed) const {
+    return test::random_tensor({width}, seed).to(wide()).to(at::kDouble);
+  }
+  at::ScalarType wide() const { return type == at::kDouble ? at::kDouble : at::kFloat; }
+  at::Tensor put(const at::Tensor& x) const { return x.to(kDevice, type).contiguous(); }
+  at::Tensor put_wide(const at::Tensor& x) const { return x.to(kDevice, wide()).contiguous(); }
+
+  void require_close(const at::Tensor& got, const at::Tensor& expected, double factor = 1.0) const {
+    REQUIRE(got.device().type() == kDevice.type());
+    const double size = expected.numel() == 0 ? 0.0 : expected.abs().max().item<double>();
+    const double difference = test::max_difference(got.cpu(), expected);
+    INFO("off by " << difference << " of " << size);
+    REQUIRE(difference <= factor * rounding(type) * (1.0 + size));
+  }
+};
+
+template <class Check>
+void for_all(Check&& check) {
+  for (const at::ScalarType type : kTypes) {
+    for (const int64_t width : kWidths) {
+      INFO(at::toString(type) << ", " << width << " columns");
+      check(Setup{type, width});
+    }
+  }
+}
+
+at::Tensor sum_at(const at::Tensor& rows, const at::Tensor& index, int64_t nodes) {
+  return at::zeros({nodes, rows.size(1)}, rows.options()).index_add(0, index, rows);
+}
+
+// Norm, residual and sum at targets from LibTorch's operators.
+struct NormExpected {
+  at::Tensor z, residual, weight, bias, rows, sums;
+
+  NormExpected(const Setup& s, bool with_residual) {
+    z = (s.rows(kEdges, 11) * 2.0 + 0.5).to(s.type).to(at::kDouble).set_requires_grad(true);
+    weight = s.vector(13).set_requires_grad(true);
+    bias = s.vector(14).set_requires_grad(true);
+    rows = at::layer_norm(z, {s.width}, weight, bias, 1e-5);
+    if (with_residual) {
+      residual = s.rows(kEdges, 12).set_requires_grad(true);
+      rows = rows + residual;
+    }
+    sums = sum_at(rows, s.edges->target, kTargets);
+  }
+  NormParameters parameters(const Setup& s) const {
+    return {s.put_wide(weight.detach()), s.put_wide(bias.detach()), 1e-5};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("GELU of rows", "[row_ops]") {
+  for_all([](const Setup& s) {
+    const at::Tensor x = s.rows(300, 1) * 3.0;
+    const at::Tensor rounded = x.to(s.type).to(at::kDouble);
+    s.require_close(gelu_rows(s.put(rounded)), at::gelu(rounded));
+  });
+}
+
+TEST_CASE("rows of both ends and the bias are added before the GELU", "[row_ops]") {
+  for_all([](const Setup& s) {
+    const at::Tensor pre = s.rows(kEdges, 2), t = s.rows(kTargets, 3), u = s.rows(kSources, 4);
+    const at::Tensor bias = s.vector(5);
+    const at::Tensor expected =
+        pre + t.index_select(0, s.edges->target) + u.index_select(0, s.edges->source) + bias;
+    const at::Tensor got = s.put(pre);
+    const at::Tensor activated =
+        add_ends_and_gelu_(got, s.put(t), s.put(u), s.put_wide(bias), *s.there);
+    s.require_close(got, expected);
+    s.require_close(activated, at::gelu(expected));
+  });
+}
+
+TEST_CASE("backward of GELU gives gradient, activation and column sum", "[row_ops]") {
+  for_all([](const Setup& s) {
+    for (const int64_t rows : {0, 1, 3000}) {
+      const at::Tensor pre = s.rows(rows, 6), gradient = s.rows(rows, 7);
+      const at::Tensor expected = at::gelu_backward(gradient, pre);
+      const at::Tensor got = s.put(gradient);
+      const GeluGradient g = gelu_backward_(got, s.put(pre));
+      s.require_close(got, expected);
+      s.require_close(g.activated, at::gelu(pre));
+      s.require_close(g.column_sum, expected.sum(0));
+    }
+  });
+}
+
+TEST_CASE("sums of edge rows at either end", "[row_ops]") {
+  for_all([](const Setup& s) {
+    const at::Tensor rows = s.rows(kEdges, 8);
+    s.require_close(sum_edge_rows(s.put(rows), *s.there, true),
+                    sum_at(rows, s.edges->target, kTargets));
+    s.require_close(sum_edge_rows(s.put(rows), *s.there, false),
+                    sum_at(rows, s.edges->source, kSources));
+    s.require_close(sum_edges(s.put(rows), *s.there, false),
+                    sum_at(rows, s.edges->source, kSources));
+  });
+}
+
+TEST_CASE("a norm with residual and sums at targets", "[row_ops]") {
+  for_all([](const Setup& s) {
+    for (const bool with_residual : {false, true}) {
+      for (const bool with_sums : {false, true}) {
+        const NormExpected e(s, with_residual);
+        const NormResult got =
+            norm_rows(s.put(e.z), with_residual ? s.put(e.residual) : at::Tensor(), e.parameters(s),
+                      with_sums ? s.there.get() : nullptr);
+        s.require_close(got.rows, e.rows);
+        REQUIRE(got.sums.defined() == with_sums);
+        if (with_sums) s.require_close(got.sums, e.sums);
+      }
+    }
+  });
+}
+
+TEST_CASE("the backward pass of a norm is that of its parts", "[row_ops]") {
+  for_all([](const Setup& s) {
+    if (s.width == 1) return;  // a norm of one column is constant, its gradient rounding alone
+    for (const int uses : {1, 2, 3}) {  // rows, sums, both
+      const bool of_rows = (uses & 1) != 0, of_sums = (uses & 2) != 0;
+      INFO("used: " << uses);
+      NormExpected e(s, true);
+      const at::Tensor d_rows = s.rows(kEdges, 15), d_sums = s.rows(kTargets, 16);
+      at::Tensor loss = at::zeros({}, at::kDouble);
+      if (of_rows) loss = loss + (e.rows * d_rows).sum();
+      if (of_sums) loss = loss + (e.sums * d_sums).sum();
+      loss.backward();
+      const NormParameters norm = e.parameters(s);
+      const at::Tensor z = s.put(e.z);
+      const NormResult forward = norm_rows(z, s.put(e.residual), norm, s.there.get());
+      const NormGradient g = norm_backward(of_rows ? s.put(d_rows) : at::Tensor(),
+                                           of_sums ? s.put(d_sums) : at::Tensor(), z,
+                                           forward.statistics, norm, s.there.get());
+      s.require_close(g.d_residual, e.residual.grad());
+      s.require_close(g.d_z, e.z.grad());
+      s.require_close(g.d_weight, e.weight.grad());
+      s.require_close(g.d_bias, e.bias.grad());
+      s.require_close(g.d_z_sum, e.z.grad().sum(0));
+    }
+  });
+}
+
+TEST_CASE("the same bits every time", "[row_ops]") {
+  const Setup s{kTypes.back(), kWidths.back()};
+  const NormExpected e(s, false);
+  const at::Tensor z = s.put(e.z), d = s.put(s.rows(kEdges, 17));
+  const auto once = [&] {
+    const NormResult forward = norm_rows(z, {}, e.parameters(s), s.there.get());
+    const NormGradient g =
+        norm_backward(d, {}, z, forward.statistics, e.parameters(s), s.there.get());
+    const at::Tensor gradient = d.clone();
+    return std::vector{forward.sums, g.d_weight, g.d_z_sum, gelu_backward_(gradient, z).column_sum};
+  };
+  const std::vector<at::Tensor> first = once(), second = once();
+  for (size_t i = 0; i < first.size(); ++i)
+    REQUIRE(at::equal(first[i], second[i]));
+}
+
+#ifdef AIFS_GPU_TEST
+TEST_CASE("the library's operators give the same sums", "[row_ops]") {
+  const Setup s{at::kFloat, 64};
+  const at::Tensor rows = s.put(s.rows(kEdges, 18));
+  for (const bool at_targets : {false, true}) {
+    s.require_close(cuda_rows::sum_edges(rows, *s.there, at_targets),
+                    sum_edges(rows, *s.there, at_targets).cpu().to(at::kDouble));
+  }
+}
+#endif
+
+TEST_CASE("what the kernels can do is known beforehand", "[row_ops]") {
+  REQUIRE(row_ops_support(at::kCPU, at::kDouble, 12345));
+  REQUIRE_FALSE(row_ops_support(at::kCUDA, at::kDouble, 8));
+  REQUIRE_FALSE(row_ops_support(at::kCUDA, at::kFloat, 4096));
+}
