@@ -136,6 +136,7 @@ model::FieldLayout field_layout(const DataParts& data) {
   layout.input_prognostic = data.variables.input_prognostic();
   layout.output_prognostic = data.variables.output_prognostic();
   layout.outputs.names = data.variables.output_names();
+  layout.input_names = data.variables.input_names();
   for (const int64_t column : data.variables.output_columns()) {
     layout.outputs.mean.push_back(data.statistics.mean[static_cast<size_t>(column)]);
     layout.outputs.stdev.push_back(data.statistics.stdev[static_cast<size_t>(column)]);

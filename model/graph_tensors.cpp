@@ -54,24 +54,48 @@ EdgeTensors make_edge_tensors(const graph::EdgeSet& edges, int64_t num_sources, 
 GraphTensors GraphTensors::create(const graph::Graph& graph,
                                   const std::vector<std::string>& edge_attributes,
                                   at::ScalarType dtype) {
-  const graph::NodeSet& data = graph.nodes("data");
-  const graph::NodeSet& hidden = graph.nodes("hidden");
-  const auto edges = [&](const graph::NodeSet& from, const graph::NodeSet& to) {
-    return make_edge_tensors(graph.edges(from.name, to.name), from.num_nodes(), to.num_nodes(),
-                             edge_attributes, dtype);
-  };
-  return {coordinates(data), coordinates(hidden), edges(data, hidden), edges(hidden, hidden),
-          edges(hidden, data)};
+  GraphTensors tensors;
+  for (const graph::NodeSet& nodes : graph.node_sets)
+    tensors.latlon_rad_[nodes.name] = coordinates(nodes);
+  for (const graph::EdgeSet& edges : graph.edge_sets) {
+    const std::pair key(edges.source, edges.target);
+    try {
+      tensors.edges_[key] =
+          make_edge_tensors(edges, graph.nodes(edges.source).num_nodes(),
+                            graph.nodes(edges.target).num_nodes(), edge_attributes, dtype);
+    } catch (const Error& error) {
+      tensors.unusable_[key] = error.what();  // may be edges that no part of the model uses
+    }
+  }
+  return tensors;
+}
+
+const at::Tensor& GraphTensors::latlon_rad(const std::string& nodes) const {
+  const auto found = latlon_rad_.find(nodes);
+  if (found == latlon_rad_.end()) throw Error(concat("the graph has no nodes '", nodes, "'"));
+  return found->second;
+}
+
+bool GraphTensors::has_edges(const std::string& source, const std::string& target) const {
+  return edges_.count({source, target}) != 0;
+}
+
+const EdgeTensors& GraphTensors::edges(const std::string& source, const std::string& target) const {
+  const auto found = edges_.find({source, target});
+  if (found != edges_.end()) return found->second;
+  const auto reason = unusable_.find({source, target});
+  throw Error(reason != unusable_.end() ? reason->second
+                                        : concat("the graph has no edges ", source, "->", target));
 }
 
 GraphTensors GraphTensors::to(at::Device device) const {
   GraphTensors moved = *this;
-  moved.data_latlon_rad = data_latlon_rad.to(device);
-  moved.hidden_latlon_rad = hidden_latlon_rad.to(device);
-  for (EdgeTensors* edges : {&moved.encoder, &moved.processor, &moved.decoder}) {
-    edges->index = edges->index->to(device);
-    edges->attributes = edges->attributes.to(device);
-    edges->order = edges->order.to(device);
+  for (auto& [name, latlon] : moved.latlon_rad_)
+    latlon = latlon.to(device);
+  for (auto& [ends, edges] : moved.edges_) {
+    edges.index = edges.index->to(device);
+    edges.attributes = edges.attributes.to(device);
+    edges.order = edges.order.to(device);
   }
   return moved;
 }

@@ -2,6 +2,7 @@
 // A graph as the model uses it: tensors, edges sorted by target.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,18 +20,26 @@ struct EdgeTensors {
   int64_t attribute_width() const { return attributes.size(1); }
 };
 
-struct GraphTensors {
-  at::Tensor data_latlon_rad, hidden_latlon_rad;  // (N, 2) f32
-  EdgeTensors encoder, processor, decoder;        // data -> hidden -> hidden -> data
-
-  int64_t num_data() const { return data_latlon_rad.size(0); }
-  int64_t num_hidden() const { return hidden_latlon_rad.size(0); }
-
-  // Node sets "data" and "hidden" with the three edge sets between them. `edge_attributes` are the
-  // names to use, in column order; attributes get the type `dtype`.
+class GraphTensors {
+ public:
+  // All node sets, and the edge sets that have the attributes `edge_attributes`, which are used in
+  // this column order; attributes get the type `dtype`.
   static GraphTensors create(const graph::Graph& graph,
                              const std::vector<std::string>& edge_attributes, at::ScalarType dtype);
+
+  // Throw Error naming what the graph lacks.
+  const at::Tensor& latlon_rad(const std::string& nodes) const;  // (N, 2) f32
+  const EdgeTensors& edges(const std::string& source, const std::string& target) const;
+  bool has_edges(const std::string& source, const std::string& target) const;
+
+  int64_t num_nodes(const std::string& nodes) const { return latlon_rad(nodes).size(0); }
+
   GraphTensors to(at::Device device) const;
+
+ private:
+  std::map<std::string, at::Tensor> latlon_rad_;
+  std::map<std::pair<std::string, std::string>, EdgeTensors> edges_;
+  std::map<std::pair<std::string, std::string>, std::string> unusable_;  // why
 };
 
 // Edges of one set, sorted, for tests and other graphs.

@@ -12,10 +12,12 @@ MlpOptions GraphConvOptions::mlp(int64_t in, int64_t out) const {
           .extra_layers = extra_layers,
           .layer_norm = true,
           .implementation = implementation,
+          .activation = activation,
           .layer_norm_eps = layer_norm_eps};
 }
 
-GraphConvBlock::GraphConvBlock(const ParameterScope& scope, const GraphConvOptions& options) {
+GraphConvBlock::GraphConvBlock(const ParameterScope& scope, const GraphConvOptions& options)
+    : recompute_mlps_(options.recompute == RecomputePolicy::kMlp) {
   const int64_t c = options.channels;
   node_mlp_ = Mlp(scope / "node_mlp", options.mlp(2 * c, c));
   MlpOptions edge = options.mlp(3 * c, c);
@@ -25,16 +27,25 @@ GraphConvBlock::GraphConvBlock(const ParameterScope& scope, const GraphConvOptio
 
 NodeAndEdgeState GraphConvBlock::messages(const at::Tensor& x_target, const at::Tensor& x_source,
                                           const at::Tensor& e, const EdgeIndexPtr& edges) const {
-  const at::Tensor m = edge_mlp_.forward_edges(x_target, x_source, e, edges) + e;
+  const Piece mlp = [this, edges](const TensorList& in) -> TensorList {
+    return {edge_mlp_.forward_edges(in[0], in[1], in[2], edges)};
+  };
+  const at::Tensor m = maybe_recomputed(recompute_mlps_, mlp, {x_target, x_source, e})[0] + e;
   return {sum_at_targets(m, edges), m};
 }
 
 at::Tensor GraphConvBlock::update_nodes(const at::Tensor& x, const at::Tensor& aggregate) const {
-  return node_mlp_.forward_pair(x, aggregate) + x;
+  const Piece mlp = [this](const TensorList& in) -> TensorList {
+    return {node_mlp_.forward_pair(in[0], in[1])};
+  };
+  return maybe_recomputed(recompute_mlps_, mlp, {x, aggregate})[0] + x;
 }
 
 at::Tensor GraphConvBlock::update_sources(const at::Tensor& x) const {
-  return node_mlp_.forward_twice(x) + x;
+  const Piece mlp = [this](const TensorList& in) -> TensorList {
+    return {node_mlp_.forward_twice(in[0])};
+  };
+  return maybe_recomputed(recompute_mlps_, mlp, {x})[0] + x;
 }
 
 }  // namespace aifs::model

@@ -7,29 +7,34 @@
 
 namespace aifs::model {
 
-Linear::Linear(const ParameterScope& scope, int64_t in, int64_t out) {
-  const Init init = Init::uniform(1.0 / std::sqrt(static_cast<double>(in)));
-  weight = scope.add("weight", {out, in}, init);
-  bias = scope.add("bias", {out}, init);
+namespace {
+
+Activation activation_of(const MlpOptions& options) {
+  switch (options.implementation) {
+    case MlpImplementation::kMlp:
+      return options.activation;
+    case MlpImplementation::kGlu:
+      return Activation::kSigmoid;
+    case MlpImplementation::kSwiglu:
+      return Activation::kSilu;
+    case MlpImplementation::kGeglu:
+      return Activation::kGelu;
+    case MlpImplementation::kReglu:
+      return Activation::kRelu;
+  }
+  return options.activation;
 }
 
-at::Tensor Linear::forward(const at::Tensor& x) const {
-  return at::linear(x, weight, bias);
-}
+}  // namespace
 
-LayerNorm::LayerNorm(const ParameterScope& scope, int64_t width, double eps_) : eps(eps_) {
-  weight = scope.add("weight", {width}, Init::ones());
-  bias = scope.add("bias", {width}, Init::zeros());
-}
-
-at::Tensor LayerNorm::forward(const at::Tensor& x) const {
-  return at::layer_norm(x, weight.sizes(), weight, bias, eps);
+int64_t hidden_width(int64_t channels, double ratio) {
+  return static_cast<int64_t>(std::floor(static_cast<double>(channels) * ratio + 0.5));
 }
 
 Mlp::Mlp(const ParameterScope& scope, const MlpOptions& options)
-    : implementation_(options.implementation) {
+    : activation_(activation_of(options)) {
   const ParameterScope layers = scope / "mlp";
-  const bool gated = implementation_ != MlpImplementation::kMlp;
+  const bool gated = options.implementation != MlpImplementation::kMlp;
   const int64_t num_hidden = options.extra_layers + 1;
   for (int64_t i = 0; i < num_hidden; ++i) {
     const int64_t in = i == 0 ? options.in : options.hidden;
@@ -44,23 +49,8 @@ Mlp::Mlp(const ParameterScope& scope, const MlpOptions& options)
   }
   last_ = Linear(layers / (gated ? num_hidden : 2 * num_hidden), options.hidden, options.out);
   if (options.layer_norm) {
-    layer_norm_ = LayerNorm(scope / "layer_norm", options.out, options.layer_norm_eps);
+    layer_norm_ = LayerNorm(scope / "layer_norm", options.out, {.eps = options.layer_norm_eps});
   }
-}
-
-at::Tensor Mlp::activate(const at::Tensor& x) const {
-  switch (implementation_) {
-    case MlpImplementation::kMlp:
-    case MlpImplementation::kGeglu:
-      return at::gelu(x);
-    case MlpImplementation::kGlu:
-      return at::sigmoid(x);
-    case MlpImplementation::kSwiglu:
-      return at::silu(x);
-    case MlpImplementation::kReglu:
-      return at::relu(x);
-  }
-  return x;
 }
 
 template <class FirstLinear>
@@ -71,7 +61,8 @@ at::Tensor Mlp::run(FirstLinear&& first_linear) const {
     const auto apply = [&](const Linear& linear) {
       return i == 0 ? first_linear(linear) : linear.forward(h);
     };
-    const at::Tensor activated = activate(apply(layer.gate ? *layer.gate : layer.linear));
+    const at::Tensor activated =
+        activate(apply(layer.gate ? *layer.gate : layer.linear), activation_);
     h = layer.gate ? activated * apply(layer.linear) : activated;
   }
   h = last_.forward(h);

@@ -9,35 +9,23 @@
 
 #include "core/enum_names.h"
 #include "model/kernels/segment.h"
-#include "model/parameters.h"
+#include "model/layers/activation.h"
+#include "model/layers/layer_norm.h"
 
 namespace aifs::model {
 
 enum class MlpImplementation { kMlp, kGlu, kSwiglu, kGeglu, kReglu };
+
+// Width of hidden layers: channels * ratio, halves rounded up.
+int64_t hidden_width(int64_t channels, double ratio);
 
 struct MlpOptions {
   int64_t in = 0, hidden = 0, out = 0;
   int64_t extra_layers = 1;
   bool layer_norm = true;
   MlpImplementation implementation = MlpImplementation::kMlp;
+  Activation activation = Activation::kGelu;  // of plain MLPs; gated ones have their own
   double layer_norm_eps = 1e-5;
-};
-
-// A linear map with weight (out, in) and bias (out), started as torch.nn.Linear.
-struct Linear {
-  at::Tensor weight, bias;
-  Linear() = default;
-  Linear(const ParameterScope& scope, int64_t in, int64_t out);
-  at::Tensor forward(const at::Tensor& x) const;
-};
-
-// Normalises rows over the last axis: population variance, weight and bias (C).
-struct LayerNorm {
-  at::Tensor weight, bias;
-  double eps = 1e-5;
-  LayerNorm() = default;
-  LayerNorm(const ParameterScope& scope, int64_t width, double eps);
-  at::Tensor forward(const at::Tensor& x) const;
 };
 
 class Mlp {
@@ -60,13 +48,12 @@ class Mlp {
   // and value), then the rest.
   template <class FirstLinear>
   at::Tensor run(FirstLinear&& first_linear) const;
-  at::Tensor activate(const at::Tensor& x) const;
 
   struct HiddenLayer {
     Linear linear;  // the value part if gated
     std::optional<Linear> gate;
   };
-  MlpImplementation implementation_ = MlpImplementation::kMlp;
+  Activation activation_ = Activation::kGelu;
   std::vector<HiddenLayer> hidden_;
   Linear last_;
   std::optional<LayerNorm> layer_norm_;
