@@ -100,8 +100,7 @@ int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
     make_directories(config.run.dir);
     lock.emplace(fs::path(config.run.dir) / "lock");
     if (!lock->held()) {
-      throw ConfigError("run.dir",
-                        concat("another process is training in '", config.run.dir, "'"),
+      throw ConfigError("run.dir", concat("another process is training in '", config.run.dir, "'"),
                         "wait for it, or choose another folder: --set run.dir=...");
     }
     if (c.resume) checkpoint = checkpoint_to_resume(config, c);
@@ -138,15 +137,14 @@ int run_as_rank(const CommandLine& c, const RunConfig& config, bool validate,
   const parallel::ProcessMesh mesh(
       world, parallel::complete_sizes(config.parallel.sizes, world.size(), "parallel"));
   std::unique_ptr<Run> run;
+  std::optional<train::CheckpointInfo> checkpoint;
   const auto build = [&] {
     if (!validate && !c.resume && mesh.is_main()) refuse_to_overwrite(config);
+    if (validate) checkpoint = checkpoint_to_validate(config, c);
     run = std::make_unique<Run>(config, mesh, device);
   };
   parallel::together(world, build, failure_handling());
   if (!validate) return train(*run, c, runtime);
-  std::optional<train::CheckpointInfo> checkpoint;
-  parallel::together(
-      world, [&] { checkpoint = checkpoint_to_validate(*run, c); }, failure_handling());
   run->validate(*checkpoint);
   return kSuccess;
 }

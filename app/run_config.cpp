@@ -11,22 +11,24 @@ namespace aifs::app {
 namespace {
 
 // Keys that change how a run is carried out, not what it computes.
-constexpr std::array<const char*, 16> kNotHashed{"/run/dir",
-                                                 "/run/device",
-                                                 "/run/mode",
-                                                 "/run/log_level",
-                                                 "/log",
-                                                 "/profile",
-                                                 "/checkpoint",
-                                                 "/data/threads",
-                                                 "/parallel",
-                                                 "/model/recompute",
-                                                 "/train/max_minutes",
-                                                 "/data/prefetch_batches",
-                                                 "/train/max_steps",
-                                                 "/train/max_epochs",
-                                                 "/train/validation",
-                                                 "/model/kernels"};
+constexpr std::array kNotHashed{"/run/dir",
+                                "/run/device",
+                                "/run/mode",
+                                "/run/log_level",
+                                "/log",
+                                "/profile",
+                                "/checkpoint",
+                                "/data/threads",
+                                "/data/prefetch_batches",
+                                "/parallel",
+                                "/model/kernels",
+                                "/model/encoder/recompute",
+                                "/model/processor/recompute",
+                                "/model/decoder/recompute",
+                                "/train/max_minutes",
+                                "/train/max_steps",
+                                "/train/max_epochs",
+                                "/train/validation"};
 
 void check_together(const RunConfig& c) {
   if (c.data.kind == data::SourceKind::kAnalytic && c.graph.grid == "dataset") {

@@ -148,11 +148,30 @@ model::FieldLayout field_layout(const DataParts& data) {
   layout.input_prognostic = data.variables.input_prognostic();
   layout.output_prognostic = data.variables.output_prognostic();
   layout.outputs.names = data.variables.output_names();
+  layout.input_names = data.variables.input_names();
   for (const int64_t column : data.variables.output_columns()) {
     layout.outputs.mean.push_back(data.statistics.mean[static_cast<size_t>(column)]);
     layout.outputs.stdev.push_back(data.statistics.stdev[static_cast<size_t>(column)]);
   }
   return layout;
+}
+
+// Refuses what cannot be divided over the ranks of a sample.
+void check_divisible(const model::ModelOptions& m) {
+  const auto refuse = [](const std::string& what) {
+    throw ConfigError("parallel.model", what + " cannot be divided over ranks yet",
+                      "use 1, and parallel.data for more ranks");
+  };
+  for (const model::BlockOptions* block :
+       {&m.encoder, &m.processor, static_cast<const model::BlockOptions*>(&m.decoder)}) {
+    if (block->kind == model::BlockKind::kTransformer) refuse("attention over all nodes");
+  }
+  if (!m.hierarchy.meshes.empty()) refuse("a hierarchy of meshes");
+  if (m.ensemble.noise != model::NoiseKind::kNone) refuse("an ensemble with noise");
+  if (m.residual.kind != model::ResidualKind::kSkip &&
+      m.residual.kind != model::ResidualKind::kNone) {
+    refuse(concat("a residual of kind \"", enum_name(m.residual.kind), "\""));
+  }
 }
 
 // Weights of the cells in validation scores.
@@ -175,6 +194,7 @@ Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device)
   data_ = make_data(config_);
   graph_ = make_graph(config_, data_.training->info());
   const int64_t shards = mesh_->sizes().model;
+  if (shards > 1) check_divisible(config_.model);
   partition_ = graph::make_partition(graph_.graph, shards, config_.parallel.hidden_order,
                                      config_.model.layers);
   const at::ScalarType dtype = weight_type(config_.train.precision);
@@ -345,13 +365,16 @@ std::string check_config(const RunConfig& config) {
   const auto cells = static_cast<size_t>(data.training->info().num_nodes());
   train::check_training_samples(data.training->info(), data.window, config.train.rollout,
                                 config.train.max_epochs);
+  const auto world = parallel::make_single_communicator();
+  const parallel::ProcessMesh mesh(*world, {1, 1});
   const train::Validation validation(config.train.validation,
                                      {.source = data.validation_source,
                                       .variables = data.variables,
                                       .window = data.window,
                                       .timestep_s = data.timestep_s,
                                       .cell_weights = std::vector<float>(cells, 1.0f),
-                                      .nodes = {0, data.validation->info().num_nodes()}});
+                                      .nodes = {0, data.validation->info().num_nodes()},
+                                      .mesh = mesh});
   train::build_loss(config.loss, {.variables = data.variables,
                                   .statistics = data.statistics,
                                   .tendencies = data.training->info().tendencies,

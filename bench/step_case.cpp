@@ -48,7 +48,7 @@ model::ModelOptions StepCase::model_options() const {
   model::ModelOptions options;
   options.channels = channels;
   options.layers = layers;
-  options.recompute = recompute;
+  if (recompute) options.set_recompute(model::RecomputePolicy::kMlp);
   options.kernels = kernels;
   options.bounding = {{.kind = model::BoundingKind::kRelu, .variables = {kDiagnostic}}};
   return options;

@@ -3,7 +3,7 @@
 
 #include <ATen/ATen.h>
 
-#include <cmath>
+#include <algorithm>
 
 #include "core/check.h"
 
@@ -11,87 +11,372 @@ namespace aifs::model {
 
 namespace {
 
-constexpr const char* kDataset = "data";  // Anemoi's name of a single dataset
-constexpr const char* kMapper = "0";      // and of the only encoder and decoder
-
-GraphConvOptions conv_options(const ModelOptions& model, const BlockOptions& block) {
-  return {.channels = model.channels,
-          .hidden = static_cast<int64_t>(
-              std::floor(static_cast<double>(model.channels) * block.mlp_hidden_ratio + 0.5)),
-          .extra_layers = block.mlp_extra_layers + 1,
-          .implementation = block.mlp_implementation,
-          .layer_norm_eps = model.layer_norm_eps,
-          .kernels = model.kernels,
-          .recompute = model.recompute};
-}
+constexpr int64_t kCoordinateWidth = 4;  // sines and cosines of latitude and longitude
 
 }  // namespace
+
+std::vector<int64_t> FieldLayout::input_forcing() const {
+  std::vector<int64_t> list;
+  for (int64_t column = 0; column < num_inputs; ++column) {
+    if (std::find(input_prognostic.begin(), input_prognostic.end(), column) ==
+        input_prognostic.end()) {
+      list.push_back(column);
+    }
+  }
+  return list;
+}
+
+NetworkPlan NetworkPlan::single(const ModelOptions& options, const FieldLayout& layout) {
+  const TrainableOptions& trainable = options.trainable_parameters;
+  NetworkPlan plan;
+  plan.options = options;
+  if (!options.hierarchy.meshes.empty()) plan.meshes = options.hierarchy.meshes;
+  if (options.encoder.kind == BlockKind::kPointWise) plan.meshes = {"data"};
+  for (const std::string& mesh : plan.meshes)
+    plan.node_trainable[mesh] = trainable.hidden;
+  plan.node_trainable["data"] = trainable.data;
+  plan.datasets = {{.encoder = options.encoder,
+                    .decoder = options.decoder,
+                    .encoder_trainable = trainable.data_to_hidden,
+                    .decoder_trainable = trainable.hidden_to_data,
+                    .layout = layout,
+                    .residual = options.residual,
+                    .bounding = options.bounding}};
+  return plan;
+}
 
 EncoderProcessorDecoder::EncoderProcessorDecoder(ParameterSet& parameters,
                                                  const ModelOptions& options,
                                                  const GraphTensors& graph,
                                                  const FieldLayout& layout)
-    : layout_(layout), latent_skip_(options.latent_skip), residual_(options.residual) {
-  AIFS_CHECK(layout.input_prognostic.size() == layout.output_prognostic.size(),
-             "prognostic variables differ between input and output");
+    : EncoderProcessorDecoder(parameters, NetworkPlan::single(options, layout), graph) {}
+
+EncoderProcessorDecoder::EncoderProcessorDecoder(ParameterSet& parameters, const NetworkPlan& plan,
+                                                 const GraphTensors& graph)
+    : parameters_(&parameters),
+      latent_skip_(plan.options.latent_skip),
+      has_step_input_(plan.options.ensemble.noise != NoiseKind::kNone),
+      num_members_(plan.options.ensemble.members),
+      aggregation_(plan.aggregation),
+      mesh_(plan.meshes.front()),
+      deepest_(plan.meshes.back()) {
+  plan.options.validate("model");
   const ParameterScope root(parameters);
-  const TrainableOptions& trainable = options.trainable_parameters;
-  const ParameterScope attributes = root / "node_attributes";
-  data_attributes_ = NodeAttributes(attributes, "data", graph.data, trainable.data);
-  hidden_attributes_ = NodeAttributes(attributes, "hidden", graph.hidden, trainable.hidden);
+  add_attributes(plan, graph);
+  for (const DatasetPlan& d : plan.datasets)
+    add_encoder(plan, d, graph);
+  if (has_step_input_) {
+    const EnsembleOptions& ensemble = plan.options.ensemble;
+    noise_ =
+        std::make_unique<NoiseInjector>(root / "noise_injector",
+                                        NoiseOptions{ensemble.noise_channels, ensemble.noise_hidden,
+                                                     ensemble.noise_std, ensemble.noise_activation},
+                                        graph.num_nodes(mesh_), plan.noise_projection);
+  }
+  add_levels(plan, graph);
+  for (size_t i = 0; i < plan.datasets.size(); ++i)
+    add_decoder(plan, plan.datasets[i], datasets_[i], graph);
+  for (size_t i = 0; i < plan.datasets.size(); ++i)
+    add_output(plan.datasets[i], datasets_[i], graph);
+}
 
-  encoder_ = std::make_unique<GnnEncoder>(
-      root / "encoder" / kMapper, root / "encoder_graph_provider" / kDataset,
-      conv_options(options, options.encoder), graph.encoder, trainable.data_to_hidden,
-      layout.times_in * layout.num_inputs + data_attributes_.width(), hidden_attributes_.width());
-  processor_ =
-      std::make_unique<GnnProcessor>(root / "processor", root / "processor_graph_provider",
-                                     conv_options(options, options.processor), graph.processor,
-                                     trainable.hidden_to_hidden, options.layers);
-  decoder_ = std::make_unique<GnnDecoder>(
-      root / "decoder" / kMapper, root / "decoder_graph_provider" / kDataset,
-      conv_options(options, options.decoder), graph.decoder, trainable.hidden_to_data,
-      layout.times_out * layout.num_outputs());
-
-  input_prognostic_ = parameters.add_constant(at::tensor(layout.input_prognostic, at::kLong));
-  output_prognostic_ = parameters.add_constant(at::tensor(layout.output_prognostic, at::kLong));
-  for (size_t i = 0; i < options.bounding.size(); ++i) {
-    boundings_.emplace_back(root / "boundings" / kDataset / static_cast<int64_t>(i),
-                            options.bounding[i], layout.outputs, concat("model.bounding.", i));
+void EncoderProcessorDecoder::add_attributes(const NetworkPlan& plan, const GraphTensors& graph) {
+  std::vector<std::string> names;
+  for (const DatasetPlan& d : plan.datasets)
+    names.push_back(d.name);
+  names.insert(names.end(), plan.meshes.begin(), plan.meshes.end());
+  for (const std::string& name : names) {
+    if (attributes_.count(name) != 0) continue;
+    const auto trainable = plan.node_trainable.find(name);
+    attributes_.emplace(
+        name,
+        NodeAttributes(ParameterScope(*parameters_) / "node_attributes", name, graph.nodes(name),
+                       trainable == plan.node_trainable.end() ? 0 : trainable->second));
   }
 }
 
-at::Tensor EncoderProcessorDecoder::forward(const at::Tensor& x) const {
-  AIFS_CHECK(x.dim() == 5 && x.size(1) == layout_.times_in && x.size(4) == layout_.num_inputs,
-             "input of shape ", x.sizes(), ", expected (B, ", layout_.times_in, ", E, N, ",
-             layout_.num_inputs, ")");
-  const int64_t batch = x.size(0), ensemble = x.size(2), nodes = x.size(3);
-  const int64_t copies = batch * ensemble;
+int64_t EncoderProcessorDecoder::data_width(const Dataset& dataset) const {
+  return dataset.layout.times_in * dataset.layout.num_inputs +
+         attributes_.at(dataset.nodes).width() + (has_step_input_ ? 1 : 0);
+}
 
-  // Rows are (b, e, n), columns (time, variable).
-  at::Tensor attributes = data_attributes_.forward();
-  const at::Tensor rows =
-      x.permute({0, 2, 3, 1, 4}).reshape({copies * nodes, -1}).to(attributes.scalar_type());
-  if (copies > 1) attributes = attributes.repeat({copies, 1});
-  const Encoded encoded =
-      encoder_->forward(at::cat({rows, attributes}, 1), hidden_attributes_.forward(), copies);
-  at::Tensor latent = processor_->forward(encoded.latent, copies);
-  if (latent_skip_) latent = latent + encoded.latent;
-  const at::Tensor decoded = decoder_->forward(latent, encoded.data, copies);
+void EncoderProcessorDecoder::add_encoder(const NetworkPlan& plan, const DatasetPlan& d,
+                                          const GraphTensors& graph) {
+  AIFS_CHECK(d.layout.input_prognostic.size() == d.layout.output_prognostic.size(),
+             "prognostic variables differ between input and output");
+  const ParameterScope root(*parameters_);
+  Dataset& dataset = datasets_.emplace_back();
+  dataset.layout = d.layout;
+  dataset.nodes = d.name;
+  dataset.encoder =
+      make_encoder(root / "encoder" / d.encoder_name, root / "encoder_graph_provider" / d.name,
+                   d.encoder, plan.options.layer_norm_eps,
+                   {graph, d.name, mesh_, d.encoder_trainable, plan.options.kernels},
+                   {.channels = plan.options.width(d.encoder),
+                    .source = data_width(dataset),
+                    .target = attributes_.at(mesh_).width()});
+}
 
-  at::Tensor y = decoded.view({batch, ensemble, nodes, layout_.times_out, layout_.num_outputs()})
-                     .permute({0, 3, 1, 2, 4})
-                     .to(x.scalar_type());
-  if (residual_ == ResidualKind::kSkip) y = with_residual(y, x);
-  for (const Bounding& bounding : boundings_)
-    y = bounding.forward(y);
+void EncoderProcessorDecoder::add_levels(const NetworkPlan& plan, const GraphTensors& graph) {
+  const ParameterScope root(*parameters_);
+  const ModelOptions& options = plan.options;
+  const HierarchyOptions& hierarchy = options.hierarchy;
+  const LayerNormOptions plain{.eps = options.layer_norm_eps};
+  const int64_t edge_trainable = options.trainable_parameters.hidden_to_hidden;
+  const auto level_processor = [&](const std::string& name, const std::string& mesh,
+                                   int64_t channels) {
+    return make_processor(
+        root / name / mesh, root / (name + "_graph_providers") / mesh, options.processor, plain,
+        {graph, mesh, mesh, edge_trainable, options.kernels}, channels, hierarchy.level_layers);
+  };
+  int64_t channels = options.width(options.processor);
+  for (size_t i = 0; i + 1 < plan.meshes.size(); ++i, channels *= 2) {
+    const std::string &mesh = plan.meshes[i], &coarser = plan.meshes[i + 1];
+    Level& level = levels_.emplace_back();
+    level.mesh = mesh;
+    if (hierarchy.level_processing) {
+      level.down = level_processor("down_level_processor", mesh, channels);
+      level.up = level_processor("up_level_processor", mesh, channels);
+    }
+    const MapperWidths up{
+        .channels = 2 * channels, .source = channels, .target = attributes_.at(coarser).width()};
+    level.upscale =
+        make_encoder(root / "upscale" / mesh, root / "upscale_graph_providers" / mesh,
+                     hierarchy.upscale, options.layer_norm_eps,
+                     {graph, mesh, coarser, hierarchy.upscale_trainable, options.kernels}, up);
+    level.downscale =
+        make_decoder(root / "downscale" / mesh, root / "downscale_graph_providers" / mesh,
+                     hierarchy.downscale, /*zero_extractor=*/false, options.layer_norm_eps,
+                     {graph, coarser, mesh, hierarchy.downscale_trainable, options.kernels},
+                     {.channels = 2 * channels,
+                      .source = 2 * channels,
+                      .target = handed_on_width(hierarchy.upscale, up),
+                      .out = channels});
+  }
+  LayerNormOptions norm = plain;
+  if (has_step_input_) norm.condition_width = options.ensemble.noise_channels;
+  processor_ = make_processor(
+      root / "processor", root / "processor_graph_provider", options.processor, norm,
+      {graph, deepest_, deepest_, edge_trainable, options.kernels}, channels, options.layers);
+}
+
+void EncoderProcessorDecoder::add_decoder(const NetworkPlan& plan, const DatasetPlan& d,
+                                          Dataset& dataset, const GraphTensors& graph) {
+  const ParameterScope root(*parameters_);
+  const FieldLayout& layout = d.layout;
+  dataset.target_features = d.decoder.features();
+  const MapperWidths encoder{.channels = plan.options.width(d.encoder),
+                             .source = data_width(dataset)};
+  const int64_t num_forcing =
+      layout.num_inputs - static_cast<int64_t>(layout.input_prognostic.size());
+  int64_t target = 0;
+  for (const TargetFeature feature : dataset.target_features) {
+    switch (feature) {
+      case TargetFeature::kEncodedData:
+        target += handed_on_width(d.encoder, encoder);
+        break;
+      case TargetFeature::kCoordinates:
+        target += kCoordinateWidth;
+        break;
+      case TargetFeature::kForcings:
+        target += layout.times_in * num_forcing;
+        break;
+      case TargetFeature::kPrognostics:
+        target += layout.times_in * (layout.num_inputs - num_forcing);
+        break;
+      case TargetFeature::kTrainable:
+        target += attributes_.at(dataset.nodes).width() - kCoordinateWidth;
+        break;
+    }
+  }
+  dataset.decoder =
+      make_decoder(root / "decoder" / d.decoder_name, root / "decoder_graph_provider" / d.name,
+                   d.decoder, d.decoder.zero_extractor, plan.options.layer_norm_eps,
+                   {graph, mesh_, d.name, d.decoder_trainable, plan.options.kernels},
+                   {.channels = plan.options.width(d.decoder),
+                    .source = plan.options.width(plan.options.processor),
+                    .target = target,
+                    .out = layout.times_out * layout.num_outputs()});
+}
+
+void EncoderProcessorDecoder::add_output(const DatasetPlan& d, Dataset& dataset,
+                                         const GraphTensors& graph) {
+  const ParameterScope root(*parameters_);
+  const FieldLayout& layout = d.layout;
+  const auto columns = [&](const std::vector<int64_t>& list) {
+    return parameters_->add_constant(at::tensor(list, at::kLong));
+  };
+  dataset.input_forcing = columns(layout.input_forcing());
+  dataset.input_prognostic = columns(layout.input_prognostic);
+  dataset.output_prognostic = columns(layout.output_prognostic);
+  ResidualInputs inputs{.times_in = layout.times_in,
+                        .input_names = layout.input_names,
+                        .input_prognostic = layout.input_prognostic,
+                        .stdev_tendency = d.stdev_tendency,
+                        .latlon_rad = graph.latlon_rad(d.name),
+                        .down = d.truncation_down,
+                        .up = d.truncation_up,
+                        .path = concat(d.path, ".residual")};
+  if (!layout.outputs.stdev.empty()) {
+    for (const int64_t column : layout.output_prognostic)
+      inputs.stdev.push_back(layout.outputs.stdev[static_cast<size_t>(column)]);
+  }
+  dataset.residual = make_residual(root / "residual" / d.name, d.residual, inputs);
+  for (size_t i = 0; i < d.bounding.size(); ++i) {
+    dataset.boundings.emplace_back(root / "boundings" / d.name / static_cast<int64_t>(i),
+                                   d.bounding[i], layout.outputs, concat(d.path, ".bounding.", i));
+  }
+}
+
+at::Tensor EncoderProcessorDecoder::forward(const at::Tensor& x, const StepContext& context) const {
+  AIFS_CHECK(datasets_.size() == 1, "one tensor for ", datasets_.size(), " datasets");
+  return forward(std::vector{x}, context)[0];
+}
+
+at::Tensor EncoderProcessorDecoder::prepare(const at::Tensor& x, size_t dataset) const {
+  const FieldLayout& layout = datasets_[dataset].layout;
+  AIFS_CHECK(x.dim() == 5 && x.size(1) == layout.times_in && x.size(4) == layout.num_inputs,
+             "input of shape ", x.sizes(), ", expected (B, ", layout.times_in, ", E, N, ",
+             layout.num_inputs, ")");
+  const auto& residual = datasets_[dataset].residual;
+  return residual ? residual->prepare(x) : x;
+}
+
+std::vector<at::Tensor> EncoderProcessorDecoder::forward(const std::vector<at::Tensor>& inputs,
+                                                         const StepContext& context) const {
+  AIFS_CHECK(inputs.size() == datasets_.size(), inputs.size(), " tensors for ", datasets_.size(),
+             " datasets");
+  std::vector<at::Tensor> x;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    x.push_back(prepare(inputs[i], i));
+  const int64_t batch = x[0].size(0), ensemble = x[0].size(2), copies = batch * ensemble;
+
+  std::vector<at::Tensor> data, latents;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const Encoded encoded = datasets_[i].encoder->forward(
+        data_rows(datasets_[i], x[i], context.step), attributes_.at(mesh_).forward(), copies);
+    data.push_back(encoded.data);
+    latents.push_back(encoded.latent);
+  }
+  at::Tensor condition;
+  if (noise_) {
+    condition = noise_->forward(context.noise.defined()
+                                    ? context.noise
+                                    : noise_->draw(batch, ensemble, latents[0].options()));
+  }
+  const at::Tensor latent = process(aggregate(latents), copies, condition);
+  std::vector<at::Tensor> y;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const at::Tensor targets = target_rows(datasets_[i], x[i], data[i]);
+    y.push_back(
+        assemble(datasets_[i], datasets_[i].decoder->forward(latent, targets, copies), x[i]));
+  }
   return y;
 }
 
-at::Tensor EncoderProcessorDecoder::with_residual(const at::Tensor& y, const at::Tensor& x) const {
-  const at::Tensor newest =
-      x.select(1, layout_.times_in - 1).index_select(-1, input_prognostic_).unsqueeze(1);
-  return y.index_add(-1, output_prognostic_, newest.expand({-1, layout_.times_out, -1, -1, -1}));
+at::Tensor EncoderProcessorDecoder::data_rows(const Dataset& dataset, const at::Tensor& x,
+                                              int64_t step) const {
+  const int64_t copies = x.size(0) * x.size(2);
+  // Rows are (b, e, n), columns (time, variable).
+  const at::Tensor attributes = attributes_.at(dataset.nodes).forward();
+  const at::Tensor rows =
+      x.permute({0, 2, 3, 1, 4}).reshape({copies * x.size(3), -1}).to(attributes.scalar_type());
+  std::vector<at::Tensor> columns{rows, repeat_rows(attributes, copies)};
+  if (has_step_input_) {
+    columns.push_back(at::full({rows.size(0), 1}, static_cast<double>(std::min<int64_t>(1, step)),
+                               rows.options()));
+  }
+  return at::cat(columns, 1);
+}
+
+at::Tensor EncoderProcessorDecoder::target_rows(const Dataset& dataset, const at::Tensor& x,
+                                                const at::Tensor& encoded) const {
+  const int64_t copies = x.size(0) * x.size(2);
+  const auto inputs = [&](const at::Tensor& variables) {
+    return x.index_select(-1, variables)
+        .permute({0, 2, 3, 1, 4})
+        .reshape({copies * x.size(3), x.size(1) * variables.size(0)});
+  };
+  const auto attributes = [&](int64_t first, int64_t width) {
+    return repeat_rows(attributes_.at(dataset.nodes).forward().narrow(1, first, width), copies);
+  };
+  std::vector<at::Tensor> columns;
+  for (const TargetFeature feature : dataset.target_features) {
+    switch (feature) {
+      case TargetFeature::kEncodedData:
+        columns.push_back(encoded);
+        break;
+      case TargetFeature::kCoordinates:
+        columns.push_back(attributes(0, kCoordinateWidth));
+        break;
+      case TargetFeature::kForcings:
+        columns.push_back(inputs(dataset.input_forcing));
+        break;
+      case TargetFeature::kPrognostics:
+        columns.push_back(inputs(dataset.input_prognostic));
+        break;
+      case TargetFeature::kTrainable:
+        columns.push_back(
+            attributes(kCoordinateWidth, attributes_.at(dataset.nodes).width() - kCoordinateWidth));
+        break;
+    }
+  }
+  return columns.size() == 1 ? columns[0] : at::cat(columns, 1);
+}
+
+at::Tensor EncoderProcessorDecoder::aggregate(const std::vector<at::Tensor>& latents) const {
+  if (latents.size() == 1) return latents[0];
+  if (aggregation_ == Aggregation::kConcat) return at::cat(latents, 1);
+  at::Tensor sum = latents[0];
+  for (size_t i = 1; i < latents.size(); ++i)
+    sum = sum + latents[i];
+  return aggregation_ == Aggregation::kSum ? sum : sum / static_cast<double>(latents.size());
+}
+
+at::Tensor EncoderProcessorDecoder::process(const at::Tensor& latent, int64_t copies,
+                                            const at::Tensor& condition) const {
+  // Down to the coarsest mesh, remembering what the finer ones held.
+  std::vector<at::Tensor> skips;
+  std::vector<at::Tensor> handed_on;
+  at::Tensor x = latent;
+  for (const Level& level : levels_) {
+    if (level.down) x = level.down->forward(x, copies);
+    skips.push_back(x);
+    const size_t next = skips.size();
+    const std::string& coarser = next < levels_.size() ? levels_[next].mesh : deepest_;
+    const Encoded encoded = level.upscale->forward(x, attributes_.at(coarser).forward(), copies);
+    handed_on.push_back(encoded.data);
+    x = encoded.latent;
+  }
+  const at::Tensor processed = processor_->forward(x, copies, condition);
+  x = latent_skip_ ? processed + x : processed;
+  for (size_t i = levels_.size(); i-- > 0;) {
+    x = levels_[i].downscale->forward(x, handed_on[i], copies) + skips[i];
+    if (levels_[i].up) x = levels_[i].up->forward(x, copies);
+  }
+  return x;
+}
+
+at::Tensor EncoderProcessorDecoder::residual(const at::Tensor& x, size_t dataset) const {
+  const auto& residual = datasets_[dataset].residual;
+  return residual ? residual->forward(residual->prepare(x)) : at::Tensor();
+}
+
+at::Tensor EncoderProcessorDecoder::assemble(const Dataset& dataset, const at::Tensor& decoded,
+                                             const at::Tensor& x) const {
+  const FieldLayout& layout = dataset.layout;
+  at::Tensor y =
+      decoded.view({x.size(0), x.size(2), x.size(3), layout.times_out, layout.num_outputs()})
+          .permute({0, 3, 1, 2, 4})
+          .to(x.scalar_type());
+  if (dataset.residual) {
+    const at::Tensor guess = dataset.residual->forward(x);
+    y = y.index_add(-1, dataset.output_prognostic,
+                    guess.expand({-1, layout.times_out, -1, -1, -1}));
+  }
+  for (const Bounding& bounding : dataset.boundings)
+    y = bounding.forward(y);
+  return y;
 }
 
 }  // namespace aifs::model

@@ -1,49 +1,134 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole network: input assembly, encoder, processor, decoder, residual, bounding (Anemoi's
-// AnemoiModelEncProcDec). It takes a prebuilt graph and never builds one.
+// The whole network: input assembly, encoders, processor, decoders, residual, bounding (Anemoi's
+// AnemoiModelEncProcDec, its hierarchical and its ensemble form). It takes a prebuilt graph and
+// never builds one.
 #pragma once
 
-#include "model/layers/gnn.h"
-#include "model/options.h"
+#include "model/layers/noise.h"
+#include "model/parts.h"
 
 namespace aifs::model {
 
 // What goes in and out: times and variables.
 struct FieldLayout {
   int64_t times_in = 2, times_out = 1;
-  int64_t num_inputs = 0;                  // V_in: forcing and prognostic
-  OutputVariables outputs;                 // V_out: prognostic and diagnostic
-  std::vector<int64_t> input_prognostic;   // the k-th prognostic variable among the inputs ...
-  std::vector<int64_t> output_prognostic;  // ... and among the outputs
+  int64_t num_inputs = 0;                     // V_in: forcing and prognostic
+  OutputVariables outputs;                    // V_out: prognostic and diagnostic
+  std::vector<int64_t> input_prognostic;      // the k-th prognostic variable among the inputs ...
+  std::vector<int64_t> output_prognostic;     // ... and among the outputs
+  std::vector<std::string> input_names = {};  // V_in; for options that name inputs
 
   int64_t num_outputs() const { return static_cast<int64_t>(outputs.names.size()); }
+  std::vector<int64_t> input_forcing() const;  // the inputs that are not prognostic
+};
+
+// How the latents of several datasets become one.
+enum class Aggregation { kSum, kMean, kConcat };
+
+// One dataset with its own nodes, encoder and decoder.
+struct DatasetPlan {
+  std::string name = "data";  // of its node set too
+  std::string encoder_name = "0", decoder_name = "0";
+  BlockOptions encoder;
+  DecoderOptions decoder;
+  int64_t encoder_trainable = 8, decoder_trainable = 8;  // per edge
+  FieldLayout layout;
+  ResidualOptions residual;
+  SparseMatrix truncation_down = {}, truncation_up = {};
+  std::vector<double> stdev_tendency = {};  // of the prognostic variables; may be empty
+  std::vector<BoundingOptions> bounding;
+  std::string path = "model";  // of its options, for ConfigErrors
+};
+
+// Everything a network is made of besides the graph.
+struct NetworkPlan {
+  ModelOptions options;  // the parts that datasets share
+  std::vector<DatasetPlan> datasets;
+  std::vector<std::string> meshes{"hidden"};           // hidden node sets, fine to coarse
+  std::map<std::string, int64_t> node_trainable = {};  // per node set
+  Aggregation aggregation = Aggregation::kSum;
+  SparseMatrix noise_projection = {};  // from the nodes that noise is drawn on to the hidden ones
+
+  // One dataset called "data", as a configuration describes it.
+  static NetworkPlan single(const ModelOptions& options, const FieldLayout& layout);
+};
+
+// What a forecast step knows besides the fields.
+struct StepContext {
+  int64_t step = 0;       // of the rollout
+  at::Tensor noise = {};  // (B, E, N, noise channels) of unit variance; undefined: drawn
 };
 
 class EncoderProcessorDecoder {
  public:
   // Registers all tensors in `parameters` under the names of Anemoi's state_dict (relative to the
-  // network, dataset "data", mapper "0"). Throws ConfigError with paths under "model".
+  // network). Throws ConfigError with paths under "model".
   EncoderProcessorDecoder(ParameterSet& parameters, const ModelOptions& options,
                           const GraphTensors& graph, const FieldLayout& layout);
+  EncoderProcessorDecoder(ParameterSet& parameters, const NetworkPlan& plan,
+                          const GraphTensors& graph);
 
   // x: (B, T, E, N, V_in) normalised, newest time last, in the type of the parameters.
   // Returns (B, T', E, N, V_out) normalised, after residual and bounding, in the type of x.
-  at::Tensor forward(const at::Tensor& x) const;
+  at::Tensor forward(const at::Tensor& x, const StepContext& context = {}) const;
+  // The same for every dataset, in the order of the plan.
+  std::vector<at::Tensor> forward(const std::vector<at::Tensor>& x,
+                                  const StepContext& context = {}) const;
 
-  const FieldLayout& layout() const { return layout_; }
+  // Layout of the first dataset, or of one.
+  const FieldLayout& layout(size_t dataset = 0) const { return datasets_[dataset].layout; }
+  size_t num_datasets() const { return datasets_.size(); }
+  // Members that a forecast must have; 1 if there is no noise.
+  int64_t num_members() const { return num_members_; }
+  // What the encoder sees of an input: itself, unless the residual filters it. Throws Error for
+  // another shape than the layout's.
+  at::Tensor prepare(const at::Tensor& x, size_t dataset = 0) const;
+  // What is added to the prognostic outputs, (B, 1, E, N, P); undefined if nothing is.
+  at::Tensor residual(const at::Tensor& x, size_t dataset = 0) const;
 
  private:
-  at::Tensor with_residual(const at::Tensor& y, const at::Tensor& x) const;
+  struct Dataset {
+    FieldLayout layout;
+    std::string nodes;
+    std::vector<TargetFeature> target_features;
+    std::unique_ptr<Encoder> encoder;
+    std::unique_ptr<Decoder> decoder;
+    std::unique_ptr<Residual> residual;
+    at::Tensor input_forcing, input_prognostic, output_prognostic;  // i64
+    std::vector<Bounding> boundings;
+  };
+  // A finer mesh than the deepest, and the way from and to the next coarser one.
+  struct Level {
+    std::string mesh;
+    std::unique_ptr<Processor> down, up;  // null without level processing
+    std::unique_ptr<Encoder> upscale;
+    std::unique_ptr<Decoder> downscale;
+  };
 
-  FieldLayout layout_;
-  bool latent_skip_;
-  ResidualKind residual_;
-  NodeAttributes data_attributes_, hidden_attributes_;
-  std::unique_ptr<GnnEncoder> encoder_;
-  std::unique_ptr<GnnProcessor> processor_;
-  std::unique_ptr<GnnDecoder> decoder_;
-  at::Tensor input_prognostic_, output_prognostic_;  // i64
-  std::vector<Bounding> boundings_;
+  void add_attributes(const NetworkPlan& plan, const GraphTensors& graph);
+  void add_encoder(const NetworkPlan& plan, const DatasetPlan& d, const GraphTensors& graph);
+  void add_levels(const NetworkPlan& plan, const GraphTensors& graph);
+  void add_decoder(const NetworkPlan& plan, const DatasetPlan& d, Dataset& dataset,
+                   const GraphTensors& graph);
+  void add_output(const DatasetPlan& d, Dataset& dataset, const GraphTensors& graph);
+  int64_t data_width(const Dataset& dataset) const;
+  at::Tensor data_rows(const Dataset& dataset, const at::Tensor& x, int64_t step) const;
+  at::Tensor target_rows(const Dataset& dataset, const at::Tensor& x,
+                         const at::Tensor& encoded) const;
+  at::Tensor aggregate(const std::vector<at::Tensor>& latents) const;
+  at::Tensor process(const at::Tensor& latent, int64_t copies, const at::Tensor& condition) const;
+  at::Tensor assemble(const Dataset& dataset, const at::Tensor& decoded, const at::Tensor& x) const;
+
+  ParameterSet* parameters_;
+  bool latent_skip_, has_step_input_;
+  int64_t num_members_;
+  Aggregation aggregation_;
+  std::string mesh_, deepest_;  // the one that encoders and decoders join; the processor's
+  std::map<std::string, NodeAttributes> attributes_;
+  std::vector<Dataset> datasets_;
+  std::vector<Level> levels_;
+  std::unique_ptr<Processor> processor_;
+  std::unique_ptr<NoiseInjector> noise_;
 };
 
 }  // namespace aifs::model

@@ -42,6 +42,14 @@ at::Tensor attribute_columns(const graph::EdgeSet& edges,
   return columns.empty() ? at::empty({edges.num_edges(), 0}) : at::cat(columns, 1);
 }
 
+const graph::NodePartition& partition_of(const Shard& shard, const std::string& nodes) {
+  if (nodes == "data") return shard.partition.data;
+  if (nodes == "hidden") return shard.partition.hidden;
+  throw ConfigError("parallel.model",
+                    concat("nodes '", nodes, "' cannot be divided over ranks yet"),
+                    "use 1: only \"data\" and \"hidden\" can");
+}
+
 // Takes this rank's edges out of the whole set.
 void keep_local(EdgeTensors& tensors, const graph::EdgeSet& edges,
                 const graph::NodePartition& sources, const graph::NodePartition& targets,
@@ -82,48 +90,69 @@ EdgeTensors make_edge_tensors(const graph::EdgeSet& edges, int64_t num_sources, 
 GraphTensors GraphTensors::create(const graph::Graph& graph,
                                   const std::vector<std::string>& edge_attributes,
                                   at::ScalarType dtype, const Shard* shard) {
-  const graph::NodeSet& data = graph.nodes("data");
-  const graph::NodeSet& hidden = graph.nodes("hidden");
-  const auto nodes = [&](const graph::NodeSet& set,
-                         graph::NodePartition graph::GraphPartition::*p) {
-    NodeTensors tensors{coordinates(set), {}};
-    if (shard)
-      tensors.rows = at::tensor((shard->partition.*p).owned(shard->group.rank()), at::kLong);
-    return tensors;
-  };
-  const auto partition_of = [&](const graph::NodeSet& set) -> const graph::NodePartition& {
-    return &set == &data ? shard->partition.data : shard->partition.hidden;
-  };
-  const auto edges = [&](const graph::NodeSet& from, const graph::NodeSet& to) {
-    const graph::EdgeSet& set = graph.edges(from.name, to.name);
-    EdgeTensors tensors =
-        make_edge_tensors(set, from.num_nodes(), to.num_nodes(), edge_attributes, dtype);
-    const bool mapper = &from != &to;
+  GraphTensors tensors;
+  for (const graph::NodeSet& nodes : graph.node_sets) {
+    NodeTensors& mine = tensors.nodes_[nodes.name];
+    mine.latlon_rad = coordinates(nodes);
     if (shard) {
-      keep_local(tensors, set, partition_of(from), partition_of(to), *shard,
+      mine.rows =
+          at::tensor(partition_of(*shard, nodes.name).owned(shard->group.rank()), at::kLong);
+    }
+  }
+  for (const graph::EdgeSet& edges : graph.edge_sets) {
+    const std::pair key(edges.source, edges.target);
+    EdgeTensors& mine = tensors.edges_[key];
+    try {
+      mine = make_edge_tensors(edges, graph.nodes(edges.source).num_nodes(),
+                               graph.nodes(edges.target).num_nodes(), edge_attributes, dtype);
+    } catch (const Error& error) {
+      tensors.edges_.erase(key);
+      tensors.unusable_[key] = error.what();  // may be edges that no part of the model uses
+      continue;
+    }
+    if (shard) {
+      const bool mapper = edges.source != edges.target;
+      keep_local(mine, edges, partition_of(*shard, edges.source),
+                 partition_of(*shard, edges.target), *shard,
                  mapper ? shard->mapper_sources : graph::SourceRows::kHalo);
     }
-    return tensors;
-  };
-  return {nodes(data, &graph::GraphPartition::data), nodes(hidden, &graph::GraphPartition::hidden),
-          edges(data, hidden), edges(hidden, hidden), edges(hidden, data)};
+  }
+  return tensors;
+}
+
+const NodeTensors& GraphTensors::nodes(const std::string& name) const {
+  const auto found = nodes_.find(name);
+  if (found == nodes_.end()) throw Error(concat("the graph has no nodes '", name, "'"));
+  return found->second;
+}
+
+bool GraphTensors::has_edges(const std::string& source, const std::string& target) const {
+  return edges_.count({source, target}) != 0;
+}
+
+const EdgeTensors& GraphTensors::edges(const std::string& source, const std::string& target) const {
+  const auto found = edges_.find({source, target});
+  if (found != edges_.end()) return found->second;
+  const auto reason = unusable_.find({source, target});
+  throw Error(reason != unusable_.end() ? reason->second
+                                        : concat("the graph has no edges ", source, "->", target));
 }
 
 GraphTensors GraphTensors::to(at::Device device) const {
   GraphTensors moved = *this;
-  for (NodeTensors* nodes : {&moved.data, &moved.hidden}) {
-    nodes->latlon_rad = nodes->latlon_rad.to(device);
-    if (nodes->rows.defined()) nodes->rows = nodes->rows.to(device);
+  for (auto& [name, nodes] : moved.nodes_) {
+    nodes.latlon_rad = nodes.latlon_rad.to(device);
+    if (nodes.rows.defined()) nodes.rows = nodes.rows.to(device);
   }
-  for (EdgeTensors* edges : {&moved.encoder, &moved.processor, &moved.decoder}) {
-    edges->index = edges->index->to(device);
-    edges->attributes = edges->attributes.to(device);
-    edges->order = edges->order.to(device);
-    if (edges->rows.defined()) edges->rows = edges->rows.to(device);
-    if (edges->exchange && edges->exchange->halo) {
-      auto exchange = std::make_shared<SourceExchange>(*edges->exchange);
+  for (auto& [ends, edges] : moved.edges_) {
+    edges.index = edges.index->to(device);
+    edges.attributes = edges.attributes.to(device);
+    edges.order = edges.order.to(device);
+    if (edges.rows.defined()) edges.rows = edges.rows.to(device);
+    if (edges.exchange && edges.exchange->halo) {
+      auto exchange = std::make_shared<SourceExchange>(*edges.exchange);
       exchange->halo = exchange->halo->to(device);
-      edges->exchange = exchange;
+      edges.exchange = exchange;
     }
   }
   return moved;

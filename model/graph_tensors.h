@@ -2,6 +2,7 @@
 // A graph as the model uses it: tensors, edges sorted by target.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -48,20 +49,30 @@ struct Shard {
   graph::SourceRows mapper_sources = graph::SourceRows::kHalo;
 };
 
-struct GraphTensors {
-  NodeTensors data, hidden;
-  EdgeTensors encoder, processor, decoder;  // data -> hidden -> hidden -> data
-
-  int64_t num_data() const { return data.total(); }
-  int64_t num_hidden() const { return hidden.total(); }
-
-  // Node sets "data" and "hidden" with the three edge sets between them. `edge_attributes` are the
-  // names to use, in column order; attributes get the type `dtype`. With a shard: the part of its
-  // rank.
+class GraphTensors {
+ public:
+  // All node sets, and the edge sets that have the attributes `edge_attributes`, which are used in
+  // this column order; attributes get the type `dtype`. With a shard: the part of its rank; only
+  // node sets "data" and "hidden" can be divided, others are a ConfigError.
   static GraphTensors create(const graph::Graph& graph,
                              const std::vector<std::string>& edge_attributes, at::ScalarType dtype,
                              const Shard* shard = nullptr);
+
+  // Throw Error naming what the graph lacks.
+  const NodeTensors& nodes(const std::string& name) const;
+  const at::Tensor& latlon_rad(const std::string& name) const { return nodes(name).latlon_rad; }
+  const EdgeTensors& edges(const std::string& source, const std::string& target) const;
+  bool has_edges(const std::string& source, const std::string& target) const;
+
+  // Nodes of the whole set.
+  int64_t num_nodes(const std::string& name) const { return nodes(name).total(); }
+
   GraphTensors to(at::Device device) const;
+
+ private:
+  std::map<std::string, NodeTensors> nodes_;
+  std::map<std::pair<std::string, std::string>, EdgeTensors> edges_;
+  std::map<std::pair<std::string, std::string>, std::string> unusable_;  // why
 };
 
 // Edges of one set, sorted, for tests and other graphs.

@@ -1,46 +1,247 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/options.h"
 
+#include "core/check.h"
+
 namespace aifs::model {
 
+namespace {
+
+const config::Bounds<int64_t> kTrainableWidth{.min = 0, .max = 4096};
+
+bool has_heads(BlockKind kind) {
+  return kind == BlockKind::kGraphTransformer || kind == BlockKind::kTransformer;
+}
+
+// Refuses an option that a kind does not have.
+void only_for(bool is_set, bool allowed, const std::string& path, const char* who) {
+  if (is_set && !allowed) throw ConfigError(path, concat("is for ", who, " only"));
+}
+
+void check_heads(const BlockOptions& block, int64_t channels, const std::string& path) {
+  if (!has_heads(block.kind)) return;
+  const int64_t width = block.attention_channels > 0 ? block.attention_channels : channels;
+  if (width % block.heads != 0) {
+    throw ConfigError(path + ".heads",
+                      concat(block.heads, " heads cannot share ", width, " channels"),
+                      "choose a number that divides them");
+  }
+  if (block.rotary && (width / block.heads) % 2 != 0) {
+    throw ConfigError(path + ".rotary",
+                      concat("needs heads of even width, not ", width / block.heads));
+  }
+}
+
+void check_mapper(const BlockOptions& block, const std::string& path) {
+  if (block.kind == BlockKind::kNone)
+    throw ConfigError(path + ".kind", "only a processor can be none");
+}
+
+}  // namespace
+
 void BlockOptions::bind(config::Binder& b) {
-  b.choice("kind", kind, {"kind of the block: gnn is message passing with residual edge states"});
+  b.choice("kind", kind,
+           {"family: gnn is message passing with residual edge states, graph_transformer attention "
+            "over edges, transformer attention over whole node sets, point_wise works on every "
+            "node alone; none, for a processor, does nothing"});
+  b.integer("channels", channels, {.min = 0, .max = 1 << 16}, {"width; 0: model.channels"});
   b.integer("mlp_extra_layers", mlp_extra_layers, {.min = 0, .max = 16},
-            {"linears in every MLP beyond three"});
-  b.number("mlp_hidden_ratio", mlp_hidden_ratio, {.min = 1e-3, .max = 64.0},
-           {"hidden width of node and embedding MLPs as a multiple of the channels"});
-  b.choice("mlp_implementation", mlp_implementation, {"plain MLP with GELU, or with gated layers"});
+            {"gnn: linears in every MLP beyond three"});
+  b.number("mlp_hidden_ratio", mlp_hidden_ratio, {.min = 0.0, .max = 64.0},
+           {"hidden width of MLPs as a multiple of the channels; 0: 1 for gnn, 4 for the others"});
+  b.choice("mlp_implementation", mlp_implementation, {"plain MLP, or with gated layers"});
+  b.choice("activation", activation, {"of plain MLPs; gelu is the exact form"});
+  b.integer("heads", heads, {.min = 1, .max = 1 << 12},
+            {"attention heads of graph_transformer and transformer"});
+  b.integer("attention_channels", attention_channels, {.min = 0, .max = 1 << 16},
+            {"width of attention, a multiple of heads; 0: channels"});
+  b.boolean("qk_norm", qk_norm, {"normalise queries and keys per head"});
+  b.boolean("edge_pre_mlp", edge_pre_mlp,
+            {"graph_transformer: a linear and an activation on the edge features of each block"});
+  b.integer("window", window, {.min = -1},
+            {"transformer: nodes further apart in node order do not see each other; 0: all do; -1: "
+             "all do, but in a mapper with sdpa it is the number of source nodes, as in Anemoi"});
+  b.choice("attention", attention,
+           {"transformer: whose conventions hold, torch's or those of flash-attention"});
+  b.number("softcap", softcap, {.min = 0.0}, {"flash: scores are bent to stay below; 0: not"});
+  b.boolean("alibi", alibi, {"flash: scores fall linearly with distance in node order"});
+  b.boolean("rotary", rotary, {"flash, mappers: queries and keys turn with position"});
+  b.choice(
+      "recompute", recompute,
+      {"what is run again in the backward pass instead of being kept in memory: nothing, MLPs, "
+       "each block (of mappers: each chunk), or everything (of processors: in chunks groups)"});
+  b.integer("chunks", chunks, {.min = 1, .max = 1 << 20},
+            {"mappers of gnn and graph_transformer: ranges of targets worked on one after another; "
+             "processors: groups of layers that are recomputed together"});
+}
+
+void BlockOptions::validate(const std::string& path) const {
+  const bool transformer = kind == BlockKind::kTransformer;
+  only_for(mlp_extra_layers > 0, kind == BlockKind::kGnn, path + ".mlp_extra_layers", "gnn");
+  only_for(qk_norm, has_heads(kind), path + ".qk_norm", "graph_transformer and transformer");
+  only_for(edge_pre_mlp, kind == BlockKind::kGraphTransformer, path + ".edge_pre_mlp",
+           "graph_transformer");
+  only_for(window != 0, transformer, path + ".window", "transformer");
+  only_for(attention == AttentionBackend::kFlash, transformer, path + ".attention", "transformer");
+  const bool flash = transformer && attention == AttentionBackend::kFlash;
+  only_for(softcap > 0.0, flash, path + ".softcap", "flash attention");
+  only_for(alibi, flash, path + ".alibi", "flash attention");
+  only_for(rotary, flash, path + ".rotary", "flash attention");
+}
+
+double BlockOptions::hidden_ratio() const {
+  if (mlp_hidden_ratio > 0.0) return mlp_hidden_ratio;
+  return kind == BlockKind::kGnn ? 1.0 : 4.0;
+}
+
+void DecoderOptions::bind(config::Binder& b) {
+  BlockOptions::bind(b);
+  b.text_list("target_features", target_features,
+              {"what the decoder knows of its nodes, side by side: encoded_data, coordinates, "
+               "forcings, prognostics, trainable_parameters"});
+  b.boolean("zero_extractor", zero_extractor,
+            {"graph_transformer and point_wise: the last linear starts at zero"});
+}
+
+void DecoderOptions::validate(const std::string& path) const {
+  BlockOptions::validate(path);
+  features();
+  only_for(zero_extractor, kind == BlockKind::kGraphTransformer || kind == BlockKind::kPointWise,
+           path + ".zero_extractor", "graph_transformer and point_wise");
+}
+
+std::vector<TargetFeature> DecoderOptions::features() const {
+  std::vector<TargetFeature> list;
+  for (const std::string& name : target_features) {
+    bool known = false;
+    for (const auto& [feature, text] : EnumNames<TargetFeature>::table) {
+      if (name != text) continue;
+      list.push_back(feature);
+      known = true;
+    }
+    if (!known) {
+      throw ConfigError("model.decoder.target_features", concat("has no '", name, "'"),
+                        nearest_names(name, enum_names<TargetFeature>()));
+    }
+  }
+  if (list.empty()) throw ConfigError("model.decoder.target_features", "is empty");
+  return list;
 }
 
 void TrainableOptions::bind(config::Binder& b) {
-  const config::Bounds<int64_t> width{.min = 0, .max = 4096};
-  b.integer("data", data, width, {"learnt features per data node"});
-  b.integer("hidden", hidden, width, {"learnt features per hidden node"});
-  b.integer("data_to_hidden", data_to_hidden, width, {"learnt features per encoder edge"});
-  b.integer("hidden_to_hidden", hidden_to_hidden, width, {"learnt features per processor edge"});
-  b.integer("hidden_to_data", hidden_to_data, width, {"learnt features per decoder edge"});
+  b.integer("data", data, kTrainableWidth, {"learnt features per data node"});
+  b.integer("hidden", hidden, kTrainableWidth, {"learnt features per hidden node"});
+  b.integer("data_to_hidden", data_to_hidden, kTrainableWidth,
+            {"learnt features per encoder edge"});
+  b.integer("hidden_to_hidden", hidden_to_hidden, kTrainableWidth,
+            {"learnt features per processor edge"});
+  b.integer("hidden_to_data", hidden_to_data, kTrainableWidth,
+            {"learnt features per decoder edge"});
+}
+
+void HierarchyOptions::bind(config::Binder& b) {
+  b.text_list("meshes", meshes, {"hidden node sets of the graph, fine to coarse; empty: one mesh"});
+  b.boolean("level_processing", level_processing,
+            {"processors on the finer meshes too, on the way down and on the way up"});
+  b.integer("level_layers", level_layers, {.min = 1, .max = 1024}, {"layers of these processors"});
+  b.section("upscale", upscale, {"from a mesh to the next coarser one"});
+  b.section("downscale", downscale, {"from a mesh to the next finer one"});
+  b.integer("upscale_trainable", upscale_trainable, kTrainableWidth,
+            {"learnt features per upscale edge"});
+  b.integer("downscale_trainable", downscale_trainable, kTrainableWidth,
+            {"learnt features per downscale edge"});
+}
+
+void HierarchyOptions::validate(const std::string& path) const {
+  if (meshes.size() == 1) throw ConfigError(path + ".meshes", "needs two meshes or more, or none");
+  check_mapper(upscale, path + ".upscale");
+  check_mapper(downscale, path + ".downscale");
+}
+
+void EnsembleOptions::bind(config::Binder& b) {
+  b.integer("members", members, {.min = 1, .max = 1 << 16}, {"forecasts made of every sample"});
+  b.choice("noise", noise,
+           {"none, or conditioning: noise shifts and scales the processor's norms"});
+  b.integer("noise_channels", noise_channels, {.min = 1, .max = 1 << 12},
+            {"noise per hidden node"});
+  b.integer("noise_hidden", noise_hidden, {.min = 1, .max = 1 << 16},
+            {"hidden width of the MLP on the noise"});
+  b.number("noise_std", noise_std, {.min = 0.0}, {"standard deviation of the noise"});
+  b.choice("noise_activation", noise_activation, {"activation of the MLP on the noise"});
+}
+
+void EnsembleOptions::validate(const std::string& path) const {
+  if (members > 1 && noise == NoiseKind::kNone) {
+    throw ConfigError(path + ".members", "without noise all members would be the same",
+                      "set noise to \"conditioning\"");
+  }
 }
 
 void ModelOptions::bind(config::Binder& b) {
   b.integer("channels", channels, {.min = 1, .max = 1 << 16}, {"width of node and edge states"});
-  b.integer("layers", layers, {.min = 1, .max = 1024}, {"message-passing layers of the processor"});
+  b.integer("layers", layers, {.min = 1, .max = 1024}, {"layers of the processor"});
   b.section("encoder", encoder, {"from the data grid to the hidden mesh"});
   b.section("processor", processor, {"on the hidden mesh"});
   b.section("decoder", decoder, {"from the hidden mesh to the data grid"});
   b.section("trainable_parameters", trainable_parameters, {"features learnt per node and edge"});
   b.boolean("latent_skip", latent_skip, {"add the encoder's result to the processor's"});
-  b.choice("residual", residual,
-           {"what is added to prognostic outputs: skip adds the newest input state"});
+  b.section("residual", residual, {"what is added to prognostic outputs"}, "kind");
   b.list("bounding", bounding, {"limits on outputs, applied in order in normalised space"});
   b.text_list("edge_attributes", edge_attributes, {"edge attributes of the graph that are used"});
   b.number("layer_norm_eps", layer_norm_eps, {.min = 0.0, .max = 1.0},
            {"added to the variance in every LayerNorm"});
-  b.boolean("recompute", recompute,
-            {"keep the inputs of embeddings and of half blocks only, and run them again in the "
-             "backward pass: a third more arithmetic, a fraction of the memory"});
   b.choice("kernels", kernels,
            {"code between matrix products: LibTorch's operators (reference), own kernels that read "
             "and write each row once (fused), or those on a GPU where there are any (auto)"});
+  b.section("hierarchy", hierarchy, {"several meshes instead of one"});
+  b.section("ensemble", ensemble, {"several members instead of one"});
+}
+
+void ModelOptions::validate(const std::string& path) const {
+  const auto at = [&](const char* part) { return concat(path, ".", part); };
+  check_mapper(encoder, at("encoder"));
+  check_mapper(decoder, at("decoder"));
+  only_for(processor.rotary, false, at("processor.rotary"), "mappers");
+  check_heads(encoder, width(encoder), at("encoder"));
+  check_heads(processor, width(processor), at("processor"));
+  check_heads(decoder, width(decoder), at("decoder"));
+  if (hierarchy.meshes.empty()) {
+    if (width(encoder) != width(processor)) {
+      throw ConfigError(at("processor.channels"),
+                        concat("is ", width(processor), ", the encoder gives ", width(encoder)));
+    }
+  } else {
+    check_heads(hierarchy.upscale, 2 * channels, at("hierarchy.upscale"));
+    check_heads(hierarchy.downscale, 2 * channels, at("hierarchy.downscale"));
+    if (encoder.channels + processor.channels + decoder.channels > 0) {
+      throw ConfigError(at("hierarchy"), "widths follow from model.channels",
+                        "leave the channels of encoder, processor and decoder out");
+    }
+    if (hierarchy.downscale.kind == BlockKind::kGnn && hierarchy.upscale.kind != BlockKind::kGnn) {
+      throw ConfigError(at("hierarchy.downscale.kind"), "gnn needs an upscale of kind gnn");
+    }
+  }
+  if (decoder.kind == BlockKind::kGnn) {
+    if (encoder.kind != BlockKind::kGnn) {
+      throw ConfigError(at("decoder.kind"), "gnn needs an encoder of kind gnn",
+                        "its targets are the encoder's data rows, which the others do not embed");
+    }
+    if (decoder.features() != std::vector{TargetFeature::kEncodedData}) {
+      throw ConfigError(at("decoder.target_features"), "of a gnn can only be encoded_data");
+    }
+    if (width(decoder) != width(processor)) {
+      throw ConfigError(at("decoder.channels"),
+                        concat("of a gnn must be those of the processor, ", width(processor)));
+    }
+  }
+  if (ensemble.noise != NoiseKind::kNone && !has_heads(processor.kind)) {
+    throw ConfigError(
+        at("ensemble.noise"),
+        "needs a processor with norms that take it: graph_transformer or transformer");
+  }
+  if (ensemble.noise != NoiseKind::kNone && !hierarchy.meshes.empty()) {
+    throw ConfigError(at("ensemble.noise"), "cannot be had together with a hierarchy");
+  }
 }
 
 }  // namespace aifs::model

@@ -8,20 +8,51 @@
 #include "core/config.h"
 #include "model/layers/bounding.h"
 #include "model/layers/mlp.h"
+#include "model/layers/residual.h"
+#include "model/layers/steps.h"
+#include "model/layers/transformer.h"
 
 namespace aifs::model {
 
-enum class BlockKind { kGnn };
-enum class ResidualKind { kSkip, kNone };
+enum class BlockKind { kGnn, kGraphTransformer, kTransformer, kPointWise, kNone };
+enum class NoiseKind { kNone, kConditioning };
 
-// One of encoder, processor, decoder.
+// One of encoder, processor, decoder. Options that a kind does not know must be left alone.
 struct BlockOptions {
   BlockKind kind = BlockKind::kGnn;
+  int64_t channels = 0;
   int64_t mlp_extra_layers = 0;
-  double mlp_hidden_ratio = 1.0;
+  double mlp_hidden_ratio = 0.0;
   MlpImplementation mlp_implementation = MlpImplementation::kMlp;
+  Activation activation = Activation::kGelu;
+  int64_t heads = 16;
+  int64_t attention_channels = 0;
+  bool qk_norm = false;
+  bool edge_pre_mlp = false;
+  int64_t window = 0;
+  AttentionBackend attention = AttentionBackend::kSdpa;
+  double softcap = 0.0;
+  bool alibi = false;
+  bool rotary = false;
+  RecomputePolicy recompute = RecomputePolicy::kNone;
+  int64_t chunks = 1;
 
   void bind(config::Binder& b);
+  void validate(const std::string& path) const;
+  // What `mlp_hidden_ratio` says, or the kind's own value.
+  double hidden_ratio() const;
+};
+
+// What a decoder knows of its nodes.
+enum class TargetFeature { kEncodedData, kCoordinates, kForcings, kPrognostics, kTrainable };
+
+struct DecoderOptions : BlockOptions {
+  std::vector<std::string> target_features{"encoded_data"};
+  bool zero_extractor = false;
+
+  void bind(config::Binder& b);
+  void validate(const std::string& path) const;
+  std::vector<TargetFeature> features() const;
 };
 
 // Widths of learnt features.
@@ -32,33 +63,87 @@ struct TrainableOptions {
   void bind(config::Binder& b);
 };
 
+// Several meshes, fine to coarse; channels double from one to the next.
+struct HierarchyOptions {
+  std::vector<std::string> meshes;
+  bool level_processing = false;
+  int64_t level_layers = 1;
+  BlockOptions upscale, downscale;
+  int64_t upscale_trainable = 8, downscale_trainable = 8;
+
+  void bind(config::Binder& b);
+  void validate(const std::string& path) const;
+};
+
+// Members that differ by noise.
+struct EnsembleOptions {
+  int64_t members = 1;
+  NoiseKind noise = NoiseKind::kNone;
+  int64_t noise_channels = 4;
+  int64_t noise_hidden = 32;
+  double noise_std = 1.0;
+  Activation noise_activation = Activation::kGelu;
+
+  void bind(config::Binder& b);
+  void validate(const std::string& path) const;
+};
+
 struct ModelOptions {
   int64_t channels = 64;
   int64_t layers = 4;
-  BlockOptions encoder, processor, decoder;
+  BlockOptions encoder, processor;
+  DecoderOptions decoder;
   TrainableOptions trainable_parameters;
   bool latent_skip = true;
-  ResidualKind residual = ResidualKind::kSkip;
+  ResidualOptions residual;
   std::vector<BoundingOptions> bounding;
   std::vector<std::string> edge_attributes{"edge_length", "edge_dirs"};
   double layer_norm_eps = 1e-5;
-  bool recompute = false;
   KernelChoice kernels = KernelChoice::kAuto;
+  HierarchyOptions hierarchy;
+  EnsembleOptions ensemble;
+
+  // The same for encoder, processor and decoder.
+  void set_recompute(RecomputePolicy policy) {
+    encoder.recompute = processor.recompute = decoder.recompute = policy;
+  }
 
   void bind(config::Binder& b);
+  // What must hold between the parts: widths and heads, encoder and decoder.
+  void validate(const std::string& path) const;
+  // The width of a part.
+  int64_t width(const BlockOptions& block) const {
+    return block.channels > 0 ? block.channels : channels;
+  }
 };
 
 }  // namespace aifs::model
 
 template <>
 struct aifs::EnumNames<aifs::model::BlockKind> {
-  static constexpr std::array<std::pair<aifs::model::BlockKind, const char*>, 1> table{
-      {{aifs::model::BlockKind::kGnn, "gnn"}}};
+  using K = aifs::model::BlockKind;
+  static constexpr std::array<std::pair<K, const char*>, 5> table{
+      {{K::kGnn, "gnn"},
+       {K::kGraphTransformer, "graph_transformer"},
+       {K::kTransformer, "transformer"},
+       {K::kPointWise, "point_wise"},
+       {K::kNone, "none"}}};
 };
 
 template <>
-struct aifs::EnumNames<aifs::model::ResidualKind> {
-  using K = aifs::model::ResidualKind;
+struct aifs::EnumNames<aifs::model::NoiseKind> {
+  using K = aifs::model::NoiseKind;
   static constexpr std::array<std::pair<K, const char*>, 2> table{
-      {{K::kSkip, "skip"}, {K::kNone, "none"}}};
+      {{K::kNone, "none"}, {K::kConditioning, "conditioning"}}};
+};
+
+template <>
+struct aifs::EnumNames<aifs::model::TargetFeature> {
+  using F = aifs::model::TargetFeature;
+  static constexpr std::array<std::pair<F, const char*>, 5> table{
+      {{F::kEncodedData, "encoded_data"},
+       {F::kCoordinates, "coordinates"},
+       {F::kForcings, "forcings"},
+       {F::kPrognostics, "prognostics"},
+       {F::kTrainable, "trainable_parameters"}}};
 };

@@ -45,6 +45,11 @@ at::Tensor ParameterSet::add_buffer(const std::string& name, const at::Tensor& v
   return insert({.name = name, .tensor = value.clone(), .trainable = false}).tensor;
 }
 
+void ParameterSet::mark_unused(const std::string& prefix) {
+  for (Parameter& entry : entries_)
+    entry.unused = entry.unused || entry.name.starts_with(prefix);
+}
+
 void ParameterSet::add_alias(const std::string& name, const std::string& existing) {
   Parameter alias = at(existing);
   alias.alias_of = existing;

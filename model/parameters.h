@@ -21,6 +21,7 @@ struct Parameter {
   std::string name;
   at::Tensor tensor;
   bool trainable = true;      // false: a buffer, saved but not optimised
+  bool unused = false;        // trainable in name only: nothing depends on it, no gradient comes
   std::string alias_of = {};  // another name of the same tensor, saved twice, optimised once
   int64_t offset = -1;        // of a trainable tensor in the flat buffers, in elements
 };
@@ -52,6 +53,9 @@ class ParameterSet {
 
   at::Tensor add(const std::string& name, at::IntArrayRef sizes, Init init);
   at::Tensor add_buffer(const std::string& name, const at::Tensor& value);
+  // Says of all tensors whose names start with `prefix` that nothing depends on them. The optimiser
+  // leaves them alone, weight decay included.
+  void mark_unused(const std::string& prefix);
   void add_alias(const std::string& name, const std::string& existing);
   // A tensor that is neither saved nor optimised but must be on the model's device.
   at::Tensor add_constant(const at::Tensor& value);

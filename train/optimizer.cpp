@@ -38,14 +38,18 @@ AdamW::AdamW(const model::ParameterSet& parameters, const AdamWOptions& options)
   AIFS_CHECK(parameters.is_flat(), "the optimiser needs flat parameters");
   moment1_ = at::zeros_like(parameters.flat_values());
   moment2_ = at::zeros_like(parameters.flat_values());
-  ranges_ = {{0, parameters.flat_values().numel()}};
+  exclude({});
 }
 
 void AdamW::exclude(const std::vector<std::string>& names) {
   std::vector<std::pair<int64_t, int64_t>> holes;
-  for (const std::string& name : names) {
-    const model::Parameter& parameter = parameters_.at(name);
-    holes.emplace_back(parameter.offset, parameter.offset + parameter.tensor.numel());
+  for (const std::string& name : names)
+    parameters_.at(name);  // throws for a name that does not exist
+  for (const model::Parameter& parameter : parameters_.entries()) {
+    const bool named = std::find(names.begin(), names.end(), parameter.name) != names.end();
+    if ((parameter.unused || named) && parameter.offset >= 0) {
+      holes.emplace_back(parameter.offset, parameter.offset + parameter.tensor.numel());
+    }
   }
   std::sort(holes.begin(), holes.end());
   ranges_.clear();

@@ -16,49 +16,61 @@ std::vector<int64_t> Window::offsets(int64_t steps) const {
   return rows;
 }
 
-Forecaster::Forecaster(const model::EncoderProcessorDecoder& network,
-                       const data::VariableTable& variables, const Window& window,
-                       at::Device device)
-    : network_(network), window_(window) {
+ForecastColumns::ForecastColumns(const data::VariableTable& variables, at::Device device) {
   const auto index = [&](const std::vector<int64_t>& list) {
     return at::tensor(list, at::kLong).to(device);
   };
-  input_columns_ = index(variables.input_columns());
-  output_columns_ = index(variables.output_columns());
-  input_prognostic_ = index(variables.input_prognostic());
-  output_prognostic_ = index(variables.output_prognostic());
+  inputs = index(variables.input_columns());
+  outputs = index(variables.output_columns());
+  input_prognostic = index(variables.input_prognostic());
+  output_prognostic = index(variables.output_prognostic());
 }
+
+at::Tensor advance_inputs(const at::Tensor& x, const at::Tensor& prediction,
+                          const at::Tensor& truth, const ForecastColumns& columns,
+                          const at::Tensor& output_mask) {
+  // The newest predicted times replace the oldest inputs; forcings are known for them.
+  const int64_t times_in = x.size(1), times_out = prediction.size(1);
+  const int64_t replaced = std::min(times_in, times_out), first = times_out - replaced;
+  at::Tensor predicted =
+      prediction.narrow(1, first, replaced).index_select(-1, columns.output_prognostic);
+  const at::Tensor known = truth.narrow(1, first, replaced)
+                               .index_select(-1, columns.inputs)
+                               .expand({-1, -1, x.size(2), -1, -1});
+  if (output_mask.defined()) {
+    predicted = at::where(output_mask.view({-1, 1}), predicted,
+                          known.index_select(-1, columns.input_prognostic));
+  }
+  const at::Tensor newest = known.index_copy(-1, columns.input_prognostic, predicted);
+  if (replaced == times_in) return newest;
+  return at::cat({x.narrow(1, replaced, times_in - replaced), newest}, 1);
+}
+
+Forecaster::Forecaster(const model::EncoderProcessorDecoder& network,
+                       const data::VariableTable& variables, const Window& window,
+                       at::Device device, ForecastExtras extras)
+    : network_(network), window_(window), columns_(variables, device), extras_(std::move(extras)) {}
 
 void Forecaster::run(const at::Tensor& batch, int64_t steps,
                      const std::function<void(const ForecastStep&)>& visit) const {
   AIFS_CHECK(batch.size(1) >= window_.num_times(steps), "a batch of ", batch.size(1),
              " times for a forecast of ", steps, " steps");
-  at::Tensor x = batch.narrow(1, 0, window_.times_in).index_select(-1, input_columns_);
+  at::Tensor x = batch.narrow(1, 0, window_.times_in).index_select(-1, columns_.inputs);
+  if (network_.num_members() > 1) x = x.repeat({1, 1, network_.num_members(), 1, 1});
   for (int64_t step = 0; step < steps; ++step) {
-    const at::Tensor prediction = network_.forward(x);
-    const at::Tensor truth = batch.narrow(1, window_.target_position(step), window_.times_out)
-                                 .index_select(-1, output_columns_);
-    visit({step, prediction, truth});
-    if (step + 1 < steps) x = advance(x, prediction, batch, step);
+    model::StepContext context{.step = step};
+    if (extras_.noise) context.noise = extras_.noise(step);
+    const at::Tensor prediction = network_.forward(x, context);
+    const at::Tensor later = batch.narrow(1, window_.target_position(step), window_.times_out);
+    visit({step, prediction, later.index_select(-1, columns_.outputs)});
+    if (step + 1 < steps) {
+      x = advance_inputs(x, prediction, later, columns_, extras_.output_mask);
+    }
   }
 }
 
 at::Tensor Forecaster::persistence(const at::Tensor& batch) const {
-  return batch.narrow(1, window_.times_in - 1, 1).index_select(-1, output_columns_);
-}
-
-at::Tensor Forecaster::advance(const at::Tensor& x, const at::Tensor& prediction,
-                               const at::Tensor& batch, int64_t step) const {
-  // The newest predicted times replace the oldest inputs; forcings are known for them.
-  const int64_t replaced = std::min(window_.times_in, window_.times_out);
-  const int64_t first = window_.times_out - replaced;
-  const at::Tensor predicted =
-      prediction.narrow(1, first, replaced).index_select(-1, output_prognostic_);
-  const at::Tensor known = batch.narrow(1, window_.target_position(step) + first, replaced)
-                               .index_select(-1, input_columns_);
-  const at::Tensor newest = known.index_copy(-1, input_prognostic_, predicted);
-  if (replaced == window_.times_in) return newest;
-  return at::cat({x.narrow(1, replaced, window_.times_in - replaced), newest}, 1);
+  return batch.narrow(1, window_.times_in - 1, 1).index_select(-1, columns_.outputs);
 }
 
 }  // namespace aifs::train

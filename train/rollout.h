@@ -29,14 +29,37 @@ struct ForecastStep {
   at::Tensor truth;  // E may be that of the dataset
 };
 
+// Columns of the variables as inputs and outputs number them, i64 on the device of the fields.
+struct ForecastColumns {
+  at::Tensor inputs, outputs;                      // of all dataset variables
+  at::Tensor input_prognostic, output_prognostic;  // of inputs, of outputs
+
+  ForecastColumns(const data::VariableTable& variables, at::Device device);
+};
+
+// The inputs of the next step: x (B, T, E, N, V_in) with its oldest times dropped and the newest
+// predicted ones (B, T', E, N, V_out) appended. `truth` (B, T', E or 1, N, V) holds all dataset
+// variables at the predicted times: forcings come from it and, where `output_mask` (N) is false,
+// prognostic variables too.
+at::Tensor advance_inputs(const at::Tensor& x, const at::Tensor& prediction,
+                          const at::Tensor& truth, const ForecastColumns& columns,
+                          const at::Tensor& output_mask = {});
+
+// What some forecasts need besides a batch.
+struct ForecastExtras {
+  at::Tensor output_mask = {};                         // (N) bool, true where the network decides
+  std::function<at::Tensor(int64_t step)> noise = {};  // of ensembles; none: drawn by the network
+};
+
 class Forecaster {
  public:
   Forecaster(const model::EncoderProcessorDecoder& network, const data::VariableTable& variables,
-             const Window& window, at::Device device);
+             const Window& window, at::Device device, ForecastExtras extras = {});
 
   // Runs `steps` steps from the inputs of `batch` (B, num_times(steps), E, N, V), all dataset
   // variables, normalised, in the type and on the device of the network. Gradients flow through all
-  // steps. Forcings of later inputs are those of the batch.
+  // steps. Forcings of later inputs are those of the batch. A network of several members makes as
+  // many forecasts of a batch with E = 1.
   void run(const at::Tensor& batch, int64_t steps,
            const std::function<void(const ForecastStep&)>& visit) const;
 
@@ -44,12 +67,10 @@ class Forecaster {
   at::Tensor persistence(const at::Tensor& batch) const;
 
  private:
-  at::Tensor advance(const at::Tensor& x, const at::Tensor& prediction, const at::Tensor& batch,
-                     int64_t step) const;
-
   const model::EncoderProcessorDecoder& network_;
   Window window_;
-  at::Tensor input_columns_, output_columns_, input_prognostic_, output_prognostic_;  // i64
+  ForecastColumns columns_;
+  ForecastExtras extras_;
 };
 
 }  // namespace aifs::train

@@ -9,9 +9,10 @@ namespace aifs::conformance {
 
 void run_graph_case(const CaseFile& file, Report& report);           // graphs/, graph_recipes/
 void run_graph_builder_cases(const CaseFile& file, Report& report);  // graph_builders/
-void run_model_case(const CaseFile& file, Report& report);           // models/
-void run_dataset_cases(const CaseFile& file, Report& report);        // datasets/
-void run_hostile_cases(const CaseFile& file, Report& report);        // datasets/hostile.json
+void run_model_case(const CaseFile& file, Report& report);     // models/, models_more/, rollout/
+void run_trained_case(const CaseFile& file, Report& report);   // trained/
+void run_dataset_cases(const CaseFile& file, Report& report);  // datasets/
+void run_hostile_cases(const CaseFile& file, Report& report);  // datasets/hostile.json
 bool describes_datasets(const Json& json);  // whether run_dataset_cases() is for it
 
 void run_loss_cases(const CaseFile& file, Report& report);           // losses/, losses_more/

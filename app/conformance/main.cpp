@@ -31,8 +31,11 @@ void run_file(const CaseFile& file, Report& report) {
     if (first_has(json, "cases", key)) return run_graph_builder_cases(file, report);
   }
   if (describes_datasets(json)) return run_dataset_cases(file, report);
-  if (has_keys(json, {"model", "loss", "optimizer", "graph_file"}) && !json.contains("schedule")) {
+  if (has_keys(json, {"model", "loss", "graph_file", "times_in"}) && !json.contains("schedule")) {
     return run_model_case(file, report);
+  }
+  if (has_keys(json, {"model", "options", "store", "newest_input_row"})) {
+    return run_trained_case(file, report);
   }
   if (has_keys(json, {"model", "optimizer", "schedule", "sampling", "graph_file"})) {
     return run_training_case(file, report);

@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "core/check.h"
+#include "model/kernels/edge_index_holder.h"
 #include "model/kernels/simd.h"
 #include "model/precision.h"
 
@@ -125,20 +126,13 @@ struct SumAtTargets : torch::autograd::Function<SumAtTargets> {
   }
 };
 
-// Keeps a plain pointer alive in the saved data of an autograd node.
-struct EdgeIndexHolder : torch::CustomClassHolder {
-  EdgeIndexPtr edges;
-};
-
 struct EdgeLinear : torch::autograd::Function<EdgeLinear> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x_target,
                             const at::Tensor& x_source, const at::Tensor& e,
                             const at::Tensor& weight, const at::Tensor& bias,
                             const EdgeIndexPtr& edges) {
     ctx->save_for_backward({x_target, x_source, e, weight});
-    auto holder = c10::make_intrusive<EdgeIndexHolder>();
-    holder->edges = edges;
-    ctx->saved_data["edges"] = c10::IValue::make_capsule(std::move(holder));
+    ctx->saved_data["edges"] = hold(edges);
     const std::vector<at::Tensor> w = weight.to(e.scalar_type()).chunk(3, 1);
     at::Tensor out = at::addmm(bias.to(e.scalar_type()), e, w[2].t());
     add_node_rows_(out, at::mm(x_target, w[0].t()), at::mm(x_source, w[1].t()), *edges);
@@ -148,9 +142,8 @@ struct EdgeLinear : torch::autograd::Function<EdgeLinear> {
   static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
     const variable_list saved = ctx->get_saved_variables();
     const at::Tensor &x_target = saved[0], &x_source = saved[1], &e = saved[2], &weight = saved[3];
-    const auto holder =
-        c10::static_intrusive_pointer_cast<EdgeIndexHolder>(ctx->saved_data["edges"].toCapsule());
-    const EdgeIndex& edges = *holder->edges;
+    const EdgeIndexPtr held = held_edges(ctx->saved_data["edges"]);
+    const EdgeIndex& edges = *held;
     const at::Tensor g = gradients[0].contiguous();
     const at::Tensor g_target = sum_edges(g, edges, /*at_targets=*/true);
     const at::Tensor g_source = sum_edges(g, edges, /*at_targets=*/false);

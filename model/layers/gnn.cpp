@@ -3,78 +3,46 @@
 
 #include <ATen/ATen.h>
 
-#include "model/recompute.h"
-
 namespace aifs::model {
-
-namespace {
-
-// The same rows for every copy of the graph.
-at::Tensor repeat_rows(const at::Tensor& rows, int64_t copies) {
-  return copies == 1 ? rows : rows.repeat({copies, 1});
-}
-
-// The parts of a layer that are run again in the backward pass if asked for; all of them outlive
-// it.
-
-at::Tensor embed(bool again, const Mlp& mlp, const at::Tensor& x) {
-  if (!again) return mlp.forward(x);
-  return recompute([&mlp](const auto& in) { return std::vector{mlp.forward(in[0])}; }, {x})[0];
-}
-
-NodeAndEdgeState send(bool again, const GraphConvBlock& block, const at::Tensor& target,
-                      const at::Tensor& source, const at::Tensor& e, const EdgeIndexPtr& edges) {
-  if (!again) return block.messages(target, source, e, edges);
-  const auto part = [&block, edges](const auto& in) {
-    const NodeAndEdgeState sent = block.messages(in[0], in[1], in[2], edges);
-    return std::vector{sent.nodes, sent.edges};
-  };
-  const std::vector<at::Tensor> sent = recompute(part, {target, source, e});
-  return {sent[0], sent[1]};
-}
-
-at::Tensor update(bool again, const GraphConvBlock& block, const at::Tensor& x,
-                  const at::Tensor& aggregate) {
-  if (!again) return block.update_nodes(x, aggregate);
-  return recompute(
-      [&block](const auto& in) { return std::vector{block.update_nodes(in[0], in[1])}; },
-      {x, aggregate})[0];
-}
-
-at::Tensor update_sources(bool again, const GraphConvBlock& block, const at::Tensor& x) {
-  if (!again) return block.update_sources(x);
-  return recompute([&block](const auto& in) { return std::vector{block.update_sources(in[0])}; },
-                   {x})[0];
-}
-
-}  // namespace
 
 GnnEncoder::GnnEncoder(const ParameterScope& scope, const ParameterScope& edge_scope,
                        const GraphConvOptions& options, const EdgeTensors& edges,
                        int64_t num_edge_trainable, int64_t data_width, int64_t hidden_width)
-    : recompute_(options.recompute),
+    : options_(options),
       edge_features_(edge_scope, edges, num_edge_trainable),
       emb_edges_(scope / "emb_edges", options.mlp(edge_features_.width(), options.channels)),
       block_(std::make_unique<GraphConvBlock>(scope / "proc", options)),
       emb_nodes_src_(scope / "emb_nodes_src", options.mlp(data_width, options.channels)),
       emb_nodes_dst_(scope / "emb_nodes_dst", options.mlp(hidden_width, options.channels)),
-      edges_(std::make_unique<LocalEdges>(edges)) {}
+      edges_(std::make_unique<LocalEdges>(edges)),
+      chunks_(options.chunks) {}
 
 Encoded GnnEncoder::forward(const at::Tensor& x_data, const at::Tensor& x_hidden,
                             int64_t copies) const {
-  const at::Tensor e = repeat_rows(embed(recompute_, emb_edges_, edge_features_.forward()), copies);
-  const at::Tensor source = embed(recompute_, emb_nodes_src_, x_data);
-  const at::Tensor target = repeat_rows(emb_nodes_dst_.forward(x_hidden), copies);
-  const NodeAndEdgeState sent =
-      send(recompute_, *block_, target, edges_->sources(source, copies), e, edges_->index(copies));
-  return {update_sources(recompute_, *block_, source),
-          update(recompute_, *block_, target, sent.nodes)};
+  const Piece all = [this, copies](const TensorList& in) -> TensorList {
+    const at::Tensor e = repeat_rows(emb_edges_.forward(in[2]), copies);
+    const at::Tensor source = emb_nodes_src_.forward(in[0]);
+    const at::Tensor target = repeat_rows(emb_nodes_dst_.forward(in[1]), copies);
+    const auto body = [this](const EdgeIndexPtr& edges) -> Piece {
+      return [this, edges](const TensorList& part) -> TensorList {
+        const NodeAndEdgeState sent = block_->messages(part[0], part[2], part[1], edges);
+        return {block_->update_nodes(part[0], sent.nodes)};
+      };
+    };
+    return {block_->update_sources(source),
+            over_chunks(chunks_.of(edges_->index(copies)), body,
+                        options_.recompute == RecomputePolicy::kBlock, target, e,
+                        {edges_->sources(source, copies)})};
+  };
+  const TensorList result = maybe_recomputed(options_.recompute == RecomputePolicy::kFull, all,
+                                             {x_data, x_hidden, edge_features_.forward()});
+  return {result[0], result[1]};
 }
 
 GnnProcessor::GnnProcessor(const ParameterScope& scope, const ParameterScope& edge_scope,
                            const GraphConvOptions& options, const EdgeTensors& edges,
                            int64_t num_edge_trainable, int64_t num_layers)
-    : recompute_(options.recompute),
+    : options_(options),
       edge_features_(edge_scope, edges, num_edge_trainable),
       emb_edges_(scope / "proc" / 0 / "emb_edges",
                  options.mlp(edge_features_.width(), options.channels)),
@@ -84,26 +52,29 @@ GnnProcessor::GnnProcessor(const ParameterScope& scope, const ParameterScope& ed
   }
 }
 
-at::Tensor GnnProcessor::forward(const at::Tensor& x, int64_t copies) const {
-  at::Tensor nodes = x;
-  at::Tensor e = repeat_rows(embed(recompute_, emb_edges_, edge_features_.forward()), copies);
+at::Tensor GnnProcessor::forward(const at::Tensor& x, int64_t copies,
+                                 const at::Tensor& /*condition*/) const {
+  const at::Tensor e = repeat_rows(emb_edges_.forward(edge_features_.forward()), copies);
+  std::vector<Step> steps;
   for (const GraphConvBlock& block : blocks_) {
-    const NodeAndEdgeState sent =
-        send(recompute_, block, nodes, edges_->sources(nodes, copies), e, edges_->index(copies));
-    nodes = update(recompute_, block, nodes, sent.nodes);
-    e = sent.edges;
+    steps.push_back([this, &block, copies](const TensorList& in) -> TensorList {
+      const NodeAndEdgeState sent =
+          block.messages(in[0], edges_->sources(in[0], copies), in[1], edges_->index(copies));
+      return {block.update_nodes(in[0], sent.nodes), sent.edges};
+    });
   }
-  return nodes;
+  return run_steps(steps, options_.recompute, options_.chunks, {x, e}, {})[0];
 }
 
 GnnDecoder::GnnDecoder(const ParameterScope& scope, const ParameterScope& edge_scope,
                        const GraphConvOptions& options, const EdgeTensors& edges,
                        int64_t num_edge_trainable, int64_t out_width)
-    : recompute_(options.recompute),
+    : options_(options),
       edge_features_(edge_scope, edges, num_edge_trainable),
       emb_edges_(scope / "emb_edges", options.mlp(edge_features_.width(), options.channels)),
       block_(std::make_unique<GraphConvBlock>(scope / "proc", options)),
-      edges_(std::make_unique<LocalEdges>(edges)) {
+      edges_(std::make_unique<LocalEdges>(edges)),
+      chunks_(options.chunks) {
   MlpOptions extractor = options.mlp(options.channels, out_width);
   extractor.layer_norm = false;
   extractor_ = Mlp(scope / "node_data_extractor", extractor);
@@ -111,10 +82,20 @@ GnnDecoder::GnnDecoder(const ParameterScope& scope, const ParameterScope& edge_s
 
 at::Tensor GnnDecoder::forward(const at::Tensor& latent, const at::Tensor& data,
                                int64_t copies) const {
-  const at::Tensor e = repeat_rows(embed(recompute_, emb_edges_, edge_features_.forward()), copies);
-  const NodeAndEdgeState sent =
-      send(recompute_, *block_, data, edges_->sources(latent, copies), e, edges_->index(copies));
-  return embed(recompute_, extractor_, update(recompute_, *block_, data, sent.nodes));
+  const Piece all = [this, copies](const TensorList& in) -> TensorList {
+    const at::Tensor e = repeat_rows(emb_edges_.forward(in[2]), copies);
+    const auto body = [this](const EdgeIndexPtr& edges) -> Piece {
+      return [this, edges](const TensorList& part) -> TensorList {
+        const NodeAndEdgeState sent = block_->messages(part[0], part[2], part[1], edges);
+        return {extractor_.forward(block_->update_nodes(part[0], sent.nodes))};
+      };
+    };
+    return {over_chunks(chunks_.of(edges_->index(copies)), body,
+                        options_.recompute == RecomputePolicy::kBlock, in[1], e,
+                        {edges_->sources(in[0], copies)})};
+  };
+  return maybe_recomputed(options_.recompute == RecomputePolicy::kFull, all,
+                          {latent, data, edge_features_.forward()})[0];
 }
 
 }  // namespace aifs::model

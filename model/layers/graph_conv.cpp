@@ -12,11 +12,13 @@ MlpOptions GraphConvOptions::mlp(int64_t in, int64_t out) const {
           .extra_layers = extra_layers,
           .layer_norm = true,
           .implementation = implementation,
+          .activation = activation,
           .layer_norm_eps = layer_norm_eps,
           .kernels = kernels};
 }
 
-GraphConvBlock::GraphConvBlock(const ParameterScope& scope, const GraphConvOptions& options) {
+GraphConvBlock::GraphConvBlock(const ParameterScope& scope, const GraphConvOptions& options)
+    : recompute_mlps_(options.recompute == RecomputePolicy::kMlp) {
   const int64_t c = options.channels;
   node_mlp_ = Mlp(scope / "node_mlp", options.mlp(2 * c, c));
   MlpOptions edge = options.mlp(3 * c, c);
@@ -26,25 +28,35 @@ GraphConvBlock::GraphConvBlock(const ParameterScope& scope, const GraphConvOptio
 
 NodeAndEdgeState GraphConvBlock::messages(const at::Tensor& x_target, const at::Tensor& x_source,
                                           const at::Tensor& e, const EdgeIndexPtr& edges) const {
-  if (edge_mlp_.is_fused(e)) {
-    const FusedMlpResult sent = edge_mlp_.fused(
-        {.first = FirstProduct::kEdges, .edges = edges, .residual = true}, {x_target, x_source, e});
-    return {sent.sums, sent.rows};
-  }
-  const at::Tensor m = edge_mlp_.forward_edges(x_target, x_source, e, edges) + e;
-  return {sum_at_targets(m, edges), m};
+  const Piece mlp = [this, edges](const TensorList& in) -> TensorList {
+    if (edge_mlp_.is_fused(in[2])) {
+      const FusedMlpResult sent =
+          edge_mlp_.fused({.first = FirstProduct::kEdges, .edges = edges, .residual = true}, in);
+      return {sent.sums, sent.rows};
+    }
+    const at::Tensor m = edge_mlp_.forward_edges(in[0], in[1], in[2], edges) + in[2];
+    return {sum_at_targets(m, edges), m};
+  };
+  const TensorList sent = maybe_recomputed(recompute_mlps_, mlp, {x_target, x_source, e});
+  return {sent[0], sent[1]};
 }
 
 at::Tensor GraphConvBlock::update_nodes(const at::Tensor& x, const at::Tensor& aggregate) const {
-  if (node_mlp_.is_fused(x))
-    return node_mlp_.fused({.first = FirstProduct::kPair, .residual = true}, {x, aggregate}).rows;
-  return node_mlp_.forward_pair(x, aggregate) + x;
+  const Piece mlp = [this](const TensorList& in) -> TensorList {
+    if (node_mlp_.is_fused(in[0]))
+      return {node_mlp_.fused({.first = FirstProduct::kPair, .residual = true}, in).rows};
+    return {node_mlp_.forward_pair(in[0], in[1]) + in[0]};
+  };
+  return maybe_recomputed(recompute_mlps_, mlp, {x, aggregate})[0];
 }
 
 at::Tensor GraphConvBlock::update_sources(const at::Tensor& x) const {
-  if (node_mlp_.is_fused(x))
-    return node_mlp_.fused({.first = FirstProduct::kTwice, .residual = true}, {x}).rows;
-  return node_mlp_.forward_twice(x) + x;
+  const Piece mlp = [this](const TensorList& in) -> TensorList {
+    if (node_mlp_.is_fused(in[0]))
+      return {node_mlp_.fused({.first = FirstProduct::kTwice, .residual = true}, in).rows};
+    return {node_mlp_.forward_twice(in[0]) + in[0]};
+  };
+  return maybe_recomputed(recompute_mlps_, mlp, {x})[0];
 }
 
 }  // namespace aifs::model

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "model/layers/mlp.h"
+#include "model/layers/steps.h"
 
 namespace aifs::model {
 
@@ -15,9 +16,11 @@ struct GraphConvOptions {
   int64_t hidden = 0;        // width of node and embedding MLPs; the edge MLP always has `channels`
   int64_t extra_layers = 1;  // linears per MLP less two
   MlpImplementation implementation = MlpImplementation::kMlp;
+  Activation activation = Activation::kGelu;
   double layer_norm_eps = 1e-5;
   KernelChoice kernels = KernelChoice::kAuto;
-  bool recompute = false;  // keep inputs of embeddings and halves of blocks only
+  RecomputePolicy recompute = RecomputePolicy::kNone;
+  int64_t chunks = 1;  // mappers: ranges of targets; processors: groups of blocks under kFull
 
   MlpOptions mlp(int64_t in, int64_t out) const;
 };
@@ -41,6 +44,7 @@ class GraphConvBlock {
   at::Tensor update_sources(const at::Tensor& x) const;
 
  private:
+  bool recompute_mlps_;
   Mlp node_mlp_, edge_mlp_;
 };
 

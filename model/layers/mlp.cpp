@@ -12,36 +12,43 @@
 
 namespace aifs::model {
 
-Linear::Linear(const ParameterScope& scope, int64_t in, int64_t out) {
-  const Init init = Init::uniform(1.0 / std::sqrt(static_cast<double>(in)));
-  weight = scope.add("weight", {out, in}, init);
-  bias = scope.add("bias", {out}, init);
+namespace {
+
+Activation activation_of(const MlpOptions& options) {
+  switch (options.implementation) {
+    case MlpImplementation::kMlp:
+      return options.activation;
+    case MlpImplementation::kGlu:
+      return Activation::kSigmoid;
+    case MlpImplementation::kSwiglu:
+      return Activation::kSilu;
+    case MlpImplementation::kGeglu:
+      return Activation::kGelu;
+    case MlpImplementation::kReglu:
+      return Activation::kRelu;
+  }
+  return options.activation;
 }
 
-at::Tensor Linear::forward(const at::Tensor& x) const {
-  return at::linear(x, weight.to(x.scalar_type()), bias.to(x.scalar_type()));
-}
+}  // namespace
 
-LayerNorm::LayerNorm(const ParameterScope& scope, int64_t width, double eps_) : eps(eps_) {
-  weight = scope.add("weight", {width}, Init::ones());
-  bias = scope.add("bias", {width}, Init::zeros());
-}
-
-at::Tensor LayerNorm::forward(const at::Tensor& x) const {
-  return at::layer_norm(for_op(OpKind::kNormalisation, x), weight.sizes(), weight, bias, eps)
-      .to(x.scalar_type());
+int64_t hidden_width(int64_t channels, double ratio) {
+  return static_cast<int64_t>(std::floor(static_cast<double>(channels) * ratio + 0.5));
 }
 
 Mlp::Mlp(const ParameterScope& scope, const MlpOptions& options)
-    : implementation_(options.implementation), kernels_(options.kernels) {
-  if (kernels_ == KernelChoice::kFused && implementation_ != MlpImplementation::kMlp) {
-    throw ConfigError("model.kernels",
-                      concat("there are no fused kernels for mlp_implementation \"",
-                             enum_name(implementation_), "\""),
-                      "use \"auto\" or \"reference\"");
+    : implementation_(options.implementation),
+      activation_(activation_of(options)),
+      kernels_(options.kernels) {
+  if (kernels_ == KernelChoice::kFused && !could_be_fused()) {
+    throw ConfigError(
+        "model.kernels",
+        concat("there are no fused kernels for mlp_implementation \"", enum_name(implementation_),
+               "\" with activation \"", enum_name(activation_), "\""),
+        "use \"auto\" or \"reference\"");
   }
   const ParameterScope layers = scope / "mlp";
-  const bool gated = implementation_ != MlpImplementation::kMlp;
+  const bool gated = options.implementation != MlpImplementation::kMlp;
   const int64_t num_hidden = options.extra_layers + 1;
   for (int64_t i = 0; i < num_hidden; ++i) {
     const int64_t in = i == 0 ? options.in : options.hidden;
@@ -56,23 +63,8 @@ Mlp::Mlp(const ParameterScope& scope, const MlpOptions& options)
   }
   last_ = Linear(layers / (gated ? num_hidden : 2 * num_hidden), options.hidden, options.out);
   if (options.layer_norm) {
-    layer_norm_ = LayerNorm(scope / "layer_norm", options.out, options.layer_norm_eps);
+    layer_norm_ = LayerNorm(scope / "layer_norm", options.out, {.eps = options.layer_norm_eps});
   }
-}
-
-at::Tensor Mlp::activate(const at::Tensor& x) const {
-  switch (implementation_) {
-    case MlpImplementation::kMlp:
-    case MlpImplementation::kGeglu:
-      return at::gelu(x);
-    case MlpImplementation::kGlu:
-      return at::sigmoid(x);
-    case MlpImplementation::kSwiglu:
-      return at::silu(x);
-    case MlpImplementation::kReglu:
-      return at::relu(x);
-  }
-  return x;
 }
 
 template <class FirstLinear>
@@ -83,16 +75,20 @@ at::Tensor Mlp::run(FirstLinear&& first_linear) const {
     const auto apply = [&](const Linear& linear) {
       return i == 0 ? first_linear(linear) : linear.forward(h);
     };
-    const at::Tensor activated = activate(apply(layer.gate ? *layer.gate : layer.linear));
+    const at::Tensor activated =
+        activate(apply(layer.gate ? *layer.gate : layer.linear), activation_);
     h = layer.gate ? activated * apply(layer.linear) : activated;
   }
   h = last_.forward(h);
   return layer_norm_ ? layer_norm_->forward(h) : h;
 }
 
+bool Mlp::could_be_fused() const {
+  return implementation_ == MlpImplementation::kMlp && activation_ == Activation::kGelu;
+}
+
 bool Mlp::is_fused(const at::Tensor& rows) const {
-  if (kernels_ == KernelChoice::kReference || implementation_ != MlpImplementation::kMlp)
-    return false;
+  if (kernels_ == KernelChoice::kReference || !could_be_fused()) return false;
   if (kernels_ == KernelChoice::kAuto && rows.is_cpu()) return false;
   const int64_t hidden = last_.weight.size(1), out = layer_norm_ ? last_.weight.size(0) : hidden;
   const bool supported = row_ops_support(rows.device(), rows.scalar_type(), std::max(hidden, out));
@@ -114,9 +110,9 @@ FusedMlpResult Mlp::fused(FusedMlpPlan plan, const std::vector<at::Tensor>& rows
   parameters.push_back(last_.weight);
   parameters.push_back(last_.bias);
   if (layer_norm_) {
-    plan.layer_norm_eps = layer_norm_->eps;
-    parameters.push_back(layer_norm_->weight);
-    parameters.push_back(layer_norm_->bias);
+    plan.layer_norm_eps = layer_norm_->eps();
+    parameters.push_back(layer_norm_->weight());
+    parameters.push_back(layer_norm_->bias());
   }
   return fused_mlp(plan, rows, parameters);
 }

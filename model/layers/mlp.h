@@ -9,8 +9,9 @@
 
 #include "core/enum_names.h"
 #include "model/kernels/segment.h"
+#include "model/layers/activation.h"
 #include "model/layers/fused_mlp.h"
-#include "model/parameters.h"
+#include "model/layers/layer_norm.h"
 
 namespace aifs::model {
 
@@ -21,31 +22,17 @@ enum class MlpImplementation { kMlp, kGlu, kSwiglu, kGeglu, kReglu };
 // knows.
 enum class KernelChoice { kAuto, kReference, kFused };
 
+// Width of hidden layers: channels * ratio, halves rounded up.
+int64_t hidden_width(int64_t channels, double ratio);
+
 struct MlpOptions {
   int64_t in = 0, hidden = 0, out = 0;
   int64_t extra_layers = 1;
   bool layer_norm = true;
   MlpImplementation implementation = MlpImplementation::kMlp;
+  Activation activation = Activation::kGelu;  // of plain MLPs; gated ones have their own
   double layer_norm_eps = 1e-5;
   KernelChoice kernels = KernelChoice::kAuto;
-};
-
-// A linear map with weight (out, in) and bias (out), started as torch.nn.Linear. It works in the
-// type of its input.
-struct Linear {
-  at::Tensor weight, bias;
-  Linear() = default;
-  Linear(const ParameterScope& scope, int64_t in, int64_t out);
-  at::Tensor forward(const at::Tensor& x) const;
-};
-
-// Normalises rows over the last axis: population variance, weight and bias (C).
-struct LayerNorm {
-  at::Tensor weight, bias;
-  double eps = 1e-5;
-  LayerNorm() = default;
-  LayerNorm(const ParameterScope& scope, int64_t width, double eps);
-  at::Tensor forward(const at::Tensor& x) const;
 };
 
 class Mlp {
@@ -74,13 +61,15 @@ class Mlp {
   // and value), then the rest.
   template <class FirstLinear>
   at::Tensor run(FirstLinear&& first_linear) const;
-  at::Tensor activate(const at::Tensor& x) const;
 
   struct HiddenLayer {
     Linear linear;  // the value part if gated
     std::optional<Linear> gate;
   };
+  bool could_be_fused() const;
+
   MlpImplementation implementation_ = MlpImplementation::kMlp;
+  Activation activation_ = Activation::kGelu;
   KernelChoice kernels_ = KernelChoice::kAuto;
   std::vector<HiddenLayer> hidden_;
   Linear last_;

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "core/check.h"
+#include "model/layers/gnn.h"
 #include "tests/support/catch.h"
 #include "tests/support/small_graph.h"
 #include "tests/support/tensors.h"
@@ -65,19 +66,27 @@ struct PartsOfToy {
   GraphTensors graph = GraphTensors::create(test::random_graph(kSizes, 5),
                                             toy_options().edge_attributes, at::kDouble);
   GraphConvOptions conv{.channels = 16, .hidden = 16};
-  NodeAttributes data{root / "node_attributes", "data", graph.data, 8};
-  NodeAttributes hidden{root / "node_attributes", "hidden", graph.hidden, 8};
+  NodeAttributes data{root / "node_attributes", "data", graph.nodes("data"), 8};
+  NodeAttributes hidden{root / "node_attributes", "hidden", graph.nodes("hidden"), 8};
   GnnEncoder encoder{root / "encoder" / 0,
                      root / "encoder_graph_provider" / "data",
                      conv,
-                     graph.encoder,
+                     graph.edges("data", "hidden"),
                      8,
                      24,
                      12};
-  GnnProcessor processor{
-      root / "processor", root / "processor_graph_provider", conv, graph.processor, 8, 2};
-  GnnDecoder decoder{
-      root / "decoder" / 0, root / "decoder_graph_provider" / "data", conv, graph.decoder, 8, 5};
+  GnnProcessor processor{root / "processor",
+                         root / "processor_graph_provider",
+                         conv,
+                         graph.edges("hidden", "hidden"),
+                         8,
+                         2};
+  GnnDecoder decoder{root / "decoder" / 0,
+                     root / "decoder_graph_provider" / "data",
+                     conv,
+                     graph.edges("hidden", "data"),
+                     8,
+                     5};
 
   explicit PartsOfToy(const ParameterSet& values) {
     for (const Parameter& p : values.entries())
@@ -174,7 +183,7 @@ TEST_CASE("ensemble members are forecasts of their own", "[model]") {
 
 TEST_CASE("the residual adds the newest state to prognostic outputs only", "[model]") {
   ModelOptions without = toy_options();
-  without.residual = ResidualKind::kNone;
+  without.residual.kind = ResidualKind::kNone;
   const at::Tensor x = toy_input(3);
   const at::Tensor added = Toy().run(x) - Toy(without).run(x);
   REQUIRE(max_difference(added.narrow(-1, 0, 4), x.narrow(1, 1, 1).narrow(-1, 2, 4)) <= kRounding);
@@ -185,7 +194,7 @@ TEST_CASE("every output time gets the residual of the newest input", "[model]") 
   FieldLayout layout = toy_layout();
   layout.times_out = 2;
   ModelOptions without = toy_options();
-  without.residual = ResidualKind::kNone;
+  without.residual.kind = ResidualKind::kNone;
   const at::Tensor x = toy_input(4);
   const at::Tensor y = Toy(toy_options(), layout).run(x);
   REQUIRE(y.sizes() == at::IntArrayRef{1, 2, 1, kData, 5});

@@ -42,7 +42,7 @@ Result run_network(KernelChoice kernels, const at::Device& device, at::ScalarTyp
   options.channels = channels;
   options.layers = 3;
   options.kernels = kernels;
-  options.recompute = again;
+  if (again) options.set_recompute(RecomputePolicy::kMlp);
   ParameterSet parameters(weights, 3, activations);
   const auto graph = GraphTensors::create(test::random_graph({37, 11, 33, 66, 111}, 5),
                                           options.edge_attributes, weights)

@@ -45,12 +45,12 @@ struct Parts {
 
   explicit Parts(const graph::Graph& plain, bool learnt_edges = true)
       : graph(GraphTensors::create(plain, {"edge_length", "edge_dirs"}, at::kDouble)),
-        encoder(scope("encoder"), scope("encoder_edges"), options, graph.encoder, kEdgeTrainable,
-                kInputs, kHiddenInputs),
-        processor(scope("processor"), scope("processor_edges"), options, graph.processor,
-                  kEdgeTrainable, /*num_layers=*/2),
-        decoder(scope("decoder"), scope("decoder_edges"), options, graph.decoder, kEdgeTrainable,
-                kOutputs) {
+        encoder(scope("encoder"), scope("encoder_edges"), options, graph.edges("data", "hidden"),
+                kEdgeTrainable, kInputs, kHiddenInputs),
+        processor(scope("processor"), scope("processor_edges"), options,
+                  graph.edges("hidden", "hidden"), kEdgeTrainable, /*num_layers=*/2),
+        decoder(scope("decoder"), scope("decoder_edges"), options, graph.edges("hidden", "data"),
+                kEdgeTrainable, kOutputs) {
     uint64_t seed = 70;
     for (const Parameter& p : parameters.entries()) {
       const bool of_edges = p.name.find("trainable.trainable") != std::string::npos;
@@ -126,14 +126,14 @@ TEST_CASE("the processor passes nodes and edge states from layer to layer", "[gn
   const Parts parts(example());
   ParameterSet copies(at::kDouble, 4);
   const ParameterScope scope = ParameterScope(copies) / "processor" / "proc";
-  const EdgeFeatures features(ParameterScope(copies) / "processor_edges", parts.graph.processor,
-                              kEdgeTrainable);
+  const EdgeFeatures features(ParameterScope(copies) / "processor_edges",
+                              parts.graph.edges("hidden", "hidden"), kEdgeTrainable);
   const Mlp emb_edges(scope / 0 / "emb_edges", parts.options.mlp(features.width(), kChannels));
   const GraphConvBlock first(scope / 0, parts.options), second(scope / 1, parts.options);
   for (const Parameter& p : copies.entries())
     copies.assign(p.name, parts.parameters.at(p.name).tensor);
 
-  const EdgeIndexPtr& edges = parts.graph.processor.index;
+  const EdgeIndexPtr& edges = parts.graph.edges("hidden", "hidden").index;
   const at::Tensor x = random_tensor({kHidden, kChannels}, 1);
   const NodeAndEdgeState one = first.messages(x, x, emb_edges.forward(features.forward()), edges);
   const at::Tensor between = first.update_nodes(x, one.nodes);

@@ -48,14 +48,23 @@ TEST_CASE("a missing attribute is named with its edges", "[graph_tensors]") {
 TEST_CASE("a graph becomes coordinates and three edge sets", "[graph_tensors]") {
   const graph::Graph graph = test::random_graph({9, 4, 20, 12, 18}, 5);
   const auto tensors = GraphTensors::create(graph, {"edge_length", "edge_dirs"}, at::kFloat);
-  REQUIRE(tensors.num_data() == 9);
-  REQUIRE(tensors.num_hidden() == 4);
-  REQUIRE(tensors.data.latlon_rad[3][1].item<float>() == graph.nodes("data").lon_rad[3]);
-  REQUIRE(tensors.encoder.index->num_sources == 9);
-  REQUIRE(tensors.encoder.index->num_targets == 4);
-  REQUIRE(tensors.processor.index->num_edges == 12);
-  REQUIRE(tensors.decoder.index->num_sources == 4);
-  REQUIRE(tensors.decoder.attributes.sizes() == at::IntArrayRef{18, 3});
+  REQUIRE(tensors.num_nodes("data") == 9);
+  REQUIRE(tensors.num_nodes("hidden") == 4);
+  REQUIRE(tensors.latlon_rad("data")[3][1].item<float>() == graph.nodes("data").lon_rad[3]);
+  REQUIRE(tensors.edges("data", "hidden").index->num_sources == 9);
+  REQUIRE(tensors.edges("data", "hidden").index->num_targets == 4);
+  REQUIRE(tensors.edges("hidden", "hidden").index->num_edges == 12);
+  REQUIRE(tensors.edges("hidden", "data").index->num_sources == 4);
+  REQUIRE(tensors.edges("hidden", "data").attributes.sizes() == at::IntArrayRef{18, 3});
+}
+
+TEST_CASE("what a graph lacks is said when it is asked for", "[graph_tensors]") {
+  const graph::Graph graph = test::random_graph({9, 4, 20, 12, 18}, 5);
+  const auto tensors = GraphTensors::create(graph, {"weight"}, at::kFloat);
+  REQUIRE_FALSE(tensors.has_edges("data", "hidden"));
+  REQUIRE_THROWS_WITH(tensors.edges("data", "hidden"), ContainsSubstring("no attribute 'weight'"));
+  REQUIRE_THROWS_WITH(tensors.edges("data", "data"), ContainsSubstring("no edges data->data"));
+  REQUIRE_THROWS_WITH(tensors.latlon_rad("mesh"), ContainsSubstring("no nodes 'mesh'"));
 }
 
 TEST_CASE("repeated edges are made once per number of copies", "[graph_tensors]") {

@@ -23,7 +23,7 @@ at::Tensor network_gradients(bool again, int64_t batch) {
   ModelOptions options;
   options.channels = 8;
   options.layers = 3;
-  options.recompute = again;
+  if (again) options.set_recompute(RecomputePolicy::kMlp);
   ParameterSet parameters(at::kDouble, 3);
   const auto graph = GraphTensors::create(test::random_graph({37, 11, 33, 66, 111}, 5),
                                           options.edge_attributes, at::kDouble);

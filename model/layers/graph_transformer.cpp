@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/layers/graph_transformer.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "core/check.h"
+
+namespace aifs::model {
+
+namespace {
+
+// (rows, H w) -> (H, rows, w) and back.
+at::Tensor heads_first(const at::Tensor& rows, int64_t heads) {
+  return rows.view({rows.size(0), heads, -1}).transpose(0, 1);
+}
+at::Tensor rows_first(const at::Tensor& by_head) {
+  return by_head.transpose(0, 1).reshape({by_head.size(1), -1});
+}
+
+}  // namespace
+
+GraphTransformerBlock::GraphTransformerBlock(const ParameterScope& scope,
+                                             const GraphTransformerOptions& options,
+                                             int64_t edge_width, Use use)
+    : options_(options) {
+  const int64_t c = options.channels, a = options.attention_width();
+  AIFS_CHECK(a % options.heads == 0, a, " attention channels for ", options.heads, " heads");
+  lin_key_ = Linear(scope / "lin_key", c, a);
+  lin_query_ = Linear(scope / "lin_query", c, a);
+  lin_value_ = Linear(scope / "lin_value", c, a);
+  lin_self_ = Linear(scope / "lin_self", c, a);
+  lin_edge_ = Linear(scope / "lin_edge", edge_width, a);
+  projection_ = Linear(scope / "projection", a, c);
+  if (options.qk_norm) {
+    const LayerNormOptions per_head{.eps = options.norm.eps, .bias = false};
+    q_norm_ = LayerNorm(scope / "q_norm", a / options.heads, per_head);
+    k_norm_ = LayerNorm(scope / "k_norm", a / options.heads, per_head);
+  }
+  norm_ = LayerNorm(scope / "layer_norm_attention", c, options.norm);
+  if (use == Use::kMapper) {
+    const std::string name = scope.name("layer_norm_attention");
+    for (const char* leaf : {"weight", "bias"})
+      scope.set().add_alias(concat(name, "_dest.", leaf), concat(name, ".", leaf));
+    norm_sources_ = LayerNorm(scope / "layer_norm_attention_src", c, options.norm);
+  }
+  norm_mlp_ = LayerNorm(scope / "layer_norm_mlp_dst", c, options.norm);
+  mlp_ = Mlp(scope / "node_dst_mlp", {.in = c,
+                                      .hidden = options.hidden,
+                                      .out = c,
+                                      .extra_layers = 0,
+                                      .layer_norm = false,
+                                      .implementation = options.implementation,
+                                      .activation = options.activation});
+  if (options.edge_pre_mlp)
+    edge_pre_mlp_ = Linear(scope / "edge_pre_mlp" / 0, edge_width, edge_width);
+}
+
+at::Tensor GraphTransformerBlock::edge_features(const at::Tensor& e) const {
+  const at::Tensor features =
+      options_.edge_pre_mlp ? activate(edge_pre_mlp_.forward(e), options_.activation) : e;
+  return at::cat({features, at::ones({e.size(0), 1}, e.options())}, 1);
+}
+
+at::Tensor GraphTransformerBlock::per_head_norm(const LayerNorm& norm,
+                                                const at::Tensor& rows) const {
+  if (!options_.qk_norm) return rows;
+  return norm.forward(rows.view({rows.size(0), options_.heads, -1})).view(rows.sizes());
+}
+
+GraphTransformerBlock::Sources GraphTransformerBlock::sources(const at::Tensor& u) const {
+  return {per_head_norm(k_norm_, lin_key_.forward(u)), lin_value_.forward(u)};
+}
+
+at::Tensor GraphTransformerBlock::attend(const at::Tensor& u, const Sources& sources,
+                                         const at::Tensor& edge_features,
+                                         const EdgeIndexPtr& edges) const {
+  const int64_t heads = options_.heads, width = options_.attention_width() / heads;
+  const at::Tensor query =
+      per_head_norm(q_norm_, lin_query_.forward(u)) / std::sqrt(static_cast<double>(width));
+  // The linear map of the edge features, bias as its last column, per head: (H, d, D + 1).
+  const at::Tensor map = at::cat({lin_edge_.weight, lin_edge_.bias.unsqueeze(1)}, 1)
+                             .view({heads, width, lin_edge_.weight.size(1) + 1});
+  const at::Tensor query_on_edges = rows_first(at::bmm(heads_first(query, heads), map));
+  const AttentionSums sums = graph_attention(
+      {query, query_on_edges, sources.key, sources.value, edge_features}, heads, edges);
+  return sums.nodes + rows_first(at::bmm(heads_first(sums.edges, heads), map.transpose(1, 2)));
+}
+
+at::Tensor GraphTransformerBlock::forward(const at::Tensor& x, const at::Tensor& u,
+                                          const Sources& sources, const at::Tensor& edge_features,
+                                          const EdgeIndexPtr& edges,
+                                          const at::Tensor& condition) const {
+  const at::Tensor y =
+      projection_.forward(attend(u, sources, edge_features, edges) + lin_self_.forward(u)) + x;
+  const Piece mlp = [this](const TensorList& in) -> TensorList {
+    return {mlp_.forward(norm_mlp_.forward(in[0], in[1]))};
+  };
+  return maybe_recomputed(options_.recompute == RecomputePolicy::kMlp, mlp, {y, condition})[0] + y;
+}
+
+// ----------------------------------------------------------------------------------- processor ---
+
+GraphTransformerProcessor::GraphTransformerProcessor(const ParameterScope& scope,
+                                                     const ParameterScope& edge_scope,
+                                                     const GraphTransformerOptions& options,
+                                                     const EdgeTensors& edges,
+                                                     int64_t num_edge_trainable, int64_t num_layers)
+    : options_(options),
+      edge_features_(edge_scope, edges, num_edge_trainable),
+      edges_(std::make_unique<LocalEdges>(edges)) {
+  for (int64_t layer = 0; layer < num_layers; ++layer) {
+    blocks_.emplace_back(scope / "proc" / layer, options, edge_features_.width(),
+                         GraphTransformerBlock::Use::kProcessor);
+  }
+}
+
+at::Tensor GraphTransformerProcessor::forward(const at::Tensor& x, int64_t copies,
+                                              const at::Tensor& condition) const {
+  const at::Tensor raw = edge_features_.forward();
+  const auto run_block = [this, copies](size_t layer) -> Step {
+    return [this, copies, layer](const TensorList& in) -> TensorList {
+      const GraphTransformerBlock& block = blocks_[layer];
+      const at::Tensor u = block.norm_targets(in[0], in[1]);
+      const at::Tensor e = repeat_rows(block.edge_features(in[2]), copies);
+      return {block.forward(in[0], u, block.sources(edges_->sources(u, copies)), e,
+                            edges_->index(copies), in[1])};
+    };
+  };
+  std::vector<Step> steps;
+  for (size_t layer = 0; layer < blocks_.size(); ++layer)
+    steps.push_back(run_block(layer));
+  return run_steps(steps, options_.recompute, options_.chunks, {x}, {condition, raw})[0];
+}
+
+// ------------------------------------------------------------------------------------- mappers ---
+
+GraphTransformerEncoder::GraphTransformerEncoder(const ParameterScope& scope,
+                                                 const ParameterScope& edge_scope,
+                                                 const GraphTransformerOptions& options,
+                                                 const EdgeTensors& edges,
+                                                 int64_t num_edge_trainable, int64_t data_width,
+                                                 int64_t hidden_width)
+    : options_(options),
+      edge_features_(edge_scope, edges, num_edge_trainable),
+      block_(std::make_unique<GraphTransformerBlock>(
+          scope / "proc", options, edge_features_.width(), GraphTransformerBlock::Use::kMapper)),
+      emb_nodes_dst_(scope / "emb_nodes_dst", hidden_width, options.channels),
+      emb_nodes_src_(scope / "emb_nodes_src", data_width, options.channels),
+      edges_(std::make_unique<LocalEdges>(edges)),
+      chunks_(options.chunks) {}
+
+Encoded GraphTransformerEncoder::forward(const at::Tensor& x_data, const at::Tensor& x_hidden,
+                                         int64_t copies) const {
+  const Piece all = [this, copies](const TensorList& in) -> TensorList {
+    const at::Tensor u = block_->norm_sources(emb_nodes_src_.forward(in[0]));
+    const auto sources = block_->sources(edges_->sources(u, copies));
+    const at::Tensor targets = repeat_rows(emb_nodes_dst_.forward(in[1]), copies);
+    const at::Tensor e = repeat_rows(block_->edge_features(in[2]), copies);
+    const auto chunk_body = [this](const EdgeIndexPtr& edges) -> Piece {
+      return [this, edges](const TensorList& part) -> TensorList {
+        const at::Tensor u_targets = block_->norm_targets(part[0], {});
+        return {block_->forward(part[0], u_targets, {part[2], part[3]}, part[1], edges, {})};
+      };
+    };
+    return {over_chunks(chunks_.of(edges_->index(copies)), chunk_body,
+                        options_.recompute == RecomputePolicy::kBlock, targets, e,
+                        {sources.key, sources.value})};
+  };
+  return {x_data, maybe_recomputed(options_.recompute == RecomputePolicy::kFull, all,
+                                   {x_data, x_hidden, edge_features_.forward()})[0]};
+}
+
+GraphTransformerDecoder::GraphTransformerDecoder(const ParameterScope& scope,
+                                                 const ParameterScope& edge_scope,
+                                                 const GraphTransformerOptions& options,
+                                                 const EdgeTensors& edges,
+                                                 int64_t num_edge_trainable, int64_t latent_width,
+                                                 int64_t target_width, int64_t out_width)
+    : options_(options),
+      edge_features_(edge_scope, edges, num_edge_trainable),
+      block_(std::make_unique<GraphTransformerBlock>(
+          scope / "proc", options, edge_features_.width(), GraphTransformerBlock::Use::kMapper)),
+      edges_(std::make_unique<LocalEdges>(edges)),
+      chunks_(options.chunks) {
+  const int64_t c = options.channels;
+  if (latent_width != c) emb_nodes_src_ = Linear(scope / "emb_nodes_src", latent_width, c);
+  emb_nodes_dst_ = Linear(scope / "emb_nodes_dst", target_width, c);
+  const ParameterScope extractor = scope / "node_data_extractor";
+  extractor_norm_ = LayerNorm(extractor / 0, c);  // always a plain one with torch's epsilon
+  extractor_ = Linear(extractor / 1, c, out_width, true,
+                      options.zero_extractor ? LinearStart::kZeros : LinearStart::kUniform);
+}
+
+at::Tensor GraphTransformerDecoder::forward(const at::Tensor& latent, const at::Tensor& data,
+                                            int64_t copies) const {
+  const Piece all = [this, copies](const TensorList& in) -> TensorList {
+    const at::Tensor x = emb_nodes_src_.weight.defined() ? emb_nodes_src_.forward(in[0]) : in[0];
+    const auto sources = block_->sources(edges_->sources(block_->norm_sources(x), copies));
+    const at::Tensor e = repeat_rows(block_->edge_features(in[2]), copies);
+    const auto chunk_body = [this](const EdgeIndexPtr& edges) -> Piece {
+      return [this, edges](const TensorList& part) -> TensorList {
+        const at::Tensor targets = emb_nodes_dst_.forward(part[0]);
+        const at::Tensor y = block_->forward(targets, block_->norm_targets(targets, {}),
+                                             {part[2], part[3]}, part[1], edges, {});
+        return {extractor_.forward(extractor_norm_.forward(y))};
+      };
+    };
+    return {over_chunks(chunks_.of(edges_->index(copies)), chunk_body,
+                        options_.recompute == RecomputePolicy::kBlock, in[1], e,
+                        {sources.key, sources.value})};
+  };
+  return maybe_recomputed(options_.recompute == RecomputePolicy::kFull, all,
+                          {latent, data, edge_features_.forward()})[0];
+}
+
+}  // namespace aifs::model

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Normalisation of rows over the last axis (population variance), plain or conditional.
+//   plain:        n(x) * weight + bias
+//   conditional:  n(x) * (scale(c) + 1) + bias(c), scale and bias linear maps that start at zero
+// where c has a row for every row of x (noise, in ensembles).
+#pragma once
+
+#include "model/layers/linear.h"
+
+namespace aifs::model {
+
+struct LayerNormOptions {
+  double eps = 1e-5;
+  int64_t condition_width = 0;  // 0: plain
+  bool bias = true;             // plain only
+  bool zero_init = true;        // conditional only: the maps start at zero
+};
+
+class LayerNorm {
+ public:
+  LayerNorm() = default;
+  LayerNorm(const ParameterScope& scope, int64_t width, const LayerNormOptions& options = {});
+
+  // x (..., width). A conditional norm needs `condition` (rows of x, condition_width).
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& condition = {}) const;
+
+  // Of a plain norm.
+  double eps() const { return options_.eps; }
+  const at::Tensor& weight() const { return weight_; }
+  const at::Tensor& bias() const { return bias_; }
+
+ private:
+  LayerNormOptions options_;
+  int64_t width_ = 0;
+  at::Tensor weight_, bias_;
+  Linear scale_map_, bias_map_;
+};
+
+}  // namespace aifs::model

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Noise of ensemble members: drawn per hidden node (or on other nodes and projected), taken through
+// an MLP, and given to the processor's conditional norms (Anemoi's NoiseConditioning).
+#pragma once
+
+#include "model/kernels/sparse_product.h"
+#include "model/layers/mlp.h"
+
+namespace aifs::model {
+
+struct NoiseOptions {
+  int64_t channels = 4, hidden = 32;
+  double std = 1.0;
+  Activation activation = Activation::kGelu;
+  double layer_norm_eps = 1e-5;
+};
+
+class NoiseInjector {
+ public:
+  // `num_nodes` hidden nodes; with a projection, noise lives on the nodes that it starts from.
+  NoiseInjector(const ParameterScope& scope, const NoiseOptions& options, int64_t num_nodes,
+                const SparseMatrix& projection);
+
+  // The condition, (B E num_nodes, channels), from noise (B, E, N, channels) of unit variance.
+  at::Tensor forward(const at::Tensor& noise) const;
+  // Such noise from the default generator.
+  at::Tensor draw(int64_t batch, int64_t members, const at::TensorOptions& tensor_options) const;
+
+ private:
+  NoiseOptions options_;
+  int64_t num_noise_nodes_;
+  SparseMatrix projection_;
+  Mlp mlp_;
+};
+
+}  // namespace aifs::model

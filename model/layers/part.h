@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a network is put together from: encoders bring source nodes to the nodes of a mesh,
+// processors work on a mesh, decoders bring mesh nodes to target nodes. Any family fits anywhere.
+//
+// Node rows carry `copies` replicas of a node set one after another (batch and ensemble); on
+// several ranks each replica holds the rank's own nodes. Edges belong to the rank of their target,
+// and sources come through LocalEdges.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace aifs::model {
+
+// What an encoder hands on.
+struct Encoded {
+  at::Tensor data;    // (copies * N_data, width) rows of the data nodes, the decoder's targets
+  at::Tensor latent;  // (copies * N_hidden, C)
+};
+
+class Encoder {
+ public:
+  virtual ~Encoder() = default;
+  // x_data (copies * N_data, data width), x_hidden (N_hidden, hidden width) for one copy.
+  virtual Encoded forward(const at::Tensor& x_data, const at::Tensor& x_hidden,
+                          int64_t copies) const = 0;
+};
+
+class Processor {
+ public:
+  virtual ~Processor() = default;
+  // x (copies * N, C) -> the same shape. `condition` has a row per row of x, or is undefined where
+  // no norm is conditional.
+  virtual at::Tensor forward(const at::Tensor& x, int64_t copies,
+                             const at::Tensor& condition) const = 0;
+  at::Tensor forward(const at::Tensor& x, int64_t copies) const { return forward(x, copies, {}); }
+};
+
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  // latent (copies * N_hidden, C), data (copies * N_data, target width) -> (copies * N_data, out).
+  virtual at::Tensor forward(const at::Tensor& latent, const at::Tensor& data,
+                             int64_t copies) const = 0;
+};
+
+// A processor that does nothing (autoencoders).
+class NoProcessor : public Processor {
+ public:
+  using Processor::forward;
+  at::Tensor forward(const at::Tensor& x, int64_t /*copies*/,
+                     const at::Tensor& /*condition*/) const override {
+    return x;
+  }
+};
+
+}  // namespace aifs::model

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/layers/residual.h"
+
+#include <ATen/ATen.h>
+
+#include "core/check.h"
+#include "model/layers/ornstein.h"
+
+namespace aifs::model {
+
+namespace {
+
+at::Tensor columns(const ParameterScope& scope, const std::vector<int64_t>& list) {
+  return scope.set().add_constant(at::tensor(list, at::kLong));
+}
+
+class SkipResidual : public Residual {
+ public:
+  SkipResidual(const ParameterScope& scope, const ResidualOptions& options,
+               const ResidualInputs& inputs)
+      : step_(options.step < 0 ? inputs.times_in + options.step : options.step),
+        prognostic_(columns(scope, inputs.input_prognostic)) {
+    if (step_ < 0 || step_ >= inputs.times_in) {
+      throw ConfigError(inputs.path + ".step", concat("is ", options.step, ", there are ",
+                                                      inputs.times_in, " input times"));
+    }
+  }
+  at::Tensor forward(const at::Tensor& x) const override {
+    return x.narrow(1, step_, 1).index_select(-1, prognostic_);
+  }
+
+ private:
+  int64_t step_;
+  at::Tensor prognostic_;
+};
+
+class TruncatedResidual : public Residual {
+ public:
+  TruncatedResidual(const ParameterScope& scope, const ResidualInputs& inputs)
+      : prognostic_(columns(scope, inputs.input_prognostic)),
+        down_(inputs.down.to(scope.dtype())),
+        up_(inputs.up.to(scope.dtype())) {
+    down_.values = scope.set().add_constant(down_.values);
+    up_.values = scope.set().add_constant(up_.values);
+  }
+  at::Tensor forward(const at::Tensor& x) const override {
+    const at::Tensor newest = x.narrow(1, x.size(1) - 1, 1).index_select(-1, prognostic_);
+    return sparse_product(up_, sparse_product(down_, newest));
+  }
+
+ private:
+  at::Tensor prognostic_;
+  SparseMatrix down_, up_;
+};
+
+}  // namespace
+
+void ResidualOptions::bind(config::Binder& b) {
+  b.choice("kind", kind,
+           {"skip adds the state of an input time; truncated its large scales; the ornstein kinds "
+            "a state drawn back to a learnt mean"});
+  b.integer("step", step, {.min = -64, .max = 64}, {"skip: which input time; -1: the newest"});
+  b.number("theta_init", theta_init, {.min = 0.0, .max = 1.0},
+           {"ornstein: initial pull towards the mean; 0: from the statistics of the dataset"});
+  b.number("theta_buffer", theta_buffer, {.min = 0.0, .max = 0.99},
+           {"ornstein: smallest pull towards the mean"});
+  b.boolean("theta_train", theta_train, {"scalar_ornstein: whether it is learnt"});
+  b.text_list("regressors", regressors, {"ornstein: inputs that shift the mean"});
+  b.integer("lmax", lmax, {.min = 1, .max = 4096},
+            {"spectral_ornstein: number of total wavenumbers"});
+  b.choice("grid", grid, {"spectral_ornstein: how the data grid is made"});
+  b.boolean("use_mean", use_mean, {"spectral_ornstein: whether there is a mean"});
+  b.boolean("truncate", truncate, {"spectral_ornstein: learn a low-pass filter of the state"});
+  b.boolean("anti_aliasing", anti_aliasing,
+            {"spectral_ornstein: learn where the filtered and where the plain state is used"});
+}
+
+void ResidualOptions::validate(const std::string& path) const {
+  if (kind == ResidualKind::kSpectralOrnstein && !theta_train) {
+    throw ConfigError(path + ".theta_train", "is for scalar_ornstein only");
+  }
+}
+
+std::unique_ptr<Residual> make_residual(const ParameterScope& scope, const ResidualOptions& options,
+                                        const ResidualInputs& inputs) {
+  switch (options.kind) {
+    case ResidualKind::kNone:
+      return nullptr;
+    case ResidualKind::kSkip:
+      return std::make_unique<SkipResidual>(scope, options, inputs);
+    case ResidualKind::kTruncated:
+      if (!inputs.down.defined() || !inputs.up.defined()) {
+        throw ConfigError(inputs.path + ".kind", "truncated needs the matrices to and from a grid");
+      }
+      return std::make_unique<TruncatedResidual>(scope, inputs);
+    case ResidualKind::kScalarOrnstein:
+      return make_scalar_ornstein(scope, options, inputs);
+    case ResidualKind::kSpectralOrnstein:
+      return make_spectral_ornstein(scope, options, inputs);
+  }
+  return nullptr;
+}
+
+}  // namespace aifs::model

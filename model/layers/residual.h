@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is added to the prognostic outputs: a known first guess of the next state, from the inputs
+// (Anemoi's residual connections).
+//   skip       the state at one input time, the newest by default
+//   truncated  the newest state after a way to a coarse grid and back: large scales only
+//   ornstein   the newest state drawn back to a mean, both learnt per variable (scalar) or per
+//              variable and place, as spherical harmonics (spectral)
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "model/kernels/sparse_product.h"
+#include "model/parameters.h"
+
+namespace aifs::model {
+
+enum class ResidualKind { kSkip, kNone, kTruncated, kScalarOrnstein, kSpectralOrnstein };
+enum class SpectralGrid { kRegular, kOctahedral };
+
+struct ResidualOptions {
+  ResidualKind kind = ResidualKind::kSkip;
+  int64_t step = -1;
+  double theta_init = 0.0;
+  double theta_buffer = 0.0;
+  bool theta_train = true;
+  std::vector<std::string> regressors = {};
+  int64_t lmax = 2;
+  SpectralGrid grid = SpectralGrid::kRegular;
+  bool use_mean = true;
+  bool truncate = false;
+  bool anti_aliasing = true;
+
+  void bind(config::Binder& b);
+  void validate(const std::string& path) const;
+};
+
+// What a residual may need to know of the dataset; `path` is the JSON path for ConfigErrors.
+struct ResidualInputs {
+  int64_t times_in = 1;
+  std::vector<std::string> input_names = {};            // V_in; may be empty if no option names one
+  std::vector<int64_t> input_prognostic = {};           // columns of the prognostic variables
+  std::vector<double> stdev = {}, stdev_tendency = {};  // of the prognostic variables, or empty
+  at::Tensor latlon_rad = {};                           // (N, 2) f32, of the whole grid
+  SparseMatrix down = {}, up = {};                      // truncated
+  std::string path = "model.residual";
+};
+
+class Residual {
+ public:
+  virtual ~Residual() = default;
+  // What the network is given instead of x; x itself for most.
+  virtual at::Tensor prepare(const at::Tensor& x) const { return x; }
+  // prepare(x) (B, T, E, N, V_in) -> (B, 1, E, N, P), the prognostic variables in dataset order.
+  virtual at::Tensor forward(const at::Tensor& x) const = 0;
+};
+
+// Registers learnt tensors under `scope`. Null for kNone.
+std::unique_ptr<Residual> make_residual(const ParameterScope& scope, const ResidualOptions& options,
+                                        const ResidualInputs& inputs);
+
+}  // namespace aifs::model
+
+template <>
+struct aifs::EnumNames<aifs::model::ResidualKind> {
+  using K = aifs::model::ResidualKind;
+  static constexpr std::array<std::pair<K, const char*>, 5> table{
+      {{K::kSkip, "skip"},
+       {K::kNone, "none"},
+       {K::kTruncated, "truncated"},
+       {K::kScalarOrnstein, "scalar_ornstein"},
+       {K::kSpectralOrnstein, "spectral_ornstein"}}};
+};
+
+template <>
+struct aifs::EnumNames<aifs::model::SpectralGrid> {
+  using G = aifs::model::SpectralGrid;
+  static constexpr std::array<std::pair<G, const char*>, 2> table{
+      {{G::kRegular, "regular"}, {G::kOctahedral, "octahedral"}}};
+};

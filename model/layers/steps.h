@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// How parts run their pieces: layer after layer, or range of targets after range, with or without
+// recomputation. Shared by all families.
+#pragma once
+
+#include "core/enum_names.h"
+#include "model/kernels/edge_chunks.h"
+#include "model/kernels/segment.h"
+#include "model/recompute.h"
+
+namespace aifs::model {
+
+// What is recomputed of an encoder, processor or decoder: nothing, its MLPs, each of its blocks (or
+// ranges of targets), or all of it at once (processors: in groups of blocks).
+enum class RecomputePolicy { kNone, kMlp, kBlock, kFull };
+
+using TensorList = std::vector<at::Tensor>;
+using Piece = TensorsFunction;
+
+// piece(inputs), recomputed if `wanted`. Inputs may be undefined.
+TensorList maybe_recomputed(bool wanted, const Piece& piece, const TensorList& inputs);
+
+// (rows, C) -> (copies * rows, C).
+at::Tensor repeat_rows(const at::Tensor& rows, int64_t copies);
+
+// One layer: from [state..., context...] to the next state.
+using Step = Piece;
+
+// The state through all steps, each given `context` too. kBlock recomputes every step on its own,
+// kFull `groups` groups of consecutive steps.
+TensorList run_steps(const std::vector<Step>& steps, RecomputePolicy policy, int64_t groups,
+                     const TensorList& state, const TensorList& context);
+
+// The rows of all targets from those of each chunk: body(chunk's edges) is given
+// [target rows of the chunk, edge rows of the chunk, shared...] and returns one tensor.
+at::Tensor over_chunks(const std::vector<EdgeChunk>& chunks,
+                       const std::function<Piece(const EdgeIndexPtr&)>& body, bool recompute,
+                       const at::Tensor& target_rows, const at::Tensor& edge_rows,
+                       const TensorList& shared);
+
+}  // namespace aifs::model
+
+template <>
+struct aifs::EnumNames<aifs::model::RecomputePolicy> {
+  using R = aifs::model::RecomputePolicy;
+  static constexpr std::array<std::pair<R, const char*>, 4> table{
+      {{R::kNone, "none"}, {R::kMlp, "mlp"}, {R::kBlock, "block"}, {R::kFull, "full"}}};
+};

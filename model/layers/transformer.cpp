@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/layers/transformer.h"
+
+#include <ATen/ATen.h>
+
+#include "core/check.h"
+
+namespace aifs::model {
+
+MlpOptions TransformerOptions::mlp() const {
+  return {.in = channels,
+          .hidden = hidden,
+          .out = channels,
+          .extra_layers = 0,
+          .layer_norm = false,
+          .implementation = implementation,
+          .activation = activation};
+}
+
+HeadAttention::HeadAttention(const ParameterScope& scope, const TransformerOptions& options,
+                             bool is_mapper)
+    : options_(options), is_mapper_(is_mapper) {
+  const int64_t c = options.channels, a = options.attention_width();
+  AIFS_CHECK(a % options.heads == 0, a, " attention channels for ", options.heads, " heads");
+  lin_q_ = Linear(scope / "lin_q", c, a, /*with_bias=*/false);
+  lin_k_ = Linear(scope / "lin_k", c, a, /*with_bias=*/false);
+  lin_v_ = Linear(scope / "lin_v", c, a, /*with_bias=*/false);
+  projection_ = Linear(scope / "projection", a, c);
+  if (options.qk_norm) {
+    const LayerNormOptions per_head{.eps = options.norm.eps, .bias = false};
+    q_norm_ = LayerNorm(scope / "q_norm", a / options.heads, per_head);
+    k_norm_ = LayerNorm(scope / "k_norm", a / options.heads, per_head);
+  }
+}
+
+at::Tensor HeadAttention::forward(const at::Tensor& targets, const at::Tensor& sources,
+                                  int64_t copies) const {
+  const auto prepare = [&](const LayerNorm& norm, at::Tensor rows) {
+    if (options_.qk_norm) {
+      rows = norm.forward(rows.view({rows.size(0), options_.heads, -1})).view(rows.sizes());
+    }
+    return options_.rotary ? rotate_by_position(rows, copies, options_.heads) : rows;
+  };
+  const bool flash = options_.backend == AttentionBackend::kFlash;
+  std::optional<int64_t> window = options_.window;
+  if (window == -1) {
+    const bool counts_keys = is_mapper_ && !flash;
+    window = counts_keys ? std::optional(sources.size(0) / copies) : std::nullopt;
+  }
+  const at::Tensor attended =
+      sequence_attention(prepare(q_norm_, lin_q_.forward(targets)),
+                         prepare(k_norm_, lin_k_.forward(sources)), lin_v_.forward(sources), copies,
+                         {.heads = options_.heads,
+                          .window = window,
+                          .aligned_at_end = flash,
+                          .softcap = options_.softcap,
+                          .alibi = options_.alibi});
+  return projection_.forward(attended);
+}
+
+// ----------------------------------------------------------------------------------- processor ---
+
+TransformerProcessor::TransformerProcessor(const ParameterScope& scope,
+                                           const TransformerOptions& options, int64_t num_layers)
+    : options_(options) {
+  for (int64_t i = 0; i < num_layers; ++i) {
+    const ParameterScope block = scope / "proc" / i;
+    Layer& layer = layers_.emplace_back();
+    layer.norm_attention =
+        LayerNorm(block / "layer_norm_attention", options.channels, options.norm);
+    layer.attention = HeadAttention(block / "attention", options, /*is_mapper=*/false);
+    layer.norm_mlp = LayerNorm(block / "layer_norm_mlp", options.channels, options.norm);
+    layer.mlp = Mlp(block / "mlp", options.mlp());
+  }
+}
+
+at::Tensor TransformerProcessor::forward(const at::Tensor& x, int64_t copies,
+                                         const at::Tensor& condition) const {
+  std::vector<Step> steps;
+  for (const Layer& layer : layers_) {
+    steps.push_back([this, &layer, copies](const TensorList& in) -> TensorList {
+      const at::Tensor u = layer.norm_attention.forward(in[0], in[1]);
+      const at::Tensor y = in[0] + layer.attention.forward(u, u, copies);
+      const Piece mlp = [&layer](const TensorList& part) -> TensorList {
+        return {layer.mlp.forward(layer.norm_mlp.forward(part[0], part[1]))};
+      };
+      return {y +
+              maybe_recomputed(options_.recompute == RecomputePolicy::kMlp, mlp, {y, in[1]})[0]};
+    });
+  }
+  return run_steps(steps, options_.recompute, options_.chunks, {x}, {condition})[0];
+}
+
+// ------------------------------------------------------------------------------------- mappers ---
+
+CrossAttentionBlock::CrossAttentionBlock(const ParameterScope& scope,
+                                         const TransformerOptions& options)
+    : options_(options),
+      unused_norms_{LayerNorm(scope / "layer_norm_attention", options.channels, options.norm),
+                    LayerNorm(scope / "layer_norm_mlp", options.channels, options.norm)},
+      norm_sources_(scope / "layer_norm_attention_src", options.channels, options.norm),
+      norm_targets_(scope / "layer_norm_attention_dst", options.channels, options.norm),
+      norm_mlp_(scope / "layer_norm_mpl", options.channels, options.norm),  // sic
+      attention_(scope / "attention", options, /*is_mapper=*/true),
+      mlp_(scope / "mlp", options.mlp()) {
+  for (const char* unused : {"layer_norm_attention.", "layer_norm_mlp."})
+    scope.set().mark_unused(scope.name(unused));
+}
+
+at::Tensor CrossAttentionBlock::forward(const at::Tensor& targets, const at::Tensor& sources,
+                                        int64_t copies) const {
+  const at::Tensor t = norm_targets_.forward(targets);
+  const at::Tensor y = t + attention_.forward(t, norm_sources_.forward(sources), copies);
+  const Piece mlp = [this](const TensorList& in) -> TensorList {
+    return {mlp_.forward(norm_mlp_.forward(in[0]))};
+  };
+  return y + maybe_recomputed(options_.recompute == RecomputePolicy::kMlp, mlp, {y})[0];
+}
+
+namespace {
+
+bool recomputes_all(const TransformerOptions& options) {
+  return options.recompute == RecomputePolicy::kBlock ||
+         options.recompute == RecomputePolicy::kFull;
+}
+
+}  // namespace
+
+TransformerEncoder::TransformerEncoder(const ParameterScope& scope,
+                                       const TransformerOptions& options, int64_t data_width,
+                                       int64_t hidden_width)
+    : options_(options),
+      block_(std::make_unique<CrossAttentionBlock>(scope / "proc", options)),
+      emb_nodes_dst_(scope / "emb_nodes_dst", hidden_width, options.channels),
+      emb_nodes_src_(scope / "emb_nodes_src", data_width, options.channels) {}
+
+Encoded TransformerEncoder::forward(const at::Tensor& x_data, const at::Tensor& x_hidden,
+                                    int64_t copies) const {
+  const Piece all = [this, copies](const TensorList& in) -> TensorList {
+    return {block_->forward(repeat_rows(emb_nodes_dst_.forward(in[1]), copies),
+                            emb_nodes_src_.forward(in[0]), copies)};
+  };
+  return {x_data, maybe_recomputed(recomputes_all(options_), all, {x_data, x_hidden})[0]};
+}
+
+TransformerDecoder::TransformerDecoder(const ParameterScope& scope,
+                                       const TransformerOptions& options, int64_t latent_width,
+                                       int64_t target_width, int64_t out_width)
+    : options_(options), block_(std::make_unique<CrossAttentionBlock>(scope / "proc", options)) {
+  const int64_t c = options.channels;
+  if (latent_width != c) emb_nodes_src_ = Linear(scope / "emb_nodes_src", latent_width, c);
+  emb_nodes_dst_ = Linear(scope / "emb_nodes_dst", target_width, c);
+  const ParameterScope extractor = scope / "node_data_extractor";
+  extractor_norm_ = LayerNorm(extractor / 0, c);
+  extractor_ = Linear(extractor / 1, c, out_width);
+}
+
+at::Tensor TransformerDecoder::forward(const at::Tensor& latent, const at::Tensor& data,
+                                       int64_t copies) const {
+  const Piece all = [this, copies](const TensorList& in) -> TensorList {
+    const at::Tensor sources =
+        emb_nodes_src_.weight.defined() ? emb_nodes_src_.forward(in[0]) : in[0];
+    const at::Tensor y = block_->forward(emb_nodes_dst_.forward(in[1]), sources, copies);
+    return {extractor_.forward(extractor_norm_.forward(y))};
+  };
+  return maybe_recomputed(recomputes_all(options_), all, {latent, data})[0];
+}
+
+}  // namespace aifs::model

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Transformer: attention over whole node sets in node order, or in a window of it (Anemoi's
+// Transformer blocks, mappers and processor). No edges.
+//
+// Traps: q, k and v have no bias. A mapper's residual starts from the normalised target, not from
+// the target. Mappers own two norms that nothing uses (they are in Anemoi's state_dict). A window
+// of -1 is none in a processor, but with torch's attention it is the number of keys in a mapper.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "model/kernels/sequence_attention.h"
+#include "model/layers/mlp.h"
+#include "model/layers/part.h"
+#include "model/layers/steps.h"
+
+namespace aifs::model {
+
+// Which program's attention is meant; the numbers of flash-attention 2 differ in cross attention.
+enum class AttentionBackend { kSdpa, kFlash };
+
+struct TransformerOptions {
+  int64_t channels = 0;
+  int64_t attention_channels = 0;  // 0: channels
+  int64_t heads = 1;
+  int64_t hidden = 0;             // of the MLP
+  std::optional<int64_t> window;  // none or -1: see above
+  AttentionBackend backend = AttentionBackend::kSdpa;
+  double softcap = 0.0;  // flash only
+  bool alibi = false;    // flash only
+  bool rotary = false;   // flash only, mappers only
+  bool qk_norm = false;
+  MlpImplementation implementation = MlpImplementation::kMlp;
+  Activation activation = Activation::kGelu;
+  LayerNormOptions norm = {};
+  RecomputePolicy recompute = RecomputePolicy::kNone;
+  int64_t chunks = 1;  // processors: groups of blocks under kFull
+  bool zero_extractor = false;
+
+  int64_t attention_width() const { return attention_channels > 0 ? attention_channels : channels; }
+  MlpOptions mlp() const;
+};
+
+// Multi-head attention with its linear maps.
+class HeadAttention {
+ public:
+  HeadAttention() = default;
+  HeadAttention(const ParameterScope& scope, const TransformerOptions& options, bool is_mapper);
+  // Queries from rows of targets, keys and values from rows of sources.
+  at::Tensor forward(const at::Tensor& targets, const at::Tensor& sources, int64_t copies) const;
+
+ private:
+  TransformerOptions options_;
+  bool is_mapper_ = false;
+  Linear lin_q_, lin_k_, lin_v_, projection_;
+  LayerNorm q_norm_, k_norm_;
+};
+
+class TransformerProcessor : public Processor {
+ public:
+  using Processor::forward;
+  TransformerProcessor(const ParameterScope& scope, const TransformerOptions& options,
+                       int64_t num_layers);
+  at::Tensor forward(const at::Tensor& x, int64_t copies,
+                     const at::Tensor& condition) const override;
+
+ private:
+  struct Layer {
+    LayerNorm norm_attention, norm_mlp;
+    HeadAttention attention;
+    Mlp mlp;
+  };
+  TransformerOptions options_;
+  std::vector<Layer> layers_;
+};
+
+// The block of a mapper: targets attend to sources.
+class CrossAttentionBlock {
+ public:
+  CrossAttentionBlock(const ParameterScope& scope, const TransformerOptions& options);
+  at::Tensor forward(const at::Tensor& targets, const at::Tensor& sources, int64_t copies) const;
+
+ private:
+  TransformerOptions options_;
+  std::array<LayerNorm, 2> unused_norms_;
+  LayerNorm norm_sources_, norm_targets_, norm_mlp_;
+  HeadAttention attention_;
+  Mlp mlp_;
+};
+
+class TransformerEncoder : public Encoder {
+ public:
+  TransformerEncoder(const ParameterScope& scope, const TransformerOptions& options,
+                     int64_t data_width, int64_t hidden_width);
+  // The data rows are handed on as they came.
+  Encoded forward(const at::Tensor& x_data, const at::Tensor& x_hidden,
+                  int64_t copies) const override;
+
+ private:
+  TransformerOptions options_;
+  std::unique_ptr<CrossAttentionBlock> block_;
+  Linear emb_nodes_dst_, emb_nodes_src_;
+};
+
+class TransformerDecoder : public Decoder {
+ public:
+  TransformerDecoder(const ParameterScope& scope, const TransformerOptions& options,
+                     int64_t latent_width, int64_t target_width, int64_t out_width);
+  at::Tensor forward(const at::Tensor& latent, const at::Tensor& data,
+                     int64_t copies) const override;
+
+ private:
+  TransformerOptions options_;
+  std::unique_ptr<CrossAttentionBlock> block_;
+  Linear emb_nodes_src_, emb_nodes_dst_;
+  LayerNorm extractor_norm_;
+  Linear extractor_;
+};
+
+}  // namespace aifs::model
+
+template <>
+struct aifs::EnumNames<aifs::model::AttentionBackend> {
+  using A = aifs::model::AttentionBackend;
+  static constexpr std::array<std::pair<A, const char*>, 2> table{
+      {{A::kSdpa, "sdpa"}, {A::kFlash, "flash"}}};
+};
