@@ -49,6 +49,8 @@ struct NetworkPlan {
   Aggregation aggregation = Aggregation::kSum;
   SparseMatrix noise_projection = {};  // from the nodes that noise is drawn on to the hidden ones
 
+  // Throws ConfigError for parts that do not fit together.
+  void validate() const;
   // One dataset called "data", as a configuration describes it.
   static NetworkPlan single(const ModelOptions& options, const FieldLayout& layout);
 };

@@ -19,7 +19,7 @@ struct PartHolder : torch::CustomClassHolder {
 struct Recompute : torch::autograd::Function<Recompute> {
   // The first input is a dummy that requires a gradient: parameters get theirs even where none of
   // the inputs proper needs one.
-  static variable_list forward(AutogradContext* ctx, const variable_list& dummy_and_inputs,
+  static variable_list forward(AutogradContext* ctx, at::TensorList dummy_and_inputs,
                                const TensorsFunction& part) {
     const variable_list inputs(dummy_and_inputs.begin() + 1, dummy_and_inputs.end());
     ctx->save_for_backward(inputs);
@@ -64,7 +64,7 @@ std::vector<at::Tensor> recompute(const TensorsFunction& part,
   if (!at::GradMode::is_enabled()) return part(inputs);
   variable_list all{at::zeros({0}).set_requires_grad(true)};
   all.insert(all.end(), inputs.begin(), inputs.end());
-  return Recompute::apply(all, part);
+  return Recompute::apply(at::TensorList(all), part);
 }
 
 }  // namespace aifs::model

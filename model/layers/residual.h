@@ -40,8 +40,8 @@ struct ResidualOptions {
 // What a residual may need to know of the dataset; `path` is the JSON path for ConfigErrors.
 struct ResidualInputs {
   int64_t times_in = 1;
-  std::vector<std::string> input_names = {};   // V_in; may be empty if no option names one
-  std::vector<int64_t> input_prognostic = {};  // columns of the prognostic variables
+  std::vector<std::string> input_names = {};            // V_in; may be empty if no option names one
+  std::vector<int64_t> input_prognostic = {};           // columns of the prognostic variables
   std::vector<double> stdev = {}, stdev_tendency = {};  // of the prognostic variables, or empty
   at::Tensor latlon_rad = {};                           // (N, 2) f32, of the whole grid
   SparseMatrix down = {}, up = {};                      // truncated
