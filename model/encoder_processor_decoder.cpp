@@ -373,6 +373,10 @@ at::Tensor EncoderProcessorDecoder::process(const at::Tensor& latent, int64_t co
   return x;
 }
 
+at::Tensor EncoderProcessorDecoder::draw_noise(const at::Tensor& x) const {
+  return noise_ ? noise_->draw(x.size(0), x.size(2), x.options()) : at::Tensor();
+}
+
 at::Tensor EncoderProcessorDecoder::residual(const at::Tensor& x, size_t dataset) const {
   const auto& residual = datasets_[dataset].residual;
   return residual ? residual->forward(residual->prepare(x)) : at::Tensor();

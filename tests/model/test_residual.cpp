@@ -67,7 +67,20 @@ TEST_CASE("truncated goes down to the coarse grid and up again", "[residual]") {
     return residual->forward(list[0]);
   };
   REQUIRE(test::gradient_error(function, {fields()}) <= test::gradient_tolerance());
-  REQUIRE_THROWS_WITH(
-      make_residual(ParameterScope(parameters), {.kind = ResidualKind::kTruncated}, inputs()),
-      ContainsSubstring("matrices"));
+}
+
+TEST_CASE("truncated makes its matrices for a grid by name", "[residual]") {
+  ResidualInputs in = inputs();
+  in.latlon_rad = random_tensor({5, 2}, 3).to(at::kFloat).clamp(-1.5, 1.5);
+  ResidualOptions options{.kind = ResidualKind::kTruncated, .truncation_grid = "tri1"};
+  ParameterSet parameters(at::kDouble, 1);
+  const auto residual = make_residual(ParameterScope(parameters), options, in);
+  // Means of means of ones are ones.
+  const at::Tensor ones = at::ones({1, 3, 1, 5, 4}, at::kDouble);
+  REQUIRE(max_difference(residual->forward(ones), at::ones({1, 1, 1, 5, 2}, at::kDouble)) <= 1e-6);
+  options.truncation_grid = "tri";
+  REQUIRE_THROWS_WITH(make_residual(ParameterScope(parameters), options, in),
+                      ContainsSubstring("model.residual.truncation_grid"));
+  options.truncation_grid = "";
+  REQUIRE_THROWS_WITH(options.validate("model.residual"), ContainsSubstring("truncation_grid"));
 }
