@@ -45,6 +45,25 @@ NetworkPlan NetworkPlan::single(const ModelOptions& options, const FieldLayout& 
   return plan;
 }
 
+void NetworkPlan::validate() const {
+  const bool concat_latents = aggregation == Aggregation::kConcat;
+  const int64_t processor_width = options.width(options.processor);
+  int64_t latent_width = 0;
+  for (const DatasetPlan& dataset : datasets) {
+    latent_width += options.width(dataset.encoder);
+    ModelOptions one = options;
+    one.encoder = dataset.encoder;
+    one.decoder = dataset.decoder;
+    if (concat_latents) one.encoder.channels = processor_width;  // looked at below
+    one.validate(dataset.path);
+  }
+  if (concat_latents && options.hierarchy.meshes.empty() && latent_width != processor_width) {
+    throw ConfigError(
+        "model.processor.channels",
+        concat("is ", processor_width, ", the encoders together give ", latent_width));
+  }
+}
+
 EncoderProcessorDecoder::EncoderProcessorDecoder(ParameterSet& parameters,
                                                  const ModelOptions& options,
                                                  const GraphTensors& graph,
@@ -60,7 +79,7 @@ EncoderProcessorDecoder::EncoderProcessorDecoder(ParameterSet& parameters, const
       aggregation_(plan.aggregation),
       mesh_(plan.meshes.front()),
       deepest_(plan.meshes.back()) {
-  plan.options.validate("model");
+  plan.validate();
   const ParameterScope root(parameters);
   add_attributes(plan, graph);
   for (const DatasetPlan& d : plan.datasets)
@@ -355,6 +374,10 @@ at::Tensor EncoderProcessorDecoder::process(const at::Tensor& latent, int64_t co
     if (levels_[i].up) x = levels_[i].up->forward(x, copies);
   }
   return x;
+}
+
+at::Tensor EncoderProcessorDecoder::draw_noise(const at::Tensor& x) const {
+  return noise_ ? noise_->draw(x.size(0), x.size(2), x.options()) : at::Tensor();
 }
 
 at::Tensor EncoderProcessorDecoder::residual(const at::Tensor& x, size_t dataset) const {

@@ -49,6 +49,8 @@ struct NetworkPlan {
   Aggregation aggregation = Aggregation::kSum;
   SparseMatrix noise_projection = {};  // from the nodes that noise is drawn on to the hidden ones
 
+  // Throws ConfigError for parts that do not fit together.
+  void validate() const;
   // One dataset called "data", as a configuration describes it.
   static NetworkPlan single(const ModelOptions& options, const FieldLayout& layout);
 };
@@ -80,6 +82,10 @@ class EncoderProcessorDecoder {
   size_t num_datasets() const { return datasets_.size(); }
   // Members that a forecast must have; 1 if there is no noise.
   int64_t num_members() const { return num_members_; }
+  bool has_noise() const { return noise_ != nullptr; }
+  // Noise for a step from x, (B, E, N, noise channels) from the default generator; undefined if the
+  // network takes none.
+  at::Tensor draw_noise(const at::Tensor& x) const;
   // What the encoder sees of an input: itself, unless the residual filters it. Throws Error for
   // another shape than the layout's.
   at::Tensor prepare(const at::Tensor& x, size_t dataset = 0) const;

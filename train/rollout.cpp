@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "model/recompute.h"
 
 namespace aifs::train {
 
@@ -59,14 +60,24 @@ void Forecaster::run(const at::Tensor& batch, int64_t steps,
   if (network_.num_members() > 1) x = x.repeat({1, 1, network_.num_members(), 1, 1});
   for (int64_t step = 0; step < steps; ++step) {
     model::StepContext context{.step = step};
-    if (extras_.noise) context.noise = extras_.noise(step);
-    const at::Tensor prediction = network_.forward(x, context);
+    context.noise = extras_.noise ? extras_.noise(step) : network_.draw_noise(x);
+    const at::Tensor prediction = forward(x, context, extras_.recompute_steps && steps > 1);
     const at::Tensor later = batch.narrow(1, window_.target_position(step), window_.times_out);
     visit({step, prediction, later.index_select(-1, columns_.outputs)});
     if (step + 1 < steps) {
       x = advance_inputs(x, prediction, later, columns_, extras_.output_mask);
     }
   }
+}
+
+at::Tensor Forecaster::forward(const at::Tensor& x, const model::StepContext& context,
+                               bool again) const {
+  if (!again) return network_.forward(x, context);
+  // Noise was drawn outside, so that both passes see the same.
+  const auto step = [&network = network_, context](const std::vector<at::Tensor>& in) {
+    return std::vector{network.forward(in[0], context)};
+  };
+  return model::recompute(step, {x})[0];
 }
 
 at::Tensor Forecaster::persistence(const at::Tensor& batch) const {

@@ -49,6 +49,7 @@ at::Tensor advance_inputs(const at::Tensor& x, const at::Tensor& prediction,
 struct ForecastExtras {
   at::Tensor output_mask = {};                         // (N) bool, true where the network decides
   std::function<at::Tensor(int64_t step)> noise = {};  // of ensembles; none: drawn by the network
+  bool recompute_steps = false;                        // run each step again in the backward pass
 };
 
 class Forecaster {
@@ -67,6 +68,8 @@ class Forecaster {
   at::Tensor persistence(const at::Tensor& batch) const;
 
  private:
+  at::Tensor forward(const at::Tensor& x, const model::StepContext& context, bool again) const;
+
   const model::EncoderProcessorDecoder& network_;
   Window window_;
   ForecastColumns columns_;

@@ -34,6 +34,9 @@ void RolloutOptions::bind(config::Binder& b) {
   b.integer("epoch_increment", epoch_increment, {.min = 0},
             {"one more step after every so many epochs; 0 never", "epochs"});
   b.integer("maximum", maximum, {.min = 1, .max = 1024}, {"most forecast steps per sample"});
+  b.boolean("recompute", recompute,
+            {"keep the fields between steps only, and run each step again in the backward pass: "
+             "memory hardly grows with the number of steps"});
 }
 
 void RolloutOptions::validate(const std::string& path) const {

@@ -31,6 +31,7 @@ struct RolloutOptions {
   int64_t start = 1;
   int64_t epoch_increment = 0;
   int64_t maximum = 1;
+  bool recompute = false;
 
   void bind(config::Binder& b);
   void validate(const std::string& path) const;

@@ -2,7 +2,9 @@
 #include "train/trainer.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Context.h>
 
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -10,6 +12,7 @@
 
 #include "core/check.h"
 #include "core/log.h"
+#include "core/rng.h"
 #include "core/time.h"
 
 namespace aifs::train {
@@ -72,7 +75,8 @@ struct Trainer::Logs {
 Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
     : options_(options),
       parts_(parts),
-      forecaster_(parts.network, parts.variables, parts.window, parts.device),
+      forecaster_(parts.network, parts.variables, parts.window, parts.device,
+                  {.recompute_steps = options.train.rollout.recompute}),
       optimizer_(parts.parameters, options.optimizer.adamw) {
   options_.optimizer.schedule = complete(options.optimizer.schedule, options.train);
 }
@@ -242,6 +246,12 @@ double Trainer::accumulate_gradients(const data::Batch& batch, int64_t rollout) 
   {
     const PartTimer::Scope scope(timer_, Part::kForward);
     const at::Tensor values = batch.values.to(parts_.device, dtype);
+    if (parts_.network.has_noise()) {
+      // A function of the position in training, so that a resumed run draws the same.
+      const std::array keys{static_cast<uint32_t>(state_.epoch),
+                            static_cast<uint32_t>(state_.batch_in_epoch)};
+      at::manual_seed(derive_seed(parts_.sampling.seed, SeedContext::kModel, keys));
+    }
     const PointwiseLoss loss =
         loss_of_batch(parts_.loss, options_.loss, batch.nan_mask, parts_.variables, values);
     forecaster_.run(values, rollout, [&](const ForecastStep& step) {

@@ -23,6 +23,23 @@ at::Tensor crps_field(const at::Tensor& prediction, const at::Tensor& target, do
 
 }  // namespace
 
+namespace {
+
+train::LossKind loss_kind(const std::string& name) {
+  static const std::vector<std::pair<std::string, train::LossKind>> kinds{
+      {"MSE", train::LossKind::kMse},
+      {"RMSE", train::LossKind::kRmse},
+      {"MAE", train::LossKind::kMae},
+      {"Huber", train::LossKind::kHuber},
+      {"LogCosh", train::LossKind::kLogCosh}};
+  for (const auto& [known, kind] : kinds) {
+    if (name == known || name == known + "Loss") return kind;
+  }
+  throw NotSupported("loss " + name);
+}
+
+}  // namespace
+
 CaseLoss::CaseLoss(const Json& json, const SafetensorsFile& tensors, const CaseDataset& dataset,
                    at::ScalarType dtype) {
   Json names{"pressure_level", "general_variable", "node_weights", "time_steps"};
@@ -34,16 +51,19 @@ CaseLoss::CaseLoss(const Json& json, const SafetensorsFile& tensors, const CaseD
       if (!one_scale || loss.at("weights") != Json{1.0}) throw NotSupported("several scales");
       loss = Json(loss.at("per_scale_loss"));
     }
-    require_known_keys(loss, {"class", "alpha", "no_autocast", "ignore_nans", "scalers"});
+    require_known_keys(loss, {"class", "alpha", "no_autocast", "ignore_nans", "scalers", "delta"});
     const auto name = loss.at("class").get<std::string>();
     is_crps_ = name == "CRPS";
-    if (!is_crps_ && name != "MSELoss") throw NotSupported("loss " + name);
+    if (!is_crps_) loss_.kind = loss_kind(name);
+    loss_.huber_delta = loss.value("delta", 1.0);
+    loss_.ignore_nans = loss.value("ignore_nans", false);
+    if (is_crps_ && loss_.ignore_nans) throw NotSupported("a CRPS that ignores NaN");
     alpha_ = loss.value("alpha", 0.95);
     names = loss.at("scalers");
   } else {
     const Json loss = json.value("loss", Json::object());
     const auto kind = loss.value("kind", std::string("MSE"));
-    if (!kind.starts_with("MSE")) throw NotSupported("loss " + kind);
+    loss_.kind = loss_kind(kind.substr(0, kind.find(' ')));
     names = loss.value("scalers_in_order", names);
   }
   loss_.scalers = stored_scalers(tensors, names, dtype, dataset.prefix);

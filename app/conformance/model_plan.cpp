@@ -71,6 +71,14 @@ model::Activation activation_of(const Json& json) {
   throw NotSupported(concat("activation ", class_of(json)));
 }
 
+// "GELU (erf)" -> "GELU", whose exact form is the only one there is.
+std::string plain_name(const std::string& text) {
+  const size_t end = text.find(" (");
+  if (end == std::string::npos) return text;
+  if (text.substr(end) != " (erf)") throw NotSupported("activation " + text);
+  return text.substr(0, end);
+}
+
 // What "layer_kernels" change. A norm's epsilon is that of the whole case.
 void apply_kernels(const Json& kernels, model::BlockOptions& block, double& eps,
                    bool may_be_conditional) {
@@ -281,14 +289,15 @@ model::NetworkPlan simple_plan(const Json& json, const SafetensorsFile& tensors,
   model::ModelOptions& options = plan.options;
   double eps = value_or(m, "layer_norm_eps", 1e-5);
   const auto activation = value_or(m, "activation", std::string("GELU (erf)"));
-  if (activation != "GELU (erf)") throw NotSupported("activation " + activation);
+  const model::Activation known = activation_of({{"class", plain_name(activation)}});
   model::DatasetPlan d = dataset_plan(json, tensors, dataset);
   d.encoder = block_options(m.at("encoder"), eps);
   d.decoder = decoder_options(
       m.at("decoder"),
       value_or(m, "decoder_target_features", std::vector<std::string>{"encoded_data"}), eps);
-  options.encoder = d.encoder;
   options.processor = block_options(m.at("processor"), eps);
+  d.encoder.activation = d.decoder.activation = options.processor.activation = known;
+  options.encoder = d.encoder;
   options.decoder = d.decoder;
   options.channels = m.at("processor").at("num_channels").get<int64_t>();
   options.layers = value_or(m["processor"], "num_layers", int64_t{1});

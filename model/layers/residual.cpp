@@ -5,6 +5,7 @@
 
 #include "core/check.h"
 #include "model/layers/ornstein.h"
+#include "model/truncation.h"
 
 namespace aifs::model {
 
@@ -53,6 +54,22 @@ class TruncatedResidual : public Residual {
   SparseMatrix down_, up_;
 };
 
+// The matrices that are given, or those of the options.
+ResidualInputs with_matrices(const ResidualOptions& options, const ResidualInputs& inputs) {
+  if (inputs.down.defined() && inputs.up.defined()) return inputs;
+  ResidualInputs complete = inputs;
+  try {
+    const Truncation truncation =
+        make_truncation(inputs.latlon_rad, coarse_grid(options.truncation_grid),
+                        options.truncation_neighbours, options.truncation_sigma);
+    complete.down = truncation.down;
+    complete.up = truncation.up;
+  } catch (const Error& error) {
+    throw ConfigError(inputs.path + ".truncation_grid", error.what(), error.hint());
+  }
+  return complete;
+}
+
 }  // namespace
 
 void ResidualOptions::bind(config::Binder& b) {
@@ -60,6 +77,12 @@ void ResidualOptions::bind(config::Binder& b) {
            {"skip adds the state of an input time; truncated its large scales; the ornstein kinds "
             "a state drawn back to a learnt mean"});
   b.integer("step", step, {.min = -64, .max = 64}, {"skip: which input time; -1: the newest"});
+  b.text("truncation_grid", truncation_grid,
+         {"truncated: the coarse grid, tri<refinement> or a Gaussian grid such as o16"});
+  b.integer("truncation_neighbours", truncation_neighbours, {.min = 1, .max = 1024},
+            {"truncated: how many nearest nodes of the other grid a node is the mean of"});
+  b.number("truncation_sigma", truncation_sigma, {.min = 1e-6, .max = 10.0},
+           {"truncated: width of their Gaussian weights", "rad"});
   b.number("theta_init", theta_init, {.min = 0.0, .max = 1.0},
            {"ornstein: initial pull towards the mean; 0: from the statistics of the dataset"});
   b.number("theta_buffer", theta_buffer, {.min = 0.0, .max = 0.99},
@@ -76,6 +99,11 @@ void ResidualOptions::bind(config::Binder& b) {
 }
 
 void ResidualOptions::validate(const std::string& path) const {
+  if ((kind == ResidualKind::kTruncated) == truncation_grid.empty()) {
+    throw ConfigError(path + ".truncation_grid", kind == ResidualKind::kTruncated
+                                                     ? "truncated needs a coarse grid"
+                                                     : "is for truncated only");
+  }
   if (kind == ResidualKind::kSpectralOrnstein && !theta_train) {
     throw ConfigError(path + ".theta_train", "is for scalar_ornstein only");
   }
@@ -89,10 +117,7 @@ std::unique_ptr<Residual> make_residual(const ParameterScope& scope, const Resid
     case ResidualKind::kSkip:
       return std::make_unique<SkipResidual>(scope, options, inputs);
     case ResidualKind::kTruncated:
-      if (!inputs.down.defined() || !inputs.up.defined()) {
-        throw ConfigError(inputs.path + ".kind", "truncated needs the matrices to and from a grid");
-      }
-      return std::make_unique<TruncatedResidual>(scope, inputs);
+      return std::make_unique<TruncatedResidual>(scope, with_matrices(options, inputs));
     case ResidualKind::kScalarOrnstein:
       return make_scalar_ornstein(scope, options, inputs);
     case ResidualKind::kSpectralOrnstein:

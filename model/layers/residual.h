@@ -23,6 +23,9 @@ enum class SpectralGrid { kRegular, kOctahedral };
 struct ResidualOptions {
   ResidualKind kind = ResidualKind::kSkip;
   int64_t step = -1;
+  std::string truncation_grid = {};
+  int64_t truncation_neighbours = 4;
+  double truncation_sigma = 1.0;
   double theta_init = 0.0;
   double theta_buffer = 0.0;
   bool theta_train = true;

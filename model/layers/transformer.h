@@ -25,8 +25,8 @@ struct TransformerOptions {
   int64_t channels = 0;
   int64_t attention_channels = 0;  // 0: channels
   int64_t heads = 1;
-  int64_t hidden = 0;             // of the MLP
-  std::optional<int64_t> window;  // none or -1: see above
+  int64_t hidden = 0;                  // of the MLP
+  std::optional<int64_t> window = {};  // none or -1: see above
   AttentionBackend backend = AttentionBackend::kSdpa;
   double softcap = 0.0;  // flash only
   bool alibi = false;    // flash only

@@ -1,89 +1,133 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/rollout.h"
 
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+
 #include "tests/support/catch.h"
+#include "tests/support/small_graph.h"
 #include "tests/support/tensors.h"
-#include "tests/train/small_training.h"
 
 using namespace aifs;
 using namespace aifs::train;
 using test::max_difference;
-using test::SmallTraining;
+using test::random_tensor;
 
 namespace {
 
-std::vector<at::Tensor> forecast(const SmallTraining& t, const at::Tensor& batch, int64_t steps) {
-  const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
-  std::vector<at::Tensor> predictions;
-  forecaster.run(batch, steps,
-                 [&](const ForecastStep& step) { predictions.push_back(step.prediction); });
-  return predictions;
+constexpr int64_t kNodes = 12;
+
+// A forcing, a prognostic and a diagnostic variable, and another prognostic one.
+data::VariableTable variables() {
+  return data::VariableTable({"f", "p", "d", "q"}, {{"f"}, {"d"}});
+}
+
+struct Network {
+  model::ParameterSet parameters{at::kDouble, 3};
+  model::EncoderProcessorDecoder network;
+
+  explicit Network(const model::ModelOptions& options = small_options())
+      : network(parameters, options,
+                model::GraphTensors::create(test::random_graph({kNodes, 5, 20, 14, 30}, 5),
+                                            options.edge_attributes, at::kDouble),
+                layout()) {
+    parameters.flatten(at::kCPU);
+    uint64_t seed = 90;
+    for (const model::Parameter& p : parameters.entries()) {
+      if (p.trainable) p.tensor.detach().add_(random_tensor(p.tensor.sizes(), ++seed), 0.1);
+    }
+  }
+
+  static model::ModelOptions small_options() {
+    model::ModelOptions options;
+    options.channels = 8;
+    options.layers = 1;
+    return options;
+  }
+  static model::FieldLayout layout() {
+    model::FieldLayout layout;
+    layout.num_inputs = 3;
+    layout.outputs.names = {"p", "d", "q"};
+    layout.input_prognostic = variables().input_prognostic();
+    layout.output_prognostic = variables().output_prognostic();
+    return layout;
+  }
+};
+
+// Mean squared error over all steps, and the gradient of all parameters.
+std::pair<double, at::Tensor> loss_and_gradient(Network& net, const ForecastExtras& extras) {
+  const Forecaster forecaster(net.network, variables(), {}, at::kCPU, extras);
+  net.parameters.zero_gradients();
+  at::Tensor total = at::zeros({}, at::kDouble);
+  forecaster.run(random_tensor({2, 5, 1, kNodes, 4}, 1), 3, [&](const ForecastStep& step) {
+    total = total + (step.prediction - step.truth).square().mean();
+  });
+  total.backward();
+  return {total.item<double>(), net.parameters.flat_gradients().clone()};
 }
 
 }  // namespace
 
-TEST_CASE("a window names input rows up to 0 and truth rows after it", "[rollout]") {
-  REQUIRE(Window{2, 1, 1}.offsets(1) == std::vector<int64_t>{-1, 0, 1});
-  REQUIRE(Window{2, 1, 4}.offsets(2) == std::vector<int64_t>{-4, 0, 4, 8});
-  const Window window{3, 2, 1};
-  for (const int64_t steps : {1, 2, 5}) {
-    const std::vector<int64_t> offsets = window.offsets(steps);
-    REQUIRE(static_cast<int64_t>(offsets.size()) == window.num_times(steps));
-    for (int64_t step = 0; step < steps; ++step) {
-      const auto position = static_cast<size_t>(window.target_position(step));
-      REQUIRE(offsets[position] == step * window.times_out + 1);
-    }
+TEST_CASE("the newest predictions push out the oldest inputs", "[rollout]") {
+  const ForecastColumns columns(variables(), at::kCPU);
+  const auto times = [](int64_t first, int64_t count, int64_t width) {
+    return at::arange(first, first + count, at::kDouble)
+        .view({1, count, 1, 1, 1})
+        .expand({1, count, 1, 1, width});
+  };
+  struct Case {
+    int64_t in, out;
+    std::vector<double> expected;
+  };
+  for (const Case& c : {Case{2, 3, {4, 5}}, Case{2, 2, {3, 4}}, Case{3, 2, {3, 4, 5}}}) {
+    const at::Tensor truth = at::full({1, c.out, 1, 1, 4}, -1.0, at::kDouble);
+    const at::Tensor x =
+        advance_inputs(times(1, c.in, 3), times(c.in + 1, c.out, 3), truth, columns);
+    REQUIRE(max_difference(x.select(-1, 1).flatten(), at::tensor(c.expected, at::kDouble)) == 0.0);
+    REQUIRE(x.select(1, c.in - 1).select(-1, 0).item<double>() == -1.0);  // a forcing: the truth
   }
 }
 
-TEST_CASE("the first step sees the inputs and is compared with the next row", "[rollout]") {
-  const SmallTraining t(12, 3, at::kDouble);
-  const at::Tensor batch = t.sample(4, 1);
-  const at::Tensor x = at::stack({batch.select(1, 0), batch.select(1, 1)}, 1);
-  const auto columns = at::tensor(t.variables.input_columns(), at::kLong);
-  const at::Tensor expected = t.network->forward(x.index_select(-1, columns));
-  REQUIRE(max_difference(forecast(t, batch, 1).at(0), expected) == 0.0);
-  const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
-  forecaster.run(batch, 1, [&](const ForecastStep& step) {
-    const auto outputs = at::tensor(t.variables.output_columns(), at::kLong);
-    REQUIRE(max_difference(step.truth.select(1, 0),
-                           t.sample(5, 1).select(1, 1).index_select(-1, outputs)) == 0.0);
-  });
-}
-
-TEST_CASE("the second step sees its own prediction and the forcings of its time", "[rollout]") {
-  const SmallTraining t(12, 3, at::kDouble);
-  const at::Tensor batch = t.sample(4, 2);
-  const auto predictions = forecast(t, batch, 2);
-  // Put what was predicted where the truth was: one step from there is the same forecast.
-  at::Tensor altered = batch.clone();
-  for (const char* name : {"a", "b"}) {
-    const int64_t column = t.dataset->info().column(name);
-    altered.select(1, 2)
-        .select(-1, column)
-        .copy_(predictions[0].select(1, 0).select(-1, t.variables.find_output(name)));
-  }
-  REQUIRE(max_difference(forecast(t, altered.narrow(1, 1, 3), 1).at(0), predictions[1]) <= 1e-13);
-  // A diagnostic is never read, a forcing is.
-  at::Tensor other = batch.clone();
-  other.select(1, 2).select(-1, t.dataset->info().column("d")).add_(1.0);
-  REQUIRE(max_difference(forecast(t, other, 2).at(1), predictions[1]) == 0.0);
-  other.select(1, 2).select(-1, t.dataset->info().column("f")).add_(1.0);
-  REQUIRE(max_difference(forecast(t, other, 2).at(1), predictions[1]) > 1e-6);
-}
-
-TEST_CASE("gradients flow through all steps", "[rollout]") {
-  const SmallTraining t(12, 3, at::kDouble);
-  at::Tensor batch = t.sample(4, 3).detach().requires_grad_(true);
-  forecast(t, batch, 3).at(2).sum().backward();
-  REQUIRE(batch.grad().select(1, 0).abs().max().item<double>() > 0.0);
-}
-
-TEST_CASE("persistence is the newest input of the outputs", "[rollout]") {
-  const SmallTraining t(12, 3, at::kDouble);
-  const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
-  const at::Tensor batch = t.sample(4, 1);
+TEST_CASE("outside the mask the truth replaces what was predicted", "[rollout]") {
+  const ForecastColumns columns(variables(), at::kCPU);
+  const at::Tensor prediction =
+      at::tensor({10., 0., 11., 20., 0., 21.}, at::kDouble).view({1, 1, 1, 2, 3});
+  const at::Tensor truth =
+      at::tensor({1000., 100., 0., 101., 2000., 200., 0., 201.}, at::kDouble).view({1, 1, 1, 2, 4});
+  const at::Tensor x = advance_inputs(at::zeros({1, 1, 1, 2, 3}, at::kDouble), prediction, truth,
+                                      columns, at::tensor({1, 0}, at::kLong).to(at::kBool));
   const at::Tensor expected =
-      batch.select(1, 1).index_select(-1, at::tensor(t.variables.output_columns(), at::kLong));
-  REQUIRE(max_difference(forecaster.persistence(batch).select(1, 0), expected) == 0.0);
+      at::tensor({1000., 10., 11., 2000., 200., 201.}, at::kDouble).view({1, 1, 1, 2, 3});
+  REQUIRE(max_difference(x, expected) == 0.0);
+}
+
+TEST_CASE("steps that are run again give the same loss and gradients", "[rollout]") {
+  Network net;
+  const auto kept = loss_and_gradient(net, {});
+  const auto again = loss_and_gradient(net, {.recompute_steps = true});
+  REQUIRE(kept.first == again.first);
+  REQUIRE(max_difference(kept.second, again.second) <=
+          1e-13 * kept.second.abs().max().item<double>());
+}
+
+TEST_CASE("an ensemble makes its members of one sample, with the same noise in both passes",
+          "[rollout]") {
+  model::ModelOptions options = Network::small_options();
+  options.processor.kind = model::BlockKind::kGraphTransformer;
+  options.processor.heads = 2;
+  options.ensemble = {.members = 3, .noise = model::NoiseKind::kConditioning};
+  Network net(options);
+  at::manual_seed(7);
+  const auto kept = loss_and_gradient(net, {});
+  at::manual_seed(7);
+  const auto again = loss_and_gradient(net, {.recompute_steps = true});
+  REQUIRE(kept.first == again.first);
+  REQUIRE(max_difference(kept.second, again.second) <=
+          1e-13 * kept.second.abs().max().item<double>());
+  const Forecaster forecaster(net.network, variables(), {}, at::kCPU);
+  forecaster.run(random_tensor({2, 3, 1, kNodes, 4}, 1), 1, [&](const ForecastStep& step) {
+    REQUIRE(step.prediction.sizes() == at::IntArrayRef{2, 1, 3, kNodes, 3});
+    REQUIRE(step.truth.size(2) == 1);
+    REQUIRE(max_difference(step.prediction.select(2, 0), step.prediction.select(2, 1)) > 1e-6);
+  });
 }

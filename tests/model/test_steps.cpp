@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/layers/steps.h"
+
+#include <ATen/ATen.h>
+
+#include "tests/support/catch.h"
+#include "tests/support/small_graph.h"
+#include "tests/support/tensors.h"
+
+using namespace aifs::model;
+using aifs::test::max_difference;
+using aifs::test::random_tensor;
+
+namespace {
+
+constexpr auto kPolicies = {RecomputePolicy::kNone, RecomputePolicy::kMlp, RecomputePolicy::kBlock,
+                            RecomputePolicy::kFull};
+
+// Five layers on two states, that count how often they ran.
+struct Layers {
+  std::vector<Step> steps;
+  std::vector<at::Tensor> weights;
+  std::shared_ptr<int> runs = std::make_shared<int>(0);
+
+  Layers() {
+    for (uint64_t i = 0; i < 5; ++i) {
+      weights.push_back(random_tensor({3, 3}, 10 + i).set_requires_grad(true));
+      steps.push_back([w = weights.back(), count = runs](const TensorList& in) -> TensorList {
+        ++*count;
+        return {at::tanh(at::mm(in[0], w)) + in[1], in[1] + in[0] * in[2]};
+      });
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("recomputation changes neither results nor gradients, only how often layers run",
+          "[steps]") {
+  const Layers plain;
+  const auto inputs = [] {
+    TensorList list;
+    for (uint64_t i = 0; i < 3; ++i)
+      list.push_back(random_tensor({4, 3}, i + 1).set_requires_grad(true));
+    return list;
+  };
+  const TensorList expected_in = inputs();
+  const TensorList expected = run_steps(plain.steps, RecomputePolicy::kNone, 1,
+                                        {expected_in[0], expected_in[1]}, {expected_in[2]});
+  (expected[0] * expected[1]).sum().backward();
+  REQUIRE(*plain.runs == 5);
+  for (const RecomputePolicy policy : kPolicies) {
+    for (const int64_t groups : {1, 2, 5, 9}) {
+      INFO(aifs::enum_name(policy) << " in " << groups << " groups");
+      const Layers layers;
+      const TensorList in = inputs();
+      const TensorList out = run_steps(layers.steps, policy, groups, {in[0], in[1]}, {in[2]});
+      (out[0] * out[1]).sum().backward();
+      const bool twice = policy == RecomputePolicy::kBlock || policy == RecomputePolicy::kFull;
+      REQUIRE(*layers.runs == (twice ? 10 : 5));
+      REQUIRE(max_difference(out[0], expected[0]) == 0.0);
+      // What every layer is given collects its gradient in another order.
+      for (size_t i = 0; i < in.size(); ++i)
+        REQUIRE(max_difference(in[i].grad(), expected_in[i].grad()) <= 1e-13);
+      for (size_t i = 0; i < layers.weights.size(); ++i)
+        REQUIRE(max_difference(layers.weights[i].grad(), plain.weights[i].grad()) == 0.0);
+    }
+  }
+}
+
+TEST_CASE("undefined inputs stay undefined when a piece is recomputed", "[steps]") {
+  const Piece piece = [](const TensorList& in) -> TensorList {
+    REQUIRE_FALSE(in[0].defined());
+    return {in[1] * 2.0};
+  };
+  const at::Tensor x = random_tensor({3}, 1).set_requires_grad(true);
+  maybe_recomputed(true, piece, {at::Tensor(), x})[0].sum().backward();
+  REQUIRE(max_difference(x.grad(), at::full({3}, 2.0, at::kDouble)) == 0.0);
+}
+
+TEST_CASE("chunks of targets put together are all targets", "[steps]") {
+  const auto index = aifs::test::random_edge_index(9, 7, 50, 5);
+  const at::Tensor targets = random_tensor({7, 3}, 1), edges = random_tensor({50, 3}, 2);
+  const at::Tensor factor = random_tensor({3}, 3);
+  const auto body = [](const EdgeIndexPtr& chunk) -> Piece {
+    return [chunk](const TensorList& in) -> TensorList {
+      return {in[0] + sum_at_targets(in[1], chunk) * in[2]};
+    };
+  };
+  const at::Tensor expected = targets + sum_at_targets(edges, index) * factor;
+  for (const int64_t count : {1, 2, 7}) {
+    for (const bool again : {false, true}) {
+      const at::Tensor rows = edges.clone().set_requires_grad(true);
+      const at::Tensor out =
+          over_chunks(cut_by_targets(index, count), body, again, targets, rows, {factor});
+      REQUIRE(max_difference(out, expected) == 0.0);
+      out.sum().backward();
+      REQUIRE(max_difference(rows.grad(), factor.expand({50, 3})) == 0.0);
+    }
+  }
+}
+
+TEST_CASE("repeated rows are copies one after another", "[steps]") {
+  const at::Tensor x = random_tensor({2, 3}, 1);
+  REQUIRE(max_difference(repeat_rows(x, 3), at::cat({x, x, x})) == 0.0);
+  REQUIRE(repeat_rows(x, 1).is_same(x));
+}
