@@ -41,6 +41,7 @@ NetworkPlan NetworkPlan::single(const ModelOptions& options, const FieldLayout& 
                     .decoder_trainable = trainable.hidden_to_data,
                     .layout = layout,
                     .residual = options.residual,
+                    .stdev_tendency = layout.stdev_tendency,
                     .bounding = options.bounding}};
   return plan;
 }
