@@ -28,8 +28,8 @@ enum class Aggregation { kSum, kMean, kConcat };
 
 // One dataset with its own nodes, encoder and decoder.
 struct DatasetPlan {
-  std::string name = "data";  // of its node set too
-  std::string encoder_name = "0", decoder_name = "0";
+  std::string name = "data";                           // of its node set too
+  std::string encoder_name = "0", decoder_name = "0";  // datasets may share an encoder by its name
   BlockOptions encoder;
   DecoderOptions decoder;
   int64_t encoder_trainable = 8, decoder_trainable = 8;  // per edge
