@@ -149,6 +149,11 @@ model::FieldLayout field_layout(const DataParts& data) {
   layout.output_prognostic = data.variables.output_prognostic();
   layout.outputs.names = data.variables.output_names();
   layout.input_names = data.variables.input_names();
+  const auto& tendencies = data.training->info().tendencies;
+  if (const auto found = tendencies.find(data.timestep_s); found != tendencies.end()) {
+    for (const int64_t column : data.variables.prognostic_columns())
+      layout.stdev_tendency.push_back(found->second.stdev[static_cast<size_t>(column)]);
+  }
   for (const int64_t column : data.variables.output_columns()) {
     layout.outputs.mean.push_back(data.statistics.mean[static_cast<size_t>(column)]);
     layout.outputs.stdev.push_back(data.statistics.stdev[static_cast<size_t>(column)]);
@@ -347,6 +352,17 @@ void Run::validate(const train::CheckpointInfo& checkpoint) {
             "'");
 }
 
+namespace {
+
+at::Tensor coordinates_of(const data::DatasetInfo& info) {
+  const auto radians = [](const std::vector<double>& degrees) {
+    return at::deg2rad(at::tensor(degrees, at::kDouble)).to(at::kFloat);
+  };
+  return at::stack({radians(info.latitudes_deg), radians(info.longitudes_deg)}, 1);
+}
+
+}  // namespace
+
 std::string check_config(const RunConfig& config) {
   const bool here =
       config.data.kind == data::SourceKind::kAnalytic || fs::exists(config.data.dataset.dataset);
@@ -381,10 +397,15 @@ std::string check_config(const RunConfig& config) {
                                   .area_weights = std::vector<float>(cells, 1.0f),
                                   .timestep_s = data.timestep_s,
                                   .times_out = data.window.times_out});
-  return concat(data.training->info().num_rows(), " training and ",
-                data.validation->info().num_rows(), " validation dates, ",
-                data.variables.num_inputs(), " variables in, ", data.variables.num_outputs(),
-                " out");
+  const data::DatasetInfo& info = data.training->info();
+  model::make_residual(model::ParameterScope(scratch, "residual"), config.model.residual,
+                       {.times_in = layout.times_in,
+                        .input_names = layout.input_names,
+                        .input_prognostic = layout.input_prognostic,
+                        .latlon_rad = coordinates_of(info)});
+  return concat(info.num_rows(), " training and ", data.validation->info().num_rows(),
+                " validation dates, ", data.variables.num_inputs(), " variables in, ",
+                data.variables.num_outputs(), " out");
 }
 
 }  // namespace aifs::app

@@ -41,6 +41,7 @@ NetworkPlan NetworkPlan::single(const ModelOptions& options, const FieldLayout& 
                     .decoder_trainable = trainable.hidden_to_data,
                     .layout = layout,
                     .residual = options.residual,
+                    .stdev_tendency = layout.stdev_tendency,
                     .bounding = options.bounding}};
   return plan;
 }
@@ -127,13 +128,17 @@ void EncoderProcessorDecoder::add_encoder(const NetworkPlan& plan, const Dataset
   Dataset& dataset = datasets_.emplace_back();
   dataset.layout = d.layout;
   dataset.nodes = d.name;
-  dataset.encoder =
-      make_encoder(root / "encoder" / d.encoder_name, root / "encoder_graph_provider" / d.name,
-                   d.encoder, plan.options.layer_norm_eps,
-                   {graph, d.name, mesh_, d.encoder_trainable, plan.options.kernels},
-                   {.channels = plan.options.width(d.encoder),
-                    .source = data_width(dataset),
-                    .target = attributes_.at(mesh_).width()});
+  ParameterScope scope = root / "encoder" / d.encoder_name;
+  for (const DatasetPlan& other : plan.datasets) {
+    if (&other == &d) break;
+    if (other.encoder_name == d.encoder_name) scope = scope.shared();
+  }
+  dataset.encoder = make_encoder(scope, root / "encoder_graph_provider" / d.name, d.encoder,
+                                 plan.options.layer_norm_eps,
+                                 {graph, d.name, mesh_, d.encoder_trainable, plan.options.kernels},
+                                 {.channels = plan.options.width(d.encoder),
+                                  .source = data_width(dataset),
+                                  .target = attributes_.at(mesh_).width()});
 }
 
 void EncoderProcessorDecoder::add_levels(const NetworkPlan& plan, const GraphTensors& graph) {

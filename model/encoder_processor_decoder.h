@@ -17,6 +17,7 @@ struct FieldLayout {
   std::vector<int64_t> input_prognostic;      // the k-th prognostic variable among the inputs ...
   std::vector<int64_t> output_prognostic;     // ... and among the outputs
   std::vector<std::string> input_names = {};  // V_in; for options that name inputs
+  std::vector<double> stdev_tendency = {};    // of prognostic variables per step, or empty
 
   int64_t num_outputs() const { return static_cast<int64_t>(outputs.names.size()); }
   std::vector<int64_t> input_forcing() const;  // the inputs that are not prognostic
@@ -27,8 +28,8 @@ enum class Aggregation { kSum, kMean, kConcat };
 
 // One dataset with its own nodes, encoder and decoder.
 struct DatasetPlan {
-  std::string name = "data";  // of its node set too
-  std::string encoder_name = "0", decoder_name = "0";
+  std::string name = "data";                           // of its node set too
+  std::string encoder_name = "0", decoder_name = "0";  // datasets may share an encoder by its name
   BlockOptions encoder;
   DecoderOptions decoder;
   int64_t encoder_trainable = 8, decoder_trainable = 8;  // per edge

@@ -126,7 +126,25 @@ void ParameterSet::assign(const std::string& name, const at::Tensor& value) {
 }
 
 ParameterScope ParameterScope::operator/(const std::string& name) const {
-  return ParameterScope(*set_, this->name(name));
+  ParameterScope inner(*set_, this->name(name));
+  inner.shared_ = shared_;
+  return inner;
+}
+
+at::Tensor ParameterScope::add(const std::string& leaf, at::IntArrayRef sizes, Init init) const {
+  const std::string full = name(leaf);
+  if (!shared_ || !set_->contains(full)) return set_->add(full, sizes, init);
+  const at::Tensor& existing = set_->at(full).tensor;
+  if (existing.sizes() != sizes) {
+    throw Error(concat("tensor '", full, "' has shape ", existing.sizes(),
+                       ", another part wants to share it as ", sizes));
+  }
+  return existing;
+}
+
+void ParameterScope::add_alias(const std::string& alias, const std::string& existing) const {
+  if (shared_ && set_->contains(name(alias))) return;
+  set_->add_alias(name(alias), name(existing));
 }
 
 std::string ParameterScope::name(const std::string& leaf) const {

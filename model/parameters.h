@@ -99,8 +99,16 @@ class ParameterScope {
   ParameterScope operator/(int64_t index) const { return *this / std::to_string(index); }
   std::string name(const std::string& leaf) const;
 
-  at::Tensor add(const std::string& leaf, at::IntArrayRef sizes, Init init) const {
-    return set_->add(name(leaf), sizes, init);
+  // A tensor of this name; in a shared scope the one that is there already, if there is one. Throws
+  // Error if that has another shape.
+  at::Tensor add(const std::string& leaf, at::IntArrayRef sizes, Init init) const;
+  // Another name, `alias`, for `existing`; both relative to the scope.
+  void add_alias(const std::string& alias, const std::string& existing) const;
+  // The same place for a part that uses the tensors of another one like it.
+  ParameterScope shared() const {
+    ParameterScope scope = *this;
+    scope.shared_ = true;
+    return scope;
   }
   at::Tensor add_buffer(const std::string& leaf, const at::Tensor& value) const {
     return set_->add_buffer(name(leaf), value);
@@ -112,6 +120,7 @@ class ParameterScope {
  private:
   ParameterSet* set_;
   std::string prefix_;
+  bool shared_ = false;
 };
 
 }  // namespace aifs::model

@@ -388,7 +388,6 @@ std::pair<std::string, Json> mapper_for(const Json& mappers, const char* list,
   for (const auto& [name, entry] : mappers.items()) {
     const auto served = texts(entry.at(list));
     if (std::find(served.begin(), served.end(), dataset) == served.end()) continue;
-    if (served.size() != 1) throw NotSupported("a mapper that several datasets share");
     found = {name, entry};
   }
   if (found.first.empty()) throw NotSupported(concat("dataset '", dataset, "' without a mapper"));

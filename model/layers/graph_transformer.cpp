@@ -40,9 +40,10 @@ GraphTransformerBlock::GraphTransformerBlock(const ParameterScope& scope,
   }
   norm_ = LayerNorm(scope / "layer_norm_attention", c, options.norm);
   if (use == Use::kMapper) {
-    const std::string name = scope.name("layer_norm_attention");
-    for (const char* leaf : {"weight", "bias"})
-      scope.set().add_alias(concat(name, "_dest.", leaf), concat(name, ".", leaf));
+    for (const char* leaf : {".weight", ".bias"}) {
+      scope.add_alias(concat("layer_norm_attention_dest", leaf),
+                      concat("layer_norm_attention", leaf));
+    }
     norm_sources_ = LayerNorm(scope / "layer_norm_attention_src", c, options.norm);
   }
   norm_mlp_ = LayerNorm(scope / "layer_norm_mlp_dst", c, options.norm);

@@ -85,6 +85,11 @@ TEST_CASE("mistakes in the configuration name their path and exit with 2", "[pro
   fails("graph.grid=o7x", "o7x");
   fails("graph.grid=dataset", "the analytic dataset has no grid");
   fails("model.bounding.0.variables='[\"ke_85\"]'", "nearest: 'ke_850'");
+  fails("model.encoder='{\"kind\": \"transformer\", \"heads\": 3}'", "'model.encoder.heads'");
+  fails("model.encoder.qk_norm=true", "'model.encoder.qk_norm'");
+  fails("model.ensemble.members=2", "'model.ensemble.members'");
+  fails("model.residual='{\"kind\": \"scalar_ornstein\", \"regressors\": [\"son\"]}'",
+        "'son' is not an input");
   fails("loss.scalers='[\"general_variable\"]'", "node_weights");
   fails("data.timestep=5h", "'data.timestep': 5h is not a multiple");
   fails("train.validation.lead_times='[\"7h\"]'", "is not a multiple of data.timestep");

@@ -84,6 +84,20 @@ graph::Graph two_level_graph() {
   return graph;
 }
 
+// The nodes "data" and "other" on one mesh.
+graph::Graph two_dataset_graph() {
+  graph::Graph graph = test::random_graph(kSizes, 5);
+  graph::Graph other = test::random_graph({20, kHidden, 30, 5, 40}, 9);
+  graph.node_sets.push_back(other.nodes("data"));
+  graph.node_sets.back().name = "other";
+  for (graph::EdgeSet edges : other.edge_sets) {
+    if (edges.source == edges.target) continue;
+    (edges.source == "data" ? edges.source : edges.target) = "other";
+    graph.edge_sets.push_back(edges);
+  }
+  return graph;
+}
+
 }  // namespace
 
 TEST_CASE("the toys have the reference's numbers of parameters", "[parts]") {
@@ -193,15 +207,7 @@ TEST_CASE("members differ by their noise, and by nothing else", "[parts]") {
 }
 
 TEST_CASE("latents of several datasets become one", "[parts]") {
-  graph::Graph graph = test::random_graph(kSizes, 5);
-  graph::Graph other = test::random_graph({20, kHidden, 30, 5, 40}, 9);
-  graph.node_sets.push_back(other.nodes("data"));
-  graph.node_sets.back().name = "other";
-  for (graph::EdgeSet edges : other.edge_sets) {
-    if (edges.source == edges.target) continue;
-    (edges.source == "data" ? edges.source : edges.target) = "other";
-    graph.edge_sets.push_back(edges);
-  }
+  const graph::Graph graph = two_dataset_graph();
   using A = Aggregation;
   for (const A aggregation : {A::kSum, A::kMean, A::kConcat}) {
     ModelOptions options = toy_options(BlockKind::kGraphTransformer, BlockKind::kGraphTransformer);
@@ -223,6 +229,35 @@ TEST_CASE("latents of several datasets become one", "[parts]") {
     const auto moved = network.forward({toy_input(), random_tensor({2, 2, 1, 20, 6}, 3)});
     REQUIRE(max_difference(y[0], moved[0]) > 1e-6);
   }
+}
+
+TEST_CASE("datasets may share an encoder, but not its nodes and edges", "[parts]") {
+  ModelOptions options = toy_options(BlockKind::kGraphTransformer, BlockKind::kGraphTransformer);
+  options.encoder.qk_norm = true;
+  const auto count = [&](const std::string& second_encoder) {
+    NetworkPlan plan = NetworkPlan::single(options, toy_layout());
+    plan.node_trainable["other"] = plan.node_trainable["data"];
+    DatasetPlan second = plan.datasets[0];
+    second.name = "other";
+    second.encoder_name = second_encoder;
+    second.decoder_name = "1";
+    plan.datasets.push_back(second);
+    ParameterSet parameters(at::kDouble, 3);
+    const EncoderProcessorDecoder network(
+        parameters, plan,
+        GraphTensors::create(two_dataset_graph(), options.edge_attributes, at::kDouble));
+    const auto y = network.forward({toy_input(), random_tensor({2, 2, 1, 20, 6}, 2)});
+    REQUIRE(y[1].isfinite().all().item<bool>());
+    REQUIRE(parameters.contains("encoder_graph_provider.other.trainable.trainable"));
+    int64_t in_encoder = 0;
+    for (const Parameter& p : parameters.entries()) {
+      if (p.name.starts_with("encoder.0.") && p.alias_of.empty()) in_encoder += p.tensor.numel();
+    }
+    return std::pair(parameters.num_trainable(), in_encoder);
+  };
+  const auto own = count("1"), shared = count("0");
+  REQUIRE(shared.second == own.second);
+  REQUIRE(shared.first == own.first - own.second);
 }
 
 TEST_CASE("combinations that cannot be are refused by their path", "[parts]") {
