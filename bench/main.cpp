@@ -27,6 +27,7 @@ struct CommandLine {
   std::string device = "auto", kernels = "auto", json, graph_cache, trace, text;
   int64_t steps = 20, warm_up = 5, layers = 16, threads = 0;
   bool forward_only = false, recompute = false, no_check = false, no_time = false, profile = false;
+  bool cuda_graph = false;
 };
 
 template <class E>
@@ -76,6 +77,7 @@ Json run_case(const CommandLine& c, const std::string& name, const at::Device& d
                                     .warm_up = c.warm_up,
                                     .steps = c.steps,
                                     .forward_only = c.forward_only,
+                                    .capture = c.cuda_graph,
                                     .graph_cache = c.graph_cache,
                                     .profile = c.profile,
                                     .trace = c.trace});
@@ -145,6 +147,7 @@ int main(int argc, char** argv) {
   step->add_flag("--profile", c.profile, "time by kernel of one more step");
   step->add_option("--trace", c.trace, "file for a timeline of that step");
   step->add_flag("--forward-only", c.forward_only, "time the forward pass without gradients");
+  step->add_flag("--cuda-graph", c.cuda_graph, "launch loss and gradients as one CUDA graph");
   step->add_flag("--recompute", c.recompute, "as model.recompute");
   step->add_flag("--no-check", c.no_check, "skip the comparison with fp32 on the CPU");
   step->add_flag("--no-time", c.no_time, "only compare");
