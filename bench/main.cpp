@@ -27,7 +27,8 @@ struct CommandLine {
   std::string device = "auto", kernels = "auto", json, graph_cache, trace, text;
   int64_t steps = 20, warm_up = 5, layers = 16, threads = 0;
   bool forward_only = false, recompute = false, no_check = false, no_time = false, profile = false;
-  bool cuda_graph = false;
+  bool cuda_graph = false, recompute_messages = false, recompute_embeddings = false;
+  int64_t decoder_chunks = 0;
 };
 
 template <class E>
@@ -67,7 +68,10 @@ void print_kernels(const Json& json) {
 // Runs one case; "error" instead of figures if it fails, so that the others still run.
 Json run_case(const CommandLine& c, const std::string& name, const at::Device& device) {
   StepCase step_case = StepCase::parse(name);
-  step_case.recompute = c.recompute;
+  step_case.recompute = step_case.recompute || c.recompute;
+  step_case.recompute_messages = c.recompute_messages;
+  step_case.recompute_embeddings = step_case.recompute_embeddings || c.recompute_embeddings;
+  if (c.decoder_chunks > 0) step_case.decoder_chunks = c.decoder_chunks;
   step_case.layers = c.layers;
   step_case.kernels = choice<model::KernelChoice>("--kernels", c.kernels);
   Json json{{"case", name}};
@@ -149,6 +153,9 @@ int main(int argc, char** argv) {
   step->add_flag("--forward-only", c.forward_only, "time the forward pass without gradients");
   step->add_flag("--cuda-graph", c.cuda_graph, "launch loss and gradients as one CUDA graph");
   step->add_flag("--recompute", c.recompute, "as model.recompute");
+  step->add_flag("--recompute-messages", c.recompute_messages, "as model.recompute_messages");
+  step->add_flag("--recompute-embeddings", c.recompute_embeddings, "as model.recompute_embeddings");
+  step->add_option("--decoder-chunks", c.decoder_chunks, "as model.decoder_chunks");
   step->add_flag("--no-check", c.no_check, "skip the comparison with fp32 on the CPU");
   step->add_flag("--no-time", c.no_time, "only compare");
   try {

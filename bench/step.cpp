@@ -149,6 +149,9 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
   Json json{{"case", step_case.name},
             {"mode", options.forward_only ? "forward" : "step"},
             {"recompute", step_case.recompute},
+            {"recompute_embeddings", step_case.recompute_embeddings},
+            {"recompute_messages", step_case.recompute_messages},
+            {"decoder_chunks", step_case.decoder_chunks},
             {"kernels", enum_name(step_case.kernels)},
             {"cuda_graph", captured},
             {"step_ms", quantile(ms, 0.5)},
@@ -183,7 +186,8 @@ Json check_equality(const StepCase& step_case, const at::Device& device) {
   small.refinement = exact.refinement = 2;
   exact.precision = train::Precision::kFp32;
   exact.kernels = model::KernelChoice::kReference;
-  exact.recompute = false;
+  exact.recompute = exact.recompute_embeddings = exact.recompute_messages = false;
+  exact.decoder_chunks = 1;
   const graph::Graph graph = step_graph(small, "");
   struct Result {
     double loss;

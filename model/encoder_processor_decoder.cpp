@@ -22,7 +22,10 @@ GraphConvOptions conv_options(const ModelOptions& model, const BlockOptions& blo
           .implementation = block.mlp_implementation,
           .layer_norm_eps = model.layer_norm_eps,
           .kernels = model.kernels,
-          .recompute = model.recompute};
+          .recompute = model.recompute,
+          .recompute_embeddings = model.recompute || model.recompute_embeddings,
+          .recompute_messages = model.recompute || model.recompute_messages,
+          .chunks = model.decoder_chunks};
 }
 
 }  // namespace

@@ -38,6 +38,13 @@ void ModelOptions::bind(config::Binder& b) {
   b.boolean("recompute", recompute,
             {"keep the inputs of embeddings and of half blocks only, and run them again in the "
              "backward pass: a third more arithmetic, a fraction of the memory"});
+  b.boolean("recompute_embeddings", recompute_embeddings,
+            {"as recompute, for the embeddings of edges alone: they are cheap and large"});
+  b.boolean("recompute_messages", recompute_messages,
+            {"as recompute, for the messages on the edges of the processor alone"});
+  b.integer("decoder_chunks", decoder_chunks, {.min = 1, .max = 1024},
+            {"more than 1: the decoder works on so many parts of the data grid in turn, and runs "
+             "each again in the backward pass"});
   b.choice("kernels", kernels,
            {"code between matrix products: LibTorch's operators (reference), own kernels that read "
             "and write each row once (fused), or those on a GPU where there are any (auto)"});

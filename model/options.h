@@ -43,6 +43,8 @@ struct ModelOptions {
   std::vector<std::string> edge_attributes{"edge_length", "edge_dirs"};
   double layer_norm_eps = 1e-5;
   bool recompute = false;
+  bool recompute_embeddings = false, recompute_messages = false;
+  int64_t decoder_chunks = 1;
   KernelChoice kernels = KernelChoice::kAuto;
 
   void bind(config::Binder& b);

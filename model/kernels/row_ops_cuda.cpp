@@ -108,8 +108,8 @@ namespace {
 
 cuda::TallProduct product_of(const at::Tensor& x, const at::Tensor& weight) {
   AIFS_CHECK(x.is_contiguous() && weight.stride(1) == 1, "operands of a product must be in rows");
-  return {x.size(0), weight.size(0), weight.size(1), x.const_data_ptr(), weight.const_data_ptr(),
-          weight.stride(0)};
+  return {x.size(0),          weight.size(0),          weight.size(1),
+          x.const_data_ptr(), weight.const_data_ptr(), weight.stride(0)};
 }
 
 Activated rows_of_product(const at::Tensor& x, const at::Tensor& weight) {
@@ -268,16 +268,14 @@ at::Tensor sum_edges(const at::Tensor&, const EdgeIndex&, bool) {
 bool product_fits(const at::Tensor&, const at::Tensor&, int64_t, int64_t) {
   return false;
 }
-Activated product_gelu(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                       const at::Tensor&) {
+Activated product_gelu(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&) {
   absent();
 }
 Activated edge_product_gelu(const at::Tensor&, const at::Tensor&, const at::Tensor&,
                             const at::Tensor&, const at::Tensor&, const EdgeIndex&) {
   absent();
 }
-ProductGeluGradient product_gelu_backward(const at::Tensor&, const at::Tensor&,
-                                          const at::Tensor&) {
+ProductGeluGradient product_gelu_backward(const at::Tensor&, const at::Tensor&, const at::Tensor&) {
   absent();
 }
 

@@ -33,7 +33,7 @@ class GnnEncoder {
   Encoded forward(const at::Tensor& x_data, const at::Tensor& x_hidden, int64_t copies) const;
 
  private:
-  bool recompute_;
+  bool recompute_, recompute_embeddings_;
   EdgeFeatures edge_features_;
   Mlp emb_edges_;
   std::unique_ptr<GraphConvBlock> block_;
@@ -51,7 +51,7 @@ class GnnProcessor {
   at::Tensor forward(const at::Tensor& x, int64_t copies) const;
 
  private:
-  bool recompute_;
+  bool recompute_, recompute_embeddings_, recompute_messages_;
   EdgeFeatures edge_features_;
   Mlp emb_edges_;
   std::vector<GraphConvBlock> blocks_;
@@ -68,12 +68,20 @@ class GnnDecoder {
   at::Tensor forward(const at::Tensor& latent, const at::Tensor& data, int64_t copies) const;
 
  private:
-  bool recompute_;
+  // Successive targets and the edges that end there, numbered from the first of them.
+  struct Chunk {
+    int64_t num_targets = 0, num_edges = 0;
+    EdgeIndexPtr edges;
+  };
+  at::Tensor forward_chunks(const at::Tensor& latent, const at::Tensor& data, int64_t copies) const;
+
+  bool recompute_, recompute_embeddings_;
   EdgeFeatures edge_features_;
   Mlp emb_edges_;
   std::unique_ptr<GraphConvBlock> block_;
   Mlp extractor_;
   std::unique_ptr<LocalEdges> edges_;
+  std::vector<Chunk> chunks_;  // empty: all at once
 };
 
 }  // namespace aifs::model

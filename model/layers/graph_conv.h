@@ -18,6 +18,8 @@ struct GraphConvOptions {
   double layer_norm_eps = 1e-5;
   KernelChoice kernels = KernelChoice::kAuto;
   bool recompute = false;  // keep inputs of embeddings and halves of blocks only
+  bool recompute_embeddings = false, recompute_messages = false;  // of edges, alone
+  int64_t chunks = 1;                                             // of the decoder
 
   MlpOptions mlp(int64_t in, int64_t out) const;
 };

@@ -148,9 +148,14 @@ TEST_CASE("backward of GELU gives gradient, activation and column sum", "[row_op
 }
 
 TEST_CASE("products with GELU before and behind them", "[row_ops]") {
-  for (const auto& [rows, depth, width] :
-       {std::tuple<int64_t, int64_t, int64_t>{0, 64, 128}, {1, 16, 128}, {63, 96, 256},
-        {1500, 512, 512}, {20000, 512, 512}, {3000, 216, 384}, {300, 1024, 128}, {300, 24, 40}}) {
+  for (const auto& [rows, depth, width] : {std::tuple<int64_t, int64_t, int64_t>{0, 64, 128},
+                                           {1, 16, 128},
+                                           {63, 96, 256},
+                                           {1500, 512, 512},
+                                           {20000, 512, 512},
+                                           {3000, 216, 384},
+                                           {300, 1024, 128},
+                                           {300, 24, 40}}) {
     for (const at::ScalarType type : kTypes) {
       if (type == at::kDouble && rows > 3000) continue;  // nothing special there
       INFO(at::toString(type) << ", " << rows << " rows, " << depth << " to " << width);

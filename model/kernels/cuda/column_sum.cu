@@ -33,8 +33,7 @@ __global__ void column_sum_kernel(const float* __restrict__ scratch, float* __re
 void finish_column_sums(const float* scratch, float* out, int64_t columns, cudaStream_t stream,
                         int64_t parts) {
   const auto blocks = static_cast<unsigned>((columns + kColumns - 1) / kColumns);
-  column_sum_kernel<<<blocks, dim3(kColumns, kLanes), 0, stream>>>(scratch, out, columns,
-                                                                        parts);
+  column_sum_kernel<<<blocks, dim3(kColumns, kLanes), 0, stream>>>(scratch, out, columns, parts);
   check_launch("column_sum");
 }
 

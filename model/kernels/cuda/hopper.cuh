@@ -26,10 +26,10 @@ struct Barrier {
                  : "memory");
   }
   __device__ void arrive_and_expect(int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                     shared_address(&word)),
-                 "r"(bytes)
-                 : "memory");
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&word)),
+        "r"(bytes)
+        : "memory");
   }
   // Until the phase of this parity is over. Traps instead of hanging for ever.
   __device__ void wait(uint32_t parity) {
@@ -41,7 +41,7 @@ struct Barrier {
           : "=r"(done)
           : "r"(shared_address(&word)), "r"(parity)
           : "memory");
-      if (tries > (int64_t{1} << 24)) __trap();
+      if (tries > (int64_t{1} << 20)) __trap();
     }
   }
 };

@@ -241,8 +241,7 @@ struct Worker {
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         const int s = first_sum(i, k);
-        const float2 b =
-            *reinterpret_cast<const float2*>(bias + 8 * (4 * (i / 2) + k) + 2 * q);
+        const float2 b = *reinterpret_cast<const float2*>(bias + 8 * (4 * (i / 2) + k) + 2 * q);
         float x = acc[s] + b.x, y = acc[s + 1] + b.y;
         if constexpr (kLoads) {
           const float2 more = unpack(loaded[i].pairs[k]);
@@ -348,8 +347,8 @@ __global__ void __launch_bounds__(kProductThreads, 1)
     tall_product_kernel(const __grid_constant__ CUtensorMap x,
                         const __grid_constant__ CUtensorMap w, const Task task) {
   extern __shared__ uint8_t dynamic[];
-  auto* weight = reinterpret_cast<uint8_t*>(
-      (reinterpret_cast<uintptr_t>(dynamic) + 1023) / 1024 * 1024);
+  auto* weight =
+      reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(dynamic) + 1023) / 1024 * 1024);
   uint8_t* pieces = weight + kMaxPieces * kWeightPieceBytes;
   __shared__ Ring rings[kGroups];
   __shared__ Barrier weight_there;
@@ -426,16 +425,15 @@ Encode encode() {
 }
 
 // Boxes of `box_rows` rows, 64 columns wide; what lies outside the matrix reads as zero.
-CUtensorMap box_map(const void* data, int64_t rows, int64_t columns, int64_t stride,
-                    int box_rows) {
+CUtensorMap box_map(const void* data, int64_t rows, int64_t columns, int64_t stride, int box_rows) {
   CUtensorMap map;
   const cuuint64_t sizes[2] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
   const cuuint64_t strides[1] = {static_cast<cuuint64_t>(stride) * sizeof(Bf16)};
   const cuuint32_t box[2] = {kPieceDepth, static_cast<cuuint32_t>(box_rows)}, ones[2] = {1, 1};
-  const CUresult result = encode()(
-      &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<void*>(data), sizes, strides, box, ones,
-      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result =
+      encode()(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<void*>(data), sizes, strides,
+               box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
     throw std::runtime_error("no tensor map for " + std::to_string(rows) + " rows of " +
                              std::to_string(columns) + ": error " + std::to_string(result));
