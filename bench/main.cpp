@@ -27,6 +27,8 @@ struct CommandLine {
   std::string device = "auto", kernels = "auto", json, graph_cache, trace, text;
   int64_t steps = 20, warm_up = 5, layers = 16, threads = 0;
   bool forward_only = false, recompute = false, no_check = false, no_time = false, profile = false;
+  bool cuda_graph = false, recompute_processor = false, recompute_mappers = false;
+  int64_t decoder_chunks = 0;
 };
 
 template <class E>
@@ -66,7 +68,10 @@ void print_kernels(const Json& json) {
 // Runs one case; "error" instead of figures if it fails, so that the others still run.
 Json run_case(const CommandLine& c, const std::string& name, const at::Device& device) {
   StepCase step_case = StepCase::parse(name);
-  step_case.recompute = c.recompute;
+  step_case.recompute = step_case.recompute || c.recompute;
+  step_case.recompute_processor = c.recompute_processor;
+  step_case.recompute_mappers = step_case.recompute_mappers || c.recompute_mappers;
+  if (c.decoder_chunks > 0) step_case.decoder_chunks = c.decoder_chunks;
   step_case.layers = c.layers;
   step_case.kernels = choice<model::KernelChoice>("--kernels", c.kernels);
   Json json{{"case", name}};
@@ -76,6 +81,7 @@ Json run_case(const CommandLine& c, const std::string& name, const at::Device& d
                                     .warm_up = c.warm_up,
                                     .steps = c.steps,
                                     .forward_only = c.forward_only,
+                                    .capture = c.cuda_graph,
                                     .graph_cache = c.graph_cache,
                                     .profile = c.profile,
                                     .trace = c.trace});
@@ -145,7 +151,12 @@ int main(int argc, char** argv) {
   step->add_flag("--profile", c.profile, "time by kernel of one more step");
   step->add_option("--trace", c.trace, "file for a timeline of that step");
   step->add_flag("--forward-only", c.forward_only, "time the forward pass without gradients");
-  step->add_flag("--recompute", c.recompute, "as model.recompute");
+  step->add_flag("--cuda-graph", c.cuda_graph, "launch loss and gradients as one CUDA graph");
+  step->add_flag("--recompute", c.recompute, "MLPs of all parts run again in the backward pass");
+  step->add_flag("--recompute-processor", c.recompute_processor, "those of the processor");
+  step->add_flag("--recompute-mappers", c.recompute_mappers, "those of encoder and decoder");
+  step->add_option("--decoder-chunks", c.decoder_chunks,
+                   "the decoder in so many parts, each run again");
   step->add_flag("--no-check", c.no_check, "skip the comparison with fp32 on the CPU");
   step->add_flag("--no-time", c.no_time, "only compare");
   try {

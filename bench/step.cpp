@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "app/device.h"
@@ -13,6 +15,12 @@
 #include "core/check.h"
 #include "train/optimizer.h"
 
+#ifdef AIFS_HAVE_CUDA
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+#endif
+
 namespace aifs::bench {
 
 namespace {
@@ -20,6 +28,33 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kClip = 32.0, kLearningRate = 1e-5;
+
+// The work of a step as one graph of the GPU, launched at once: what the host needs for launching
+// kernels one by one is no part of the time then. The optimiser stays outside, its scalars change.
+class CapturedGradients {
+ public:
+  // Runs `work` once while recording; its memory is kept for the replays.
+  explicit CapturedGradients([[maybe_unused]] const std::function<at::Tensor()>& work) {
+#ifdef AIFS_HAVE_CUDA
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    graph_.capture_begin();
+    result_ = work();
+    graph_.capture_end();
+#endif
+  }
+  at::Tensor replay() {
+#ifdef AIFS_HAVE_CUDA
+    graph_.replay();
+#endif
+    return result_;
+  }
+
+ private:
+  at::Tensor result_;
+#ifdef AIFS_HAVE_CUDA
+  at::cuda::CUDAGraph graph_;
+#endif
+};
 
 // One training step; the loss as a tensor, so that the host need not wait.
 class Stepper {
@@ -34,8 +69,12 @@ class Stepper {
     return value.detach();
   }
 
+  void capture() {
+    captured_ = std::make_unique<CapturedGradients>([this] { return gradients(); });
+  }
+
   at::Tensor step() {
-    const at::Tensor value = gradients();
+    const at::Tensor value = captured_ ? captured_->replay() : gradients();
     train::clip_gradients(net_.parameters.flat_gradients(), train::ClipKind::kValue, kClip);
     optimizer_.step(kLearningRate);
     return value;
@@ -46,6 +85,7 @@ class Stepper {
   const train::PointwiseLoss& loss_;
   const StepFields& fields_;
   train::AdamW optimizer_;
+  std::unique_ptr<CapturedGradients> captured_;
 };
 
 double quantile(std::vector<double> values, double q) {
@@ -73,6 +113,11 @@ Limits limits_of(train::Precision precision) {
 
 Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
   app::set_arithmetic(step_case.precision, options.device);
+#ifdef AIFS_HAVE_CUDA  // the default stream cannot be captured
+  c10::cuda::OptionalCUDAStreamGuard stream;
+  if (options.device.is_cuda())
+    stream.reset_stream(c10::cuda::getStreamFromPool(false, options.device.index()));
+#endif
   const graph::Graph graph = step_graph(step_case, options.graph_cache);
   StepNetwork net(step_case, graph, options.device);
   const train::PointwiseLoss loss = step_loss(graph, options.device);
@@ -91,6 +136,8 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
   }
   wait_for(options.device);
   reset_peak_memory(options.device);
+  const bool captured = options.capture && !options.forward_only && options.device.is_cuda();
+  if (captured) stepper.capture();  // replays allocate nothing: the peak is that of this run
   DeviceClock clock(options.device);
   clock.mark();
   for (int64_t i = 0; i < options.steps; ++i) {
@@ -102,7 +149,11 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
   Json json{{"case", step_case.name},
             {"mode", options.forward_only ? "forward" : "step"},
             {"recompute", step_case.recompute},
+            {"recompute_mappers", step_case.recompute_mappers},
+            {"recompute_processor", step_case.recompute_processor},
+            {"decoder_chunks", step_case.decoder_chunks},
             {"kernels", enum_name(step_case.kernels)},
+            {"cuda_graph", captured},
             {"step_ms", quantile(ms, 0.5)},
             {"spread", (quantile(ms, 0.95) - quantile(ms, 0.05)) / quantile(ms, 0.5)},
             {"min_ms", quantile(ms, 0.0)},
@@ -135,7 +186,8 @@ Json check_equality(const StepCase& step_case, const at::Device& device) {
   small.refinement = exact.refinement = 2;
   exact.precision = train::Precision::kFp32;
   exact.kernels = model::KernelChoice::kReference;
-  exact.recompute = false;
+  exact.recompute = exact.recompute_mappers = exact.recompute_processor = false;
+  exact.decoder_chunks = 1;
   const graph::Graph graph = step_graph(small, "");
   struct Result {
     double loss;

@@ -13,6 +13,7 @@ struct StepBenchOptions {
   at::Device device = at::kCPU;
   int64_t warm_up = 5, steps = 20;
   bool forward_only = false;
+  bool capture = false;  // gradients as one CUDA graph; not with forward_only
   std::string graph_cache;
   bool profile = false;  // one more step, its time by kernel ("kernel_times" in the result)
   std::string trace;     // and a timeline of it

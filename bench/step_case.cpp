@@ -27,7 +27,8 @@ at::Tensor normal(at::IntArrayRef sizes, uint64_t seed) {
 }  // namespace
 
 StepCase StepCase::parse(const std::string& name) {
-  static const std::regex pattern("gnn-([0-9]+)-([on][0-9]+)-tri([0-9]+)-(fp32|tf32|bf16)");
+  static const std::regex pattern(
+      "gnn-([0-9]+)-([on][0-9]+)-tri([0-9]+)-(fp32|tf32|bf16)(-[0-9]+gib)?");
   std::smatch match;
   if (!std::regex_match(name, match, pattern)) {
     throw ConfigError("--case", concat("'", name, "' is no case"),
@@ -41,6 +42,17 @@ StepCase StepCase::parse(const std::string& name) {
   step_case.precision = match[4] == "bf16"   ? train::Precision::kBf16Mixed
                         : match[4] == "tf32" ? train::Precision::kTf32
                                              : train::Precision::kFp32;
+  // Meant for N320 with 6 levels.
+  const std::string budget = match[5];
+  if (budget == "-37gib") {
+    step_case.recompute_mappers = true;
+    step_case.decoder_chunks = 4;
+  } else if (budget == "-18gib") {
+    step_case.recompute = true;
+    step_case.decoder_chunks = 4;
+  } else if (!budget.empty()) {
+    throw ConfigError("--case", concat("no settings for '", budget, "'"), "-37gib or -18gib");
+  }
   return step_case;
 }
 
@@ -48,7 +60,15 @@ model::ModelOptions StepCase::model_options() const {
   model::ModelOptions options;
   options.channels = channels;
   options.layers = layers;
-  if (recompute) options.set_recompute(model::RecomputePolicy::kMlp);
+  using model::RecomputePolicy;
+  if (recompute) options.set_recompute(RecomputePolicy::kMlp);
+  if (recompute_mappers)
+    options.encoder.recompute = options.decoder.recompute = RecomputePolicy::kMlp;
+  if (recompute_processor) options.processor.recompute = RecomputePolicy::kMlp;
+  if (decoder_chunks > 1) {
+    options.decoder.recompute = RecomputePolicy::kBlock;
+    options.decoder.chunks = decoder_chunks;
+  }
   options.kernels = kernels;
   options.bounding = {{.kind = model::BoundingKind::kRelu, .variables = {kDiagnostic}}};
   return options;

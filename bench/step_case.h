@@ -13,16 +13,17 @@
 namespace aifs::bench {
 
 // "gnn-512-n320-tri6-bf16": kind of the network, channels, data grid, hidden mesh, precision (fp32,
-// tf32, bf16). Everything else is that of the published measurements of Anemoi: 16 layers, 88
-// prognostic variables, 13 forcings and 1 diagnostic variable, two times in, 8 learnt features per
-// node and edge, one ReLU bound, batch 1.
+// tf32, bf16), and perhaps the memory it is to fit in (-37gib, -18gib). Everything else is that of
+// the published measurements of Anemoi: 16 layers, 88 prognostic variables, 13 forcings and 1
+// diagnostic variable, two times in, 8 learnt features per node and edge, one ReLU bound, batch 1.
 struct StepCase {
   std::string name;
   std::string grid;
   int64_t refinement = 0;
   int64_t channels = 0;
   int64_t layers = 16;
-  bool recompute = false;
+  bool recompute = false, recompute_mappers = false, recompute_processor = false;
+  int64_t decoder_chunks = 1;
   model::KernelChoice kernels = model::KernelChoice::kAuto;
   train::Precision precision = train::Precision::kFp32;
 

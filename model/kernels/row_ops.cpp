@@ -35,6 +35,33 @@ at::Tensor add_ends_and_gelu_(const at::Tensor& pre, const at::Tensor& at_target
   return at::gelu(sum).to(pre.scalar_type());
 }
 
+Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                       const at::Tensor& addend) {
+  if (cuda_rows::product_fits(x, weight, weight.size(0), weight.size(1)))
+    return cuda_rows::product_gelu(x, weight, bias, addend);
+  at::Tensor pre = at::addmm(bias.to(x.scalar_type()), x, weight.t());
+  if (addend.defined()) pre.add_(addend);
+  return {pre, gelu_rows(pre)};
+}
+
+Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
+                            const at::Tensor& at_target, const at::Tensor& at_source,
+                            const at::Tensor& bias, const EdgeIndex& edges) {
+  if (cuda_rows::product_fits(e, weight, weight.size(0), weight.size(1)))
+    return cuda_rows::edge_product_gelu(e, weight, at_target, at_source, bias, edges);
+  const at::Tensor pre = at::mm(e, weight.t());
+  return {pre, add_ends_and_gelu_(pre, at_target, at_source, bias, edges)};
+}
+
+ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor& weight,
+                                          const at::Tensor& pre) {
+  if (cuda_rows::product_fits(d, weight, weight.size(1), weight.size(0)))
+    return cuda_rows::product_gelu_backward(d, weight, pre);
+  const at::Tensor gradient = at::mm(d, weight);
+  const GeluGradient g = gelu_backward_(gradient, pre);
+  return {gradient, g.activated, g.column_sum};
+}
+
 GeluGradient gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre) {
   if (pre.is_cuda()) return cuda_rows::gelu_backward_(gradient, pre);
   const at::Tensor result = at::gelu_backward(wide(gradient), wide(pre));

@@ -22,12 +22,32 @@ at::Tensor add_ends_and_gelu_(const at::Tensor& pre, const at::Tensor& at_target
                               const at::Tensor& at_source, const at::Tensor& bias,
                               const EdgeIndex& edges);
 
+// x weight^T + bias + addend (undefined: none), and its GELU; weight in the type of x, `bias` wide.
+// One kernel on cards that have it for the sizes (model/kernels/cuda/tall_product.h), a product
+// and row kernels elsewhere; so are the next two.
+struct Activated {
+  at::Tensor pre, out;
+};
+Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                       const at::Tensor& addend = {});
+// e weight^T, then as add_ends_and_gelu_().
+Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
+                            const at::Tensor& at_target, const at::Tensor& at_source,
+                            const at::Tensor& bias, const EdgeIndex& edges);
+
 // `gradient` times gelu'(pre), in place; gelu(pre) again, which the weight gradient needs and the
 // forward pass did not keep; the sum over rows of the new gradient, the gradient of the bias.
 struct GeluGradient {
   at::Tensor activated, column_sum;
 };
 GeluGradient gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre);
+
+// The same of the gradient d weight of x, where pre = x before its GELU; weight (of d, of pre).
+struct ProductGeluGradient {
+  at::Tensor gradient, activated, column_sum;
+};
+ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor& weight,
+                                          const at::Tensor& pre);
 
 // sum_edges() by the kernel made for it.
 at::Tensor sum_edge_rows(const at::Tensor& rows, const EdgeIndex& edges, bool at_targets);

@@ -11,6 +11,7 @@
 #include "model/kernels/cuda/activation.h"
 #include "model/kernels/cuda/layer_norm.h"
 #include "model/kernels/cuda/segment_sum.h"
+#include "model/kernels/cuda/tall_product.h"
 
 namespace aifs::model::cuda_rows {
 
@@ -100,6 +101,75 @@ GeluGradient gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre) {
                              .column_sum = result.column_sum.data_ptr<float>(),
                              .scratch = scratch.data_ptr<float>()};
   cuda::gelu_backward(shape_of(pre), b, stream_of(pre));
+  return result;
+}
+
+namespace {
+
+cuda::TallProduct product_of(const at::Tensor& x, const at::Tensor& weight) {
+  AIFS_CHECK(x.is_contiguous() && weight.stride(1) == 1, "operands of a product must be in rows");
+  return {x.size(0),          weight.size(0),          weight.size(1),
+          x.const_data_ptr(), weight.const_data_ptr(), weight.stride(0)};
+}
+
+Activated rows_of_product(const at::Tensor& x, const at::Tensor& weight) {
+  const at::Tensor pre = at::empty({x.size(0), weight.size(0)}, x.options());
+  return {pre, at::empty_like(pre)};
+}
+
+}  // namespace
+
+bool product_fits(const at::Tensor& x, const at::Tensor& weight, int64_t width, int64_t depth) {
+  constexpr int64_t kAlignment = 8;
+  return x.is_cuda() && x.scalar_type() == at::kBFloat16 && x.is_contiguous() &&
+         weight.stride(1) == 1 && weight.stride(0) % kAlignment == 0 &&
+         reinterpret_cast<uintptr_t>(weight.const_data_ptr()) % 16 == 0 &&
+         reinterpret_cast<uintptr_t>(x.const_data_ptr()) % 16 == 0 &&
+         cuda::tall_product_supported(width, depth);
+}
+
+Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                       const at::Tensor& addend) {
+  const Activated rows = rows_of_product(x, weight);
+  const cuda::ProductGelu g{.bias = vector_data(bias, weight.size(0)),
+                            .addend = data(addend, rows.pre, x.size(0)),
+                            .at_target = nullptr,
+                            .at_source = nullptr,
+                            .ends = {},
+                            .pre = rows.pre.data_ptr(),
+                            .out = rows.out.data_ptr()};
+  cuda::product_gelu(product_of(x, weight), g, stream_of(x));
+  return rows;
+}
+
+Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
+                            const at::Tensor& at_target, const at::Tensor& at_source,
+                            const at::Tensor& bias, const EdgeIndex& edges) {
+  const Activated rows = rows_of_product(e, weight);
+  AIFS_CHECK(e.size(0) == edges.num_edges, e.size(0), " rows for ", edges.num_edges, " edges");
+  const cuda::ProductGelu g{.bias = vector_data(bias, weight.size(0)),
+                            .addend = nullptr,
+                            .at_target = data(at_target, rows.pre, edges.num_targets),
+                            .at_source = data(at_source, rows.pre, edges.num_sources),
+                            .ends = {index_data(edges.target), index_data(edges.source)},
+                            .pre = rows.pre.data_ptr(),
+                            .out = rows.out.data_ptr()};
+  cuda::product_gelu(product_of(e, weight), g, stream_of(e));
+  return rows;
+}
+
+ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor& weight,
+                                          const at::Tensor& pre) {
+  const int64_t width = pre.size(1);
+  const at::Tensor transposed = weight.t().contiguous();
+  ProductGeluGradient result{at::empty_like(pre), at::empty_like(pre), floats_like(pre, {width})};
+  const at::Tensor scratch = floats_like(pre, {cuda::column_sum_scratch(width)});
+  const cuda::ProductGeluBackward b{.pre = data(pre, pre, d.size(0)),
+                                    .gradient = result.gradient.data_ptr(),
+                                    .out = result.activated.data_ptr(),
+                                    .column_sum = result.column_sum.data_ptr<float>(),
+                                    .scratch = scratch.data_ptr<float>()};
+  cuda::product_gelu_backward(product_of(d, transposed), b, stream_of(d));
   return result;
 }
 
@@ -193,6 +263,19 @@ NormGradient norm_backward(const at::Tensor&, const at::Tensor&, const at::Tenso
   absent();
 }
 at::Tensor sum_edges(const at::Tensor&, const EdgeIndex&, bool) {
+  absent();
+}
+bool product_fits(const at::Tensor&, const at::Tensor&, int64_t, int64_t) {
+  return false;
+}
+Activated product_gelu(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&) {
+  absent();
+}
+Activated edge_product_gelu(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                            const at::Tensor&, const at::Tensor&, const EdgeIndex&) {
+  absent();
+}
+ProductGeluGradient product_gelu_backward(const at::Tensor&, const at::Tensor&, const at::Tensor&) {
   absent();
 }
 

@@ -21,4 +21,14 @@ NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, c
                            const EdgeIndex* sum_over);
 at::Tensor sum_edges(const at::Tensor& rows, const EdgeIndex& edges, bool at_targets);
 
+// Whether one kernel can form x times a weight of `width` columns and sums `depth` long.
+bool product_fits(const at::Tensor& x, const at::Tensor& weight, int64_t width, int64_t depth);
+Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                       const at::Tensor& addend);
+Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
+                            const at::Tensor& at_target, const at::Tensor& at_source,
+                            const at::Tensor& bias, const EdgeIndex& edges);
+ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor& weight,
+                                          const at::Tensor& pre);
+
 }  // namespace aifs::model::cuda_rows

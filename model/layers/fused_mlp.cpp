@@ -71,30 +71,24 @@ struct Operands {
   }
 };
 
-// The first value before a GELU; the GELU itself too where it comes with the sum.
-struct First {
-  at::Tensor pre, activated;
-};
-
-First first_product(const Operands& o) {
+// The first value before a GELU, and after it.
+Activated first_product(const Operands& o) {
+  const at::Tensor& bias = o.parameters[1];
   switch (o.plan.first) {
     case FirstProduct::kPlain:
-      return {at::addmm(o.bias(0), o.padded_input(), o.padded_weight().t()), {}};
+      return product_gelu(o.padded_input(), o.padded_weight(), bias);
     case FirstProduct::kPair: {
       const auto w = o.first_weights();
-      return {at::addmm(o.bias(0), o.rows[0], w[0].t()).addmm_(o.rows[1], w[1].t()), {}};
+      return product_gelu(o.rows[1], w[1], bias, at::mm(o.rows[0], w[0].t()));
     }
     case FirstProduct::kTwice: {
       const auto w = o.parameters[0].chunk(2, 1);
-      return {at::addmm(o.bias(0), o.rows[0], (w[0] + w[1]).to(o.type).t()), {}};
+      return product_gelu(o.rows[0], (w[0] + w[1]).to(o.type), bias);
     }
     case FirstProduct::kEdges: {
       const auto w = o.first_weights();
-      const at::Tensor pre = at::mm(o.rows[2], w[2].t());
-      const at::Tensor activated =
-          add_ends_and_gelu_(pre, at::mm(o.rows[0], w[0].t()), at::mm(o.rows[1], w[1].t()),
-                             o.parameters[1], *o.plan.edges);
-      return {pre, activated};
+      return edge_product_gelu(o.rows[2], w[2], at::mm(o.rows[0], w[0].t()),
+                               at::mm(o.rows[1], w[1].t()), bias, *o.plan.edges);
     }
   }
   return {};
@@ -163,16 +157,14 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
     const Operands o(holder->plan, all.vec(), holder->num_rows);
     variable_list saved = all.vec();
 
-    First first = first_product(o);
-    saved.push_back(first.pre);
-    at::Tensor h = first.activated.defined() ? first.activated : gelu_rows(first.pre);
-    first = First();
+    Activated activated = first_product(o);
+    saved.push_back(activated.pre);
     const size_t last = o.num_linears() - 1;
     for (size_t i = 1; i < last; ++i) {
-      const at::Tensor pre = at::addmm(o.bias(i), h, o.weight(i).t());
-      saved.push_back(pre);
-      h = gelu_rows(pre);
+      activated = product_gelu(activated.out, o.weight(i), o.parameters[2 * i + 1]);
+      saved.push_back(activated.pre);
     }
+    at::Tensor h = std::move(activated.out);
     const int64_t out_width = o.parameters[2 * last].size(0);
     const int64_t more = plan.layer_norm_eps ? 0 : padding(h, out_width);
     const at::Tensor z =
@@ -226,12 +218,12 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
     }
     for (size_t i = last; i > 0; --i) {
       const int64_t width = o.parameters[2 * i].size(0);
-      const at::Tensor d_before = at::mm(d, pad_rows(o.weight(i), d.size(1) - width));
-      const GeluGradient g = gelu_backward_(d_before, pre[i - 1]);
+      const at::Tensor weight = pad_rows(o.weight(i), d.size(1) - width);
+      const ProductGeluGradient g = product_gelu_backward(d, weight, pre[i - 1]);
       d_parameters[2 * i] = weight_gradient(d, g.activated, o.parameters[0].scalar_type());
       if (d.size(1) != width) d_parameters[2 * i] = d_parameters[2 * i].narrow(0, 0, width);
       d_parameters[2 * i - 1] = g.column_sum;
-      d = d_before;
+      d = g.gradient;
     }
     variable_list result = first_backward(o, d, d_residual, owned);
     d_parameters[0] = result.back();

@@ -5,6 +5,17 @@
 
 namespace aifs::model {
 
+namespace {
+
+// An MLP on its own, run again in the backward pass unless nothing is; the caller outlives it.
+at::Tensor embed(RecomputePolicy policy, const Mlp& mlp, const at::Tensor& x) {
+  const bool again = policy == RecomputePolicy::kMlp || policy == RecomputePolicy::kBlock;
+  const Piece piece = [&mlp](const TensorList& in) -> TensorList { return {mlp.forward(in[0])}; };
+  return maybe_recomputed(again, piece, {x})[0];
+}
+
+}  // namespace
+
 GnnEncoder::GnnEncoder(const ParameterScope& scope, const ParameterScope& edge_scope,
                        const GraphConvOptions& options, const EdgeTensors& edges,
                        int64_t num_edge_trainable, int64_t data_width, int64_t hidden_width)
@@ -20,8 +31,8 @@ GnnEncoder::GnnEncoder(const ParameterScope& scope, const ParameterScope& edge_s
 Encoded GnnEncoder::forward(const at::Tensor& x_data, const at::Tensor& x_hidden,
                             int64_t copies) const {
   const Piece all = [this, copies](const TensorList& in) -> TensorList {
-    const at::Tensor e = repeat_rows(emb_edges_.forward(in[2]), copies);
-    const at::Tensor source = emb_nodes_src_.forward(in[0]);
+    const at::Tensor e = repeat_rows(embed(options_.recompute, emb_edges_, in[2]), copies);
+    const at::Tensor source = embed(options_.recompute, emb_nodes_src_, in[0]);
     const at::Tensor target = repeat_rows(emb_nodes_dst_.forward(in[1]), copies);
     const auto body = [this](const EdgeIndexPtr& edges) -> Piece {
       return [this, edges](const TensorList& part) -> TensorList {
@@ -54,7 +65,8 @@ GnnProcessor::GnnProcessor(const ParameterScope& scope, const ParameterScope& ed
 
 at::Tensor GnnProcessor::forward(const at::Tensor& x, int64_t copies,
                                  const at::Tensor& /*condition*/) const {
-  const at::Tensor e = repeat_rows(emb_edges_.forward(edge_features_.forward()), copies);
+  const at::Tensor e =
+      repeat_rows(embed(options_.recompute, emb_edges_, edge_features_.forward()), copies);
   std::vector<Step> steps;
   for (const GraphConvBlock& block : blocks_) {
     steps.push_back([this, &block, copies](const TensorList& in) -> TensorList {
@@ -83,7 +95,7 @@ GnnDecoder::GnnDecoder(const ParameterScope& scope, const ParameterScope& edge_s
 at::Tensor GnnDecoder::forward(const at::Tensor& latent, const at::Tensor& data,
                                int64_t copies) const {
   const Piece all = [this, copies](const TensorList& in) -> TensorList {
-    const at::Tensor e = repeat_rows(emb_edges_.forward(in[2]), copies);
+    const at::Tensor e = repeat_rows(embed(options_.recompute, emb_edges_, in[2]), copies);
     const auto body = [this](const EdgeIndexPtr& edges) -> Piece {
       return [this, edges](const TensorList& part) -> TensorList {
         const NodeAndEdgeState sent = block_->messages(part[0], part[2], part[1], edges);

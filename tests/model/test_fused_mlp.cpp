@@ -4,6 +4,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "core/check.h"
 #include "model/encoder_processor_decoder.h"
 #include "tests/support/catch.h"
@@ -32,7 +34,8 @@ struct Result {
   at::Tensor output, gradients;
 };
 Result run_network(KernelChoice kernels, const at::Device& device, at::ScalarType weights,
-                   at::ScalarType activations, int64_t channels, bool again = false) {
+                   at::ScalarType activations, int64_t channels, bool again = false,
+                   int64_t chunks = 1) {
   FieldLayout layout;
   layout.num_inputs = 6;
   layout.outputs.names = {"p", "q", "r", "s", "diagnostic"};
@@ -43,6 +46,10 @@ Result run_network(KernelChoice kernels, const at::Device& device, at::ScalarTyp
   options.layers = 3;
   options.kernels = kernels;
   if (again) options.set_recompute(RecomputePolicy::kMlp);
+  if (chunks > 1) {
+    options.decoder.recompute = RecomputePolicy::kBlock;
+    options.decoder.chunks = chunks;
+  }
   ParameterSet parameters(weights, 3, activations);
   const auto graph = GraphTensors::create(test::random_graph({37, 11, 33, 66, 111}, 5),
                                           options.edge_attributes, weights)
@@ -109,9 +116,10 @@ TEST_CASE("gradients of every form of a fused MLP are central differences", "[fu
 TEST_CASE("a network with fused kernels is the reference network", "[fused_mlp]") {
   const Result expected =
       run_network(KernelChoice::kReference, at::kCPU, at::kDouble, at::kDouble, 16);
-  for (const bool again : {false, true}) {
-    const Result got =
-        run_network(KernelChoice::kFused, at::kCPU, at::kDouble, at::kDouble, 16, again);
+  for (const int64_t chunks : {0, 1, 2, 5}) {
+    const bool again = chunks % 2 == 0;
+    const Result got = run_network(KernelChoice::kFused, at::kCPU, at::kDouble, at::kDouble, 16,
+                                   again, std::max<int64_t>(chunks, 1));
     REQUIRE(relative_difference(got.output, expected.output) <= 1e-13);
     REQUIRE(relative_difference(got.gradients, expected.gradients) <= 1e-12);
   }

@@ -5,6 +5,9 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
+#include <tuple>
+
 #include "model/kernels/row_ops_cuda.h"
 #include "tests/support/catch.h"
 #include "tests/support/small_graph.h"
@@ -142,6 +145,50 @@ TEST_CASE("backward of GELU gives gradient, activation and column sum", "[row_op
       s.require_close(g.column_sum, expected.sum(0));
     }
   });
+}
+
+TEST_CASE("products with GELU before and behind them", "[row_ops]") {
+  for (const auto& [rows, depth, width] : {std::tuple<int64_t, int64_t, int64_t>{0, 64, 128},
+                                           {1, 16, 128},
+                                           {63, 96, 256},
+                                           {1500, 512, 512},
+                                           {20000, 512, 512},
+                                           {3000, 216, 384},
+                                           {300, 1024, 128},
+                                           {300, 24, 40}}) {
+    for (const at::ScalarType type : kTypes) {
+      if (type == at::kDouble && rows > 3000) continue;  // nothing special there
+      INFO(at::toString(type) << ", " << rows << " rows, " << depth << " to " << width);
+      const Setup s{type, width}, in{type, depth};
+      const at::Tensor x = in.rows(rows, 1);
+      const at::Tensor weight =
+          (in.rows(width, 2) / std::sqrt(static_cast<double>(depth))).to(type).to(at::kDouble);
+      const at::Tensor bias = s.vector(3), addend = s.rows(rows, 4);
+      const at::Tensor plain = at::mm(x, weight.t()) + bias;
+      for (const bool add : {false, true}) {
+        const at::Tensor expected = add ? plain + addend : plain;
+        const Activated got = product_gelu(in.put(x), in.put(weight), s.put_wide(bias),
+                                           add ? s.put(addend) : at::Tensor());
+        s.require_close(got.pre, expected);
+        s.require_close(got.out, at::gelu(expected));
+      }
+      const at::Tensor d = s.rows(rows, 5), pre = in.rows(rows, 6);
+      const at::Tensor expected = at::gelu_backward(at::mm(d, weight), pre);
+      if (depth > 2048) continue;
+      const ProductGeluGradient g = product_gelu_backward(s.put(d), in.put(weight), in.put(pre));
+      in.require_close(g.gradient, expected);
+      in.require_close(g.activated, at::gelu(pre));
+      in.require_close(g.column_sum, expected.sum(0));
+      if (rows != kEdges) continue;
+      const at::Tensor t = s.rows(kTargets, 7), u = s.rows(kSources, 8);
+      const at::Tensor sum =
+          plain + t.index_select(0, s.edges->target) + u.index_select(0, s.edges->source);
+      const Activated edge = edge_product_gelu(in.put(x), in.put(weight), s.put(t), s.put(u),
+                                               s.put_wide(bias), *s.there);
+      s.require_close(edge.pre, sum);
+      s.require_close(edge.out, at::gelu(sum));
+    }
+  }
 }
 
 TEST_CASE("sums of edge rows at either end", "[row_ops]") {

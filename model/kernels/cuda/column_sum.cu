@@ -10,13 +10,13 @@ constexpr int kColumns = 32, kLanes = 8;
 
 // A block sums 32 columns; each of 8 rows of threads takes every eighth part.
 __global__ void column_sum_kernel(const float* __restrict__ scratch, float* __restrict__ out,
-                                  int64_t columns) {
+                                  int64_t columns, int64_t parts) {
   __shared__ float sums[kLanes][kColumns];
   const int64_t column = static_cast<int64_t>(blockIdx.x) * kColumns + threadIdx.x;
   float sum = 0.0f;
   if (column < columns) {
 #pragma unroll 4
-    for (int64_t part = threadIdx.y; part < kColumnSumParts; part += kLanes)
+    for (int64_t part = threadIdx.y; part < parts; part += kLanes)
       sum += scratch[part * columns + column];
   }
   sums[threadIdx.y][threadIdx.x] = sum;
@@ -30,9 +30,10 @@ __global__ void column_sum_kernel(const float* __restrict__ scratch, float* __re
 
 }  // namespace
 
-void finish_column_sums(const float* scratch, float* out, int64_t columns, cudaStream_t stream) {
+void finish_column_sums(const float* scratch, float* out, int64_t columns, cudaStream_t stream,
+                        int64_t parts) {
   const auto blocks = static_cast<unsigned>((columns + kColumns - 1) / kColumns);
-  column_sum_kernel<<<blocks, dim3(kColumns, kLanes), 0, stream>>>(scratch, out, columns);
+  column_sum_kernel<<<blocks, dim3(kColumns, kLanes), 0, stream>>>(scratch, out, columns, parts);
   check_launch("column_sum");
 }
 

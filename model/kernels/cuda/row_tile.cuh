@@ -162,8 +162,9 @@ __device__ void write_block_sum(const Tile& tile, float* __restrict__ part, floa
     part[c] = shared[c];
 }
 
-// out[c] = sum over the kColumnSumParts parts of scratch (parts, columns).
-void finish_column_sums(const float* scratch, float* out, int64_t columns, cudaStream_t stream);
+// out[c] = sum over the parts of scratch (parts, columns).
+void finish_column_sums(const float* scratch, float* out, int64_t columns, cudaStream_t stream,
+                        int64_t parts = kColumnSumParts);
 
 // Calls launch.template operator()<T, RowTile>() with the element type and the tile that fit
 // rows of this shape; all of `pointers` are row-wise data that vectors are read from.

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The instructions of Hopper cards (sm_90a) that C++ has no words for: barriers in shared memory,
+// bulk copies, products of whole warpgroups. See the PTX manual under the names used here.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace aifs::model::cuda::hopper {
+
+__device__ inline uint32_t shared_address(const void* p) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(p));
+}
+
+// mbarrier: counts arrivals and bytes; its phase flips when all have come.
+struct Barrier {
+  uint64_t word;
+
+  __device__ void init(int arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(&word)),
+                 "r"(arrivals));
+  }
+  __device__ void arrive() {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&word))
+                 : "memory");
+  }
+  __device__ void arrive_and_expect(int bytes) {
+    asm volatile(
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&word)),
+        "r"(bytes)
+        : "memory");
+  }
+  // Until the phase of this parity is over. Traps instead of hanging for ever.
+  __device__ void wait(uint32_t parity) {
+    uint32_t done = 0;
+    for (int64_t tries = 0; !done; ++tries) {
+      asm volatile(
+          "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+          "selp.u32 %0, 1, 0, p;\n}"
+          : "=r"(done)
+          : "r"(shared_address(&word)), "r"(parity)
+          : "memory");
+      if (tries > (int64_t{1} << 20)) __trap();
+    }
+  }
+};
+
+__device__ inline void publish_barriers() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// A box of a matrix at (column, row) into shared memory; counts as bytes at `barrier`.
+__device__ inline void copy_box(void* to, const CUtensorMap& map, Barrier& barrier, int column,
+                                int row) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%3, %4}], [%2];" ::"r"(shared_address(to)),
+      "l"(&map), "r"(shared_address(&barrier)), "r"(column), "r"(row)
+      : "memory");
+}
+
+// Rows of 128 bytes in the 128-byte swizzle, eight of them together; `to` 1024-byte aligned.
+// 32 bytes further along the rows is 2 more.
+__device__ inline uint64_t operand(const void* to) {
+  constexpr uint64_t kStride = 1024 / 16, kSwizzle128 = 1;
+  return static_cast<uint64_t>((shared_address(to) & 0x3ffff) >> 4) | (uint64_t{1} << 16) |
+         (kStride << 32) | (kSwizzle128 << 62);
+}
+
+__device__ inline void fence_products() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+__device__ inline void commit_products() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+template <int kPending>
+__device__ void wait_products() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+}
+
+#define AIFS_FLOATS4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define AIFS_FLOATS16(d, i) \
+  AIFS_FLOATS4(d, i), AIFS_FLOATS4(d, i + 4), AIFS_FLOATS4(d, i + 8), AIFS_FLOATS4(d, i + 12)
+
+// d (64 x 128, over a warpgroup) = a (64 x 16) b (128 x 16)^T, plus d if `add`.
+// d[4 j + 2 h + i] of lane l of warp w is row 16 w + l / 4 + 8 h, column 8 j + 2 (l % 4) + i.
+__device__ inline void multiply(float (&d)[64], uint64_t a, uint64_t b, int add) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
+      "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,"
+      "%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,"
+      "%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, "
+      "%64, %65, p, 1, 1, 0, 0;\n}"
+      : AIFS_FLOATS16(d, 0), AIFS_FLOATS16(d, 16), AIFS_FLOATS16(d, 32), AIFS_FLOATS16(d, 48)
+      : "l"(a), "l"(b), "r"(add));
+}
+
+#undef AIFS_FLOATS16
+#undef AIFS_FLOATS4
+
+// Keeps the compiler from moving uses of the sums across the products in flight.
+__device__ inline void pin(float (&d)[64]) {
+#pragma unroll
+  for (float& x : d)
+    asm volatile("" : "+f"(x)::"memory");
+}
+
+}  // namespace aifs::model::cuda::hopper

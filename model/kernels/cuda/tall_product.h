@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of many rows with a small weight, in bfloat16 with sums in fp32, whose results go
+// through a GELU (or, backward, through its derivative) before they reach memory. For Hopper cards
+// alone: wgmma and the bulk copy engine.
+#pragma once
+
+#include "model/kernels/cuda/rows.h"
+
+namespace aifs::model::cuda {
+
+// x (rows, depth), weight (width, depth) with rows `weight_stride` elements apart, both bfloat16
+// and aligned to 16 bytes: x weight^T, (rows, width).
+struct TallProduct {
+  int64_t rows = 0, width = 0, depth = 0;
+  const void *x = nullptr, *weight = nullptr;
+  int64_t weight_stride = 0;
+};
+
+// Whether the current device and these sizes will do.
+bool tall_product_supported(int64_t width, int64_t depth);
+
+// pre = product + bias (fp32) + addend (rows, width; or null), or + at_target[target[e]] +
+// at_source[source[e]] where these are given; out = gelu(pre).
+struct ProductGelu {
+  const float* bias;
+  const void* addend;
+  const void *at_target, *at_source;
+  Ends ends;
+  void *pre, *out;
+};
+void product_gelu(const TallProduct& product, const ProductGelu& g, cudaStream_t stream);
+
+// gradient = product * gelu'(pre), its column sum (fp32, width), and out = gelu(pre). `scratch` as
+// for column sums of `width`.
+struct ProductGeluBackward {
+  const void* pre;
+  void *gradient, *out;
+  float *column_sum, *scratch;
+};
+void product_gelu_backward(const TallProduct& product, const ProductGeluBackward& b,
+                           cudaStream_t stream);
+
+}  // namespace aifs::model::cuda
