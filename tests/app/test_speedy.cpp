@@ -47,7 +47,8 @@ TEST_CASE("the loss of persistence on SPEEDY is that of the reference", "[speedy
                      mesh, at::kCPU);
   REQUIRE(run.parameters().num_trainable() == 530310);
   const app::Run graph_transformer(
-      app::load_config((test::source_folder() / "configs/speedy_gt.json").string(), {}));
+      app::load_config((test::source_folder() / "configs/speedy_gt.json").string(), {}), mesh,
+      at::kCPU);
   REQUIRE(graph_transformer.parameters().num_trainable() == 587206);
   constexpr int64_t kSamples = 202;
   REQUIRE(std::abs(persistence_loss(run, 0) - 0.17848) < 1e-4 * 0.17848);
