@@ -14,6 +14,8 @@
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/version.h"
+#include "parallel/process_mesh.h"
+#include "parallel/runtime.h"
 #include "parallel/versions.h"
 
 namespace aifs::bench {
@@ -28,7 +30,7 @@ struct CommandLine {
   int64_t steps = 20, warm_up = 5, layers = 16, threads = 0;
   bool forward_only = false, recompute = false, no_check = false, no_time = false, profile = false;
   bool cuda_graph = false, recompute_processor = false, recompute_mappers = false;
-  int64_t decoder_chunks = 0;
+  int64_t decoder_chunks = 0, model_ranks = 1;
 };
 
 template <class E>
@@ -66,7 +68,8 @@ void print_kernels(const Json& json) {
 }
 
 // Runs one case; "error" instead of figures if it fails, so that the others still run.
-Json run_case(const CommandLine& c, const std::string& name, const at::Device& device) {
+Json run_case(const CommandLine& c, const std::string& name, const at::Device& device,
+              const parallel::ProcessMesh& mesh) {
   StepCase step_case = StepCase::parse(name);
   step_case.recompute = step_case.recompute || c.recompute;
   step_case.recompute_processor = c.recompute_processor;
@@ -77,7 +80,8 @@ Json run_case(const CommandLine& c, const std::string& name, const at::Device& d
   Json json{{"case", name}};
   try {
     if (!c.no_time) {
-      json = time_steps(step_case, {.device = device,
+      json = time_steps(step_case, {.mesh = mesh,
+                                    .device = device,
                                     .warm_up = c.warm_up,
                                     .steps = c.steps,
                                     .forward_only = c.forward_only,
@@ -91,7 +95,7 @@ Json run_case(const CommandLine& c, const std::string& name, const at::Device& d
       print_kernels(json);
     }
     if (!c.no_check) {
-      const Json& check = json["check"] = check_equality(step_case, device);
+      const Json& check = json["check"] = check_equality(step_case, device, mesh);
       std::printf("%-28s loss %.2e, gradients %.2e (cosine %.6f) from fp32 on the CPU: %s\n", "",
                   check["loss_relative"].get<double>(), check["gradient_rms"].get<double>(),
                   check["gradient_cosine"].get<double>(),
@@ -112,15 +116,22 @@ Json run_case(const CommandLine& c, const std::string& name, const at::Device& d
 
 int run(const CommandLine& c) {
   if (c.threads > 0) at::set_num_threads(static_cast<int>(c.threads));
-  const at::Device device = app::choose_device(choice<app::DeviceChoice>("--device", c.device), 0);
+  parallel::Runtime runtime(/*timeout_s=*/300.0);
+  const at::Device device = app::choose_device(choice<app::DeviceChoice>("--device", c.device),
+                                               parallel::Runtime::local_rank());
+  if (device.is_cuda() && runtime.size() > 1) runtime.use_nccl();
+  const parallel::ProcessMesh mesh(
+      runtime.world(),
+      parallel::complete_sizes({c.model_ranks, 0}, runtime.size(), "--model-ranks"));
+  if (!mesh.is_main()) std::freopen("/dev/null", "w", stdout);
   Json results = Json::array();
   bool sound = true;
   for (const std::string& name : c.cases) {
-    results.push_back(run_case(c, name, device));
+    results.push_back(run_case(c, name, device, mesh));
     const Json& result = results.back();
     sound = sound && !result.contains("error") &&
             (!result.contains("check") || result["check"]["within"].get<bool>());
-    if (!c.json.empty()) write_file_atomic(c.json, results.dump(2) + "\n");
+    if (!c.json.empty() && mesh.is_main()) write_file_atomic(c.json, results.dump(2) + "\n");
   }
   return sound ? app::kSuccess : app::kNumerical;
 }
@@ -152,6 +163,8 @@ int main(int argc, char** argv) {
   step->add_option("--trace", c.trace, "file for a timeline of that step");
   step->add_flag("--forward-only", c.forward_only, "time the forward pass without gradients");
   step->add_flag("--cuda-graph", c.cuda_graph, "launch loss and gradients as one CUDA graph");
+  step->add_option("--model-ranks", c.model_ranks,
+                   "ranks that share one sample; the others are replicas (start with mpirun)");
   step->add_flag("--recompute", c.recompute, "MLPs of all parts run again in the backward pass");
   step->add_flag("--recompute-processor", c.recompute_processor, "those of the processor");
   step->add_flag("--recompute-mappers", c.recompute_mappers, "those of encoder and decoder");

@@ -59,13 +59,15 @@ class CapturedGradients {
 // One training step; the loss as a tensor, so that the host need not wait.
 class Stepper {
  public:
-  Stepper(StepNetwork& net, const train::PointwiseLoss& loss, const StepFields& fields)
-      : net_(net), loss_(loss), fields_(fields), optimizer_(net.parameters, {}) {}
+  Stepper(StepNetwork& net, const train::PointwiseLoss& loss, const StepFields& fields,
+          const parallel::ProcessMesh& mesh)
+      : net_(net), loss_(loss), fields_(fields), mesh_(mesh), optimizer_(net.parameters, {}) {}
 
   at::Tensor gradients() {
     net_.parameters.zero_gradients();
     const at::Tensor value = loss_(net_.network.forward(fields_.input), fields_.truth);
     value.backward();
+    reduce();
     return value.detach();
   }
 
@@ -81,9 +83,17 @@ class Stepper {
   }
 
  private:
+  void reduce() {
+    if (mesh_.world().size() == 1) return;
+    const at::Tensor& gradients = net_.parameters.flat_gradients();
+    mesh_.world().all_reduce(gradients, parallel::Reduction::kSum);
+    if (mesh_.sizes().data > 1) gradients.mul_(1.0 / static_cast<double>(mesh_.sizes().data));
+  }
+
   StepNetwork& net_;
   const train::PointwiseLoss& loss_;
   const StepFields& fields_;
+  const parallel::ProcessMesh& mesh_;
   train::AdamW optimizer_;
   std::unique_ptr<CapturedGradients> captured_;
 };
@@ -119,11 +129,12 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
     stream.reset_stream(c10::cuda::getStreamFromPool(false, options.device.index()));
 #endif
   const graph::Graph graph = step_graph(step_case, options.graph_cache);
-  StepNetwork net(step_case, graph, options.device);
-  const train::PointwiseLoss loss = step_loss(graph, options.device);
+  const StepShares shares(options.mesh, step_case, graph);
+  StepNetwork net(step_case, graph, options.device, shares);
+  const train::PointwiseLoss loss = step_loss(graph, options.device, shares);
   const int64_t num_nodes = graph.nodes("data").num_nodes();
-  const StepFields fields = step_fields(num_nodes, options.device);
-  Stepper stepper(net, loss, fields);
+  const StepFields fields = step_fields(num_nodes, options.device, shares);
+  Stepper stepper(net, loss, fields, options.mesh);
   const auto run = [&] {
     if (!options.forward_only) return stepper.step();
     const at::NoGradGuard no_grad;
@@ -146,6 +157,8 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
   }
   const std::vector<double> ms = clock.intervals_ms();
   const PeakMemory peak = peak_memory(options.device);
+  const at::Tensor most = at::full({1}, peak.allocated_gib, at::kDouble);
+  options.mesh.world().all_reduce(most, parallel::Reduction::kMax);
   Json json{{"case", step_case.name},
             {"mode", options.forward_only ? "forward" : "step"},
             {"recompute", step_case.recompute},
@@ -158,7 +171,8 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
             {"spread", (quantile(ms, 0.95) - quantile(ms, 0.05)) / quantile(ms, 0.5)},
             {"min_ms", quantile(ms, 0.0)},
             {"steps", options.steps},
-            {"peak_gib", peak.allocated_gib},
+            {"peak_gib", most.item<double>()},
+            {"ranks", {{"model", options.mesh.sizes().model}, {"data", options.mesh.sizes().data}}},
             {"reserved_gib", peak.reserved_gib},
             {"nodes", {num_nodes, graph.nodes("hidden").num_nodes()}},
             {"parameters", net.parameters.num_trainable()}};
@@ -180,7 +194,8 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
   return json;
 }
 
-Json check_equality(const StepCase& step_case, const at::Device& device) {
+Json check_equality(const StepCase& step_case, const at::Device& device,
+                    const parallel::ProcessMesh& mesh) {
   StepCase small = step_case, exact = step_case;
   small.grid = exact.grid = "o16";
   small.refinement = exact.refinement = 2;
@@ -193,15 +208,19 @@ Json check_equality(const StepCase& step_case, const at::Device& device) {
     double loss;
     at::Tensor gradients;
   };
-  const auto compute = [&](const StepCase& which, const at::Device& where) -> Result {
+  const auto compute = [&](const StepCase& which, const at::Device& where,
+                           const parallel::ProcessMesh& ranks) -> Result {
     app::set_arithmetic(which.precision, where);
-    StepNetwork net(which, graph, where);
-    const train::PointwiseLoss loss = step_loss(graph, where);
-    const StepFields fields = step_fields(graph.nodes("data").num_nodes(), where);
-    const at::Tensor value = Stepper(net, loss, fields).gradients();
+    const StepShares shares(ranks, which, graph);
+    StepNetwork net(which, graph, where, shares);
+    const train::PointwiseLoss loss = step_loss(graph, where, shares);
+    const StepFields fields = step_fields(graph.nodes("data").num_nodes(), where, shares);
+    const at::Tensor value = Stepper(net, loss, fields, ranks).gradients();
     return {value.item<double>(), net.parameters.flat_gradients().cpu().to(at::kDouble)};
   };
-  const Result expected = compute(exact, at::kCPU), got = compute(small, device);
+  const auto alone = parallel::make_single_communicator();
+  const parallel::ProcessMesh one(*alone, {1, 1});
+  const Result expected = compute(exact, at::kCPU, one), got = compute(small, device, mesh);
   const double norm = expected.gradients.norm().item<double>();
   const double loss_relative = std::abs(got.loss - expected.loss) / expected.loss;
   const double rms = (got.gradients - expected.gradients).norm().item<double>() / norm;

@@ -10,6 +10,7 @@
 namespace aifs::bench {
 
 struct StepBenchOptions {
+  const parallel::ProcessMesh& mesh;
   at::Device device = at::kCPU;
   int64_t warm_up = 5, steps = 20;
   bool forward_only = false;
@@ -19,11 +20,14 @@ struct StepBenchOptions {
   std::string trace;     // and a timeline of it
 };
 
+// Collective over the ranks of the mesh; times are this rank's, memory is the largest of any.
 // {case, step_ms (median), spread ((95 % - 5 %) / median), min_ms, peak_gib, ...}.
 nlohmann::ordered_json time_steps(const StepCase& step_case, const StepBenchOptions& options);
 
 // Loss and gradients of a case's network on a small graph (O16, 2 levels), on `device` in its
-// precision, against the CPU in fp32: {loss_relative, gradient_cosine, gradient_rms, within}.
-nlohmann::ordered_json check_equality(const StepCase& step_case, const at::Device& device);
+// precision and over the ranks of `mesh`, against one CPU in fp32: {loss_relative, gradient_cosine,
+// gradient_rms, within}.
+nlohmann::ordered_json check_equality(const StepCase& step_case, const at::Device& device,
+                                      const parallel::ProcessMesh& mesh);
 
 }  // namespace aifs::bench

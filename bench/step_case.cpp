@@ -98,35 +98,66 @@ graph::Graph step_graph(const StepCase& step_case, const std::string& cache_fold
   return graph::load_or_build_graph(options, {});
 }
 
-train::PointwiseLoss step_loss(const graph::Graph& graph, const at::Device& device) {
+StepShares::StepShares(const parallel::ProcessMesh& mesh, const StepCase& step_case,
+                       const graph::Graph& graph)
+    : mesh_(&mesh),
+      partition_(graph::make_partition(graph, mesh.sizes().model, graph::HiddenOrder::kAuto,
+                                       step_case.layers)) {}
+
+int64_t StepShares::first_node() const {
+  return partition_.data.begin(mesh_->model().rank());
+}
+int64_t StepShares::num_nodes() const {
+  return partition_.data.num_owned(mesh_->model().rank());
+}
+
+train::PointwiseLoss step_loss(const graph::Graph& graph, const at::Device& device,
+                               const StepShares& shares) {
   const std::vector<float>& areas = graph.nodes("data").attributes.at("area_weight").values;
   const at::Tensor nodes =
-      train::normalise_weights(at::tensor(at::ArrayRef<float>(areas)), train::WeightNorm::kUnitSum);
+      train::normalise_weights(at::tensor(at::ArrayRef<float>(areas)), train::WeightNorm::kUnitSum)
+          .narrow(0, shares.first_node(), shares.num_nodes());
   const at::Tensor variables = 0.5 + at::arange(kPrognostic + 1, at::kFloat) / kPrognostic;
   train::PointwiseLoss loss;
   loss.scalers = {train::over_axis("general_variable", variables.to(device), train::kVariable),
                   train::over_axis("node_weights", nodes.to(device), train::kGrid)};
+  if (shares.divided()) {
+    loss.sum_over_ranks = [&group = shares.mesh().model()](const at::Tensor& partial) {
+      return parallel::total_over_ranks(partial, group);
+    };
+  }
   return loss;
 }
 
+namespace {
+
+model::GraphTensors own_tensors(const StepCase& step_case, const graph::Graph& graph,
+                                at::ScalarType dtype, const StepShares& shares) {
+  const model::Shard shard{shares.partition(), shares.mesh().model()};
+  return model::GraphTensors::create(graph, step_case.model_options().edge_attributes, dtype,
+                                     shares.divided() ? &shard : nullptr);
+}
+
+}  // namespace
+
 StepNetwork::StepNetwork(const StepCase& step_case, const graph::Graph& graph,
-                         const at::Device& device)
+                         const at::Device& device, const StepShares& shares)
     : parameters(app::weight_type(step_case.precision), kSeed,
                  app::activation_type(step_case.precision)),
       network(parameters, step_case.model_options(),
-              model::GraphTensors::create(graph, step_case.model_options().edge_attributes,
-                                          parameters.dtype())
-                  .to(device),
-              step_layout()) {
+              own_tensors(step_case, graph, parameters.dtype(), shares).to(device), step_layout()) {
   parameters.flatten(device);
 }
 
-StepFields step_fields(int64_t num_nodes, const at::Device& device) {
+StepFields step_fields(int64_t num_nodes, const at::Device& device, const StepShares& shares) {
   const at::Tensor input = normal({1, 2, 1, num_nodes, kPrognostic + kForcings}, 2);
   // The truth is the newest state and a bit, as in a forecast.
   at::Tensor truth = 0.3 * normal({1, 1, 1, num_nodes, kPrognostic + 1}, 3);
   truth.narrow(-1, 0, kPrognostic).add_(input.narrow(1, 1, 1).narrow(-1, 0, kPrognostic));
-  return {input.to(device), truth.to(device)};
+  const auto own = [&](const at::Tensor& field) {
+    return field.narrow(3, shares.first_node(), shares.num_nodes()).to(device).contiguous();
+  };
+  return {own(input), own(truth)};
 }
 
 }  // namespace aifs::bench

@@ -7,6 +7,7 @@
 
 #include "graph/graph.h"
 #include "model/encoder_processor_decoder.h"
+#include "parallel/process_mesh.h"
 #include "train/loss.h"
 #include "train/options.h"
 
@@ -40,22 +41,43 @@ model::FieldLayout step_layout();
 // `cache_folder` if that is not empty.
 graph::Graph step_graph(const StepCase& step_case, const std::string& cache_folder);
 
+// How ranks share the work of a step: replicas of a sample divided over a model group.
+class StepShares {
+ public:
+  // `mesh` outlives the shares.
+  StepShares(const parallel::ProcessMesh& mesh, const StepCase& step_case,
+             const graph::Graph& graph);
+
+  const parallel::ProcessMesh& mesh() const { return *mesh_; }
+  bool divided() const { return mesh_->sizes().model > 1; }
+  // This rank's data nodes, first and number.
+  int64_t first_node() const;
+  int64_t num_nodes() const;
+  const graph::GraphPartition& partition() const { return partition_; }
+
+ private:
+  const parallel::ProcessMesh* mesh_;
+  graph::GraphPartition partition_;
+};
+
 // Squared errors weighted by area and by variable, in fp32.
-train::PointwiseLoss step_loss(const graph::Graph& graph, const at::Device& device);
+train::PointwiseLoss step_loss(const graph::Graph& graph, const at::Device& device,
+                               const StepShares& shares);
 
 // The network of a case with its parameters on a device, started from a fixed seed.
 struct StepNetwork {
   model::ParameterSet parameters;
   model::EncoderProcessorDecoder network;
 
-  StepNetwork(const StepCase& step_case, const graph::Graph& graph, const at::Device& device);
+  StepNetwork(const StepCase& step_case, const graph::Graph& graph, const at::Device& device,
+              const StepShares& shares);
 };
 
-// Normalised fields as a dataset would give them: input (1, 2, 1, N, V_in), truth (1, 1, 1, N,
-// V_out), the same numbers for every device.
+// Normalised fields as a dataset would give them, of this rank's nodes: input (1, 2, 1, n, V_in),
+// truth (1, 1, 1, n, V_out), the same numbers for every device and division.
 struct StepFields {
   at::Tensor input, truth;
 };
-StepFields step_fields(int64_t num_nodes, const at::Device& device);
+StepFields step_fields(int64_t num_nodes, const at::Device& device, const StepShares& shares);
 
 }  // namespace aifs::bench

@@ -4,10 +4,21 @@
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "parallel/comm_virtual.h"
 #include "tests/support/catch.h"
 
 using namespace aifs;
 using namespace aifs::bench;
+
+namespace {
+
+const parallel::ProcessMesh& one_rank() {
+  static const std::unique_ptr<parallel::Communicator> world = parallel::make_single_communicator();
+  static const parallel::ProcessMesh mesh(*world, {1, 1});
+  return mesh;
+}
+
+}  // namespace
 
 TEST_CASE("a case is read from its name", "[bench]") {
   const StepCase c = StepCase::parse("gnn-512-n320-tri6-bf16");
@@ -28,12 +39,13 @@ TEST_CASE("a case has the variables and the model of the published measurements"
   REQUIRE(layout.input_prognostic.size() == 88);
   // Anemoi has 48.4 million parameters there.
   const StepCase c = StepCase::parse("gnn-512-o96-tri5-fp32");
-  const StepNetwork net(c, step_graph(c, ""), at::kCPU);
+  const graph::Graph graph = step_graph(c, "");
+  const StepNetwork net(c, graph, at::kCPU, StepShares(one_rank(), c, graph));
   REQUIRE(static_cast<double>(net.parameters.num_trainable()) == Approx(48.4e6).epsilon(1e-3));
 }
 
 TEST_CASE("steps are timed, and lower the loss", "[bench]") {
-  StepBenchOptions options;
+  StepBenchOptions options{.mesh = one_rank(), .graph_cache = "", .trace = ""};
   options.warm_up = 1;
   options.steps = 3;
   const auto json = time_steps(StepCase::parse("gnn-16-o8-tri1-fp32"), options);
@@ -43,11 +55,19 @@ TEST_CASE("steps are timed, and lower the loss", "[bench]") {
 }
 
 TEST_CASE("fp32 on the CPU equals itself, bf16-mixed is within its bounds", "[bench]") {
-  const auto same = check_equality(StepCase::parse("gnn-16-o8-tri1-fp32"), at::kCPU);
+  const auto same = check_equality(StepCase::parse("gnn-16-o8-tri1-fp32"), at::kCPU, one_rank());
   REQUIRE(same["gradient_rms"].get<double>() == 0.0);
   REQUIRE(same["loss_relative"].get<double>() == 0.0);
-  const auto mixed = check_equality(StepCase::parse("gnn-16-o8-tri1-bf16"), at::kCPU);
+  const auto mixed = check_equality(StepCase::parse("gnn-16-o8-tri1-bf16"), at::kCPU, one_rank());
   REQUIRE(mixed["gradient_rms"].get<double>() > 0.0);
   INFO(mixed.dump());
   REQUIRE(mixed["within"].get<bool>());
+}
+
+TEST_CASE("a step divided over ranks equals that of one", "[bench]") {
+  parallel::run_as_threads(3, [](parallel::Communicator& world) {
+    const parallel::ProcessMesh mesh(world, {3, 1});
+    const auto json = check_equality(StepCase::parse("gnn-16-o8-tri1-fp32"), at::kCPU, mesh);
+    if (!json["within"].get<bool>()) throw Error(json.dump());
+  });
 }

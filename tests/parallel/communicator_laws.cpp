@@ -26,9 +26,15 @@ void expect_equal(const at::Tensor& got, const at::Tensor& wanted, const std::st
   expect(got.sizes() == wanted.sizes() && at::equal(got, wanted), what);
 }
 
+at::Device device = at::kCPU;  // of all tensors
+
+at::TensorOptions of(at::ScalarType type) {
+  return at::TensorOptions(type).device(device);
+}
+
 // Rows of rank p that everybody can compute: what p is going to send.
 at::Tensor rows_of(int rank, int64_t rows, at::ScalarType type = at::kFloat) {
-  return random_tensor({rows, 3}, 100 + static_cast<uint64_t>(rank)).to(type);
+  return random_tensor({rows, 3}, 100 + static_cast<uint64_t>(rank)).to(device, type);
 }
 
 // Shares of rows: even, uneven, and with ranks that have none.
@@ -44,7 +50,8 @@ std::vector<Counts> shares(int size) {
 void all_reduce_is_the_sum(Communicator& group) {
   for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kLong, at::kBFloat16}) {
     at::Tensor mine = (rows_of(group.rank(), 5, at::kDouble) * 8).round().to(type);
-    at::Tensor sum = at::zeros({5, 3}, at::kDouble), most = at::full({5, 3}, -1e30, at::kDouble);
+    at::Tensor sum = at::zeros({5, 3}, of(at::kDouble)),
+               most = at::full({5, 3}, -1e30, of(at::kDouble));
     for (int p = 0; p < group.size(); ++p) {
       const at::Tensor part = (rows_of(p, 5, at::kDouble) * 8).round();
       sum += part;
@@ -79,7 +86,7 @@ void all_gather_joins_in_rank_order(Communicator& group) {
 void reduce_scatter_sums_each_share(Communicator& group) {
   for (const Counts& counts : shares(group.size())) {
     const Counts starts = parallel::starts_of(counts);
-    at::Tensor sum = at::zeros({starts.back(), 3}, at::kDouble);
+    at::Tensor sum = at::zeros({starts.back(), 3}, of(at::kDouble));
     for (int p = 0; p < group.size(); ++p)
       sum += rows_of(p, starts.back(), at::kDouble);
     const auto me = static_cast<size_t>(group.rank());
@@ -126,7 +133,7 @@ void point_to_point_passes_round_a_ring(Communicator& group) {
   if (group.size() == 1) return;
   const int next = (group.rank() + 1) % group.size();
   const int previous = (group.rank() + group.size() - 1) % group.size();
-  at::Tensor got = at::empty({6, 3});
+  at::Tensor got = at::empty({6, 3}, of(at::kFloat));
   const auto send = [&] { group.send(rows_of(group.rank(), 6), next); };
   if (group.rank() % 2 == 0) send();
   group.receive(got, previous);
@@ -139,7 +146,7 @@ void split_makes_groups_of_their_own(Communicator& group) {
   const std::unique_ptr<Communicator> part = group.split(colour);
   expect(part->size() == (group.size() + 1 - colour) / 2, "the part has another size");
   expect(part->rank() == group.rank() / 2, "the part has another order");
-  at::Tensor mine = at::full({1}, group.rank(), at::kLong);
+  at::Tensor mine = at::full({1}, group.rank(), of(at::kLong));
   part->all_reduce(mine, Reduction::kSum);
   int64_t sum = 0;
   for (int p = colour; p < group.size(); p += 2)
@@ -154,8 +161,8 @@ void expect_adjoint(Communicator& group, const at::Tensor& x,
                     const std::string& what) {
   const at::Tensor input = x.clone().set_requires_grad(true);
   const at::Tensor y = f(input);
-  const at::Tensor y_bar =
-      random_tensor(y.sizes(), 900 + static_cast<uint64_t>(group.rank())).to(y.scalar_type());
+  const at::Tensor y_bar = random_tensor(y.sizes(), 900 + static_cast<uint64_t>(group.rank()))
+                               .to(device, y.scalar_type());
   const at::Tensor x_bar = torch::autograd::grad({y}, {input}, {y_bar})[0];
   at::Tensor products = at::stack({(y_bar * y.detach()).sum(), (x_bar * x).sum()});
   expect(x_bar.sizes() == x.sizes(), what + ": the gradient has another shape");
@@ -206,7 +213,7 @@ void received_rows_and_their_adjoint(Communicator& group) {
     plan.send_rows.push_back(q % own);
     plan.send_rows.push_back((q + 1) % own);
   }
-  const auto exchange = parallel::RowExchange::create(plan, group, at::kCPU);
+  const auto exchange = parallel::RowExchange::create(plan, group, device);
   std::vector<at::Tensor> wanted{rows_of(group.rank(), own, at::kDouble)};
   for (int p = 0; p < group.size(); ++p) {
     if (p == group.rank()) continue;
@@ -220,19 +227,20 @@ void received_rows_and_their_adjoint(Communicator& group) {
 }
 
 void a_total_passes_its_gradient_on(Communicator& group) {
-  const at::Tensor part = at::full({2}, group.rank() + 1.0, at::kDouble).set_requires_grad(true);
+  const at::Tensor part =
+      at::full({2}, group.rank() + 1.0, of(at::kDouble)).set_requires_grad(true);
   const at::Tensor total = parallel::total_over_ranks(part, group);
   const double sum = group.size() * (group.size() + 1) / 2.0;
-  expect_equal(total.detach(), at::full({2}, sum, at::kDouble), "another total");
+  expect_equal(total.detach(), at::full({2}, sum, of(at::kDouble)), "another total");
   total.square().sum().backward();
-  expect_equal(part.grad(), at::full({2}, 2 * sum, at::kDouble), "another gradient");
+  expect_equal(part.grad(), at::full({2}, 2 * sum, of(at::kDouble)), "another gradient");
 }
 
 void wrong_counts_are_refused(Communicator& group) {
   Counts counts(static_cast<size_t>(group.size()), 2);
   bool refused = false;
   try {
-    group.reduce_scatter_rows(at::zeros({2 * group.size() + 1, 3}), counts);
+    group.reduce_scatter_rows(at::zeros({2 * group.size() + 1, 3}, of(at::kFloat)), counts);
   } catch (const Error&) {
     refused = true;
   }
@@ -241,7 +249,8 @@ void wrong_counts_are_refused(Communicator& group) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, Law>> communicator_laws() {
+std::vector<std::pair<std::string, Law>> communicator_laws(const at::Device& where) {
+  device = where;
   return {{"all-reduce is the sum or the maximum, in every type", all_reduce_is_the_sum},
           {"broadcast gives the values of the root", broadcast_gives_the_values_of_the_root},
           {"all-gather joins in rank order", all_gather_joins_in_rank_order},

@@ -14,7 +14,8 @@ namespace aifs::test {
 
 using Law = std::function<void(parallel::Communicator&)>;
 
-// Name and law: results of every operation, adjoint identities, with even, uneven and empty shards.
-std::vector<std::pair<std::string, Law>> communicator_laws();
+// Name and law: results of every operation, adjoint identities, with even, uneven and empty shards,
+// on tensors of this device.
+std::vector<std::pair<std::string, Law>> communicator_laws(const at::Device& where = at::kCPU);
 
 }  // namespace aifs::test
