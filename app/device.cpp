@@ -47,10 +47,15 @@ c10::Device choose_device(DeviceChoice choice, int64_t local_rank) {
         concat("process ", local_rank, " of this host has no GPU: ", count, " visible"),
         "start one process per GPU");
   }
+  const c10::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(local_rank));
+  use_device(device);
+  return device;
+}
+
+void use_device([[maybe_unused]] const c10::Device& device) {
 #ifdef AIFS_HAVE_CUDA
-  c10::cuda::set_device(static_cast<c10::DeviceIndex>(local_rank));
+  if (device.is_cuda()) c10::cuda::set_device(device.index());
 #endif
-  return {at::kCUDA, static_cast<c10::DeviceIndex>(local_rank)};
 }
 
 void set_arithmetic(train::Precision precision, const c10::Device& device) {

@@ -12,6 +12,9 @@ namespace aifs::app {
 // ConfigError if one is asked for and there is none, or fewer than processes.
 c10::Device choose_device(DeviceChoice choice, int64_t local_rank);
 
+// Makes a device the current one of this thread; threads start with the first GPU.
+void use_device(const c10::Device& device);
+
 // Sets LibTorch's process-wide switches for this precision. Throws ConfigError if the device cannot
 // do it.
 void set_arithmetic(train::Precision precision, const c10::Device& device);

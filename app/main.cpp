@@ -163,6 +163,7 @@ int run_as_virtual_ranks(const CommandLine& c, RunConfig config, bool validate,
   parallel::run_as_virtual_ranks(
       runtime.world(), static_cast<int>(ranks), [&](parallel::Communicator& world) {
         log::set_thread_rank(world.rank(), world.size());
+        use_device(device);
         // Backward passes that wait for each other must not share a thread.
         c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
         code = run_as_rank(c, config, validate, runtime, world, device);

@@ -62,7 +62,8 @@ bool all_equal(const Counts& counts) {
 // Operations between begin and end are carried out together.
 class Together {
  public:
-  Together() { check_nccl(ncclGroupStart(), "group"); }
+  // The communicator exists before the group begins: NCCL could not start inside it.
+  explicit Together(ncclComm_t) { check_nccl(ncclGroupStart(), "group"); }
   void end() {
     ended_ = true;
     check_nccl(ncclGroupEnd(), "group");
@@ -120,7 +121,7 @@ class NcclCommunicator : public Communicator {
                  "all-gather");
       return all;
     }
-    Together together;
+    Together together(nccl());
     for (int p = 0; p < size(); ++p) {
       const auto q = static_cast<size_t>(p);
       if (counts[q] == 0) continue;
@@ -145,7 +146,7 @@ class NcclCommunicator : public Communicator {
       return own;
     }
     const Counts starts = starts_of(counts);
-    Together together;
+    Together together(nccl());
     for (int p = 0; p < size(); ++p) {
       const auto q = static_cast<size_t>(p);
       if (counts[q] == 0) continue;
@@ -167,7 +168,7 @@ class NcclCommunicator : public Communicator {
     const Counts send_starts = starts_of(send_counts), recv_starts = starts_of(recv_counts);
     const at::Tensor received = rows_like(rows, recv_starts.back());
     const size_t width = row_elements(rows);
-    Together together;
+    Together together(nccl());
     for (int p = 0; p < size(); ++p) {
       const auto q = static_cast<size_t>(p);
       if (send_counts[q] > 0) {
