@@ -20,7 +20,9 @@
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/log.h"
+#include "core/version.h"
 #include "parallel/comm_virtual.h"
+#include "parallel/gather_text.h"
 #include "parallel/runtime.h"
 
 namespace aifs::app {
@@ -95,6 +97,14 @@ int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
   parallel::Communicator& world = run.mesh().world();
   std::optional<FileLock> lock;
   std::optional<train::CheckpointInfo> checkpoint;
+  parallel::require_same(world, "program version", concat(kVersion, " ", kCommit));
+  RunConfig copy = config;
+  parallel::require_same(world, "configuration", effective_json(copy));
+  parallel::require_same(world, "graph", run.graph().hash);
+  const std::vector<std::string> ranks =
+      parallel::gather_text(world, concat("rank ", world.rank(), ": replica ", run.mesh().replica(),
+                                          ", part ", run.mesh().model().rank(), ", ",
+                                          runtime.host(), ", ", device_name(run.device())));
   const auto prepare = [&] {  // the main rank reads and writes files, the others get what it has
     if (!run.mesh().is_main()) return;
     make_directories(config.run.dir);
@@ -105,7 +115,7 @@ int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
     }
     if (c.resume) checkpoint = checkpoint_to_resume(config, c);
     log::add_file((fs::path(config.run.dir) / "train.log").string());
-    log::info(run_card(run));
+    log::info(run_card(run, ranks));
   };
   parallel::together(world, prepare, failure_handling());
   if (parallel::sum_over(world, {stop_requested() ? 1.0 : 0.0})[0] > 0) {

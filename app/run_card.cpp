@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "app/device.h"
@@ -59,9 +60,22 @@ double activation_bytes(const Run& run) {
          static_cast<double>(c.train.rollout.maximum);
 }
 
+// How ranks divide the work, and where each of the first ones is.
+std::string rank_rows(const Run& run, const std::vector<std::string>& ranks) {
+  if (ranks.size() < 2) return "";
+  constexpr size_t kShown = 16;
+  const parallel::MeshSizes& sizes = run.mesh().sizes();
+  std::string rows = row("ranks", concat(ranks.size(), " = ", sizes.data, " replicas x ",
+                                         sizes.model, " ranks a sample"));
+  for (size_t r = 0; r < std::min(kShown, ranks.size()); ++r)
+    rows += row("", ranks[r]);
+  if (ranks.size() > kShown) rows += row("", concat("and ", ranks.size() - kShown, " more"));
+  return rows;
+}
+
 }  // namespace
 
-std::string run_card(const Run& run) {
+std::string run_card(const Run& run, const std::vector<std::string>& ranks) {
   const RunConfig& c = run.config();
   const data::DatasetInfo& training = run.data().training->info();
   const data::DatasetInfo& validation = run.data().validation->info();
@@ -80,7 +94,7 @@ std::string run_card(const Run& run) {
       row("run", concat(c.run.dir, ", seed ", c.run.seed)),
       row("host", concat(host_name(), ", ", at::get_num_threads(), " threads, ",
                          device_name(run.device()), ", ", enum_name(c.train.precision))),
-      row("training", concat(training.name, ": ", period(training))),
+      rank_rows(run, ranks), row("training", concat(training.name, ": ", period(training))),
       row("validation", period(validation)),
       row("variables",
           concat(variables.num_inputs(), " in, ", variables.num_outputs(), " out, ",

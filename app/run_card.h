@@ -8,6 +8,7 @@
 
 namespace aifs::app {
 
-std::string run_card(const Run& run);
+// `ranks` describes every rank, in order; one alone is not mentioned.
+std::string run_card(const Run& run, const std::vector<std::string>& ranks = {});
 
 }  // namespace aifs::app

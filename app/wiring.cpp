@@ -135,8 +135,6 @@ GraphParts make_graph(const RunConfig& config, const data::DatasetInfo& info) {
   check_same_grid(parts.graph.nodes("data"), info);
   parts.hash = parts.graph.content_hash();
   parts.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  for (const std::string& warning : parts.report.warnings)
-    log::warning("graph: ", warning);
   return parts;
 }
 
@@ -198,6 +196,10 @@ Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device)
   set_arithmetic(config_.train.precision, device_);
   data_ = make_data(config_);
   graph_ = make_graph(config_, data_.training->info());
+  if (mesh_->is_main()) {  // all ranks have the same graph
+    for (const std::string& warning : graph_.report.warnings)
+      log::warning("graph: ", warning);
+  }
   const int64_t shards = mesh_->sizes().model;
   if (shards > 1) check_divisible(config_.model);
   partition_ = graph::make_partition(graph_.graph, shards, config_.parallel.hidden_order,

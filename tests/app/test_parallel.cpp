@@ -186,6 +186,17 @@ TEST_CASE("sizes that do not multiply to the number of ranks are a mistake, said
   REQUIRE(one.err.find("parallel.model") != std::string::npos);
 }
 
+TEST_CASE("ranks with other options than the first are found at the start", "[parallel]") {
+  const test::TemporaryFolder folder;
+  const fs::path dir = folder.path() / "run";
+  const std::string one = test::train_command(dir, "--set parallel.model=2");
+  const auto result =
+      run_command(concat(mpirun(1), one, " --set run.seed=1 : -n 1 ", one, " --set run.seed=2"));
+  REQUIRE(result.exit_code == 2);
+  REQUIRE(result.err.find("the configuration of rank 1 differs") != std::string::npos);
+  REQUIRE_FALSE(fs::exists(dir / "metrics.jsonl"));
+}
+
 TEST_CASE("what fails on the main rank ends all, with its exit code", "[parallel]") {
   const test::TemporaryFolder folder;
   REQUIRE(

@@ -8,6 +8,7 @@
 
 #include "core/check.h"
 #include "parallel/autograd.h"
+#include "parallel/gather_text.h"
 #include "tests/support/tensors.h"
 
 namespace aifs::test {
@@ -247,6 +248,23 @@ void wrong_counts_are_refused(Communicator& group) {
   expect(refused, "rows and counts differ, and nobody said so");
 }
 
+void texts_are_gathered_and_compared(Communicator& group) {
+  const std::vector<std::string> texts =
+      parallel::gather_text(group, std::string(static_cast<size_t>(group.rank()), 'x'));
+  for (size_t r = 0; r < texts.size(); ++r)
+    expect(texts[r] == std::string(r, 'x'), "another text arrived");
+  parallel::require_same(group, "colour", "blue");
+  if (group.size() == 1) return;
+  std::string message;
+  try {
+    parallel::require_same(group, "colour", group.rank() == 1 ? "red" : "blue");
+  } catch (const ConfigError& error) {
+    message = error.what();
+  }
+  expect(message.find("the colour of rank 1 differs") != std::string::npos,
+         "a difference went unseen: " + message);
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, Law>> communicator_laws(const at::Device& where) {
@@ -263,6 +281,7 @@ std::vector<std::pair<std::string, Law>> communicator_laws(const at::Device& whe
       {"gradients are adjoints", gradients_are_adjoints},
       {"received rows and their adjoint", received_rows_and_their_adjoint},
       {"a total passes its gradient on", a_total_passes_its_gradient_on},
+      {"texts are gathered and compared", texts_are_gathered_and_compared},
       {"wrong counts are refused", wrong_counts_are_refused}};
 }
 
