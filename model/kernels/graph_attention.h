@@ -27,6 +27,7 @@ struct AttentionSums {
   at::Tensor edges;  // (num_targets, H D)
 };
 
+// 16-bit inputs are widened: scores, weights and sums are fp32, the result has the inputs' type.
 AttentionSums graph_attention(const AttentionInputs& inputs, int64_t num_heads,
                               const EdgeIndexPtr& edges);
 

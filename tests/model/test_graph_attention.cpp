@@ -70,6 +70,21 @@ at::Tensor attention_by_hand(const at::Tensor& query, const at::Tensor& key,
 
 }  // namespace
 
+TEST_CASE("bfloat16 inputs give the fp32 result, rounded", "[graph_attention]") {
+  const auto edges = test::random_edge_index(9, 7, 30, 3);
+  std::vector<at::Tensor> in;
+  for (const auto& [rows, width] : {std::pair{7, 8}, {7, 6}, {9, 8}, {9, 8}, {30, 3}})
+    in.push_back(random_tensor({rows, width}, in.size() + 1).to(at::kBFloat16));
+  const auto run = [&](at::ScalarType type) {
+    const auto as = [&](size_t i) { return in[i].to(type); };
+    return graph_attention({as(0), as(1), as(2), as(3), as(4)}, 2, edges);
+  };
+  const AttentionSums narrow = run(at::kBFloat16), wide = run(at::kFloat);
+  REQUIRE(narrow.nodes.scalar_type() == at::kBFloat16);
+  REQUIRE(at::equal(narrow.nodes, wide.nodes.to(at::kBFloat16)));
+  REQUIRE(at::equal(narrow.edges, wide.edges.to(at::kBFloat16)));
+}
+
 TEST_CASE("projected queries and sums are attention with features in keys and values",
           "[graph_attention]") {
   const Sizes s{3, 5, 4, 9, 6, 40};
