@@ -101,6 +101,35 @@ TEST_CASE("a sample over many ranks trains as on one, in fp32 and fp64", "[paral
   }
 }
 
+TEST_CASE(
+    "GraphTransformer and point-wise layers divide like the GNN; attention over all is refused",
+    "[parallel]") {
+  const test::TemporaryFolder folder;
+  const auto kinds = [](const std::string& mapper, const std::string& processor) {
+    std::string more = concat(kFiveSteps, "--set train.precision=fp64 ");
+    for (const char* part : {"encoder", "decoder"})
+      more += concat("--set model.", part, ".kind=", mapper, " --set model.", part, ".heads=2 ");
+    return more + concat("--set model.processor.kind=", processor, " ",
+                         processor == "point_wise" ? "" : "--set model.processor.heads=2 ");
+  };
+  for (const std::string processor : {"graph_transformer", "point_wise"}) {
+    const std::string more = kinds("graph_transformer", processor);
+    const fs::path one = folder.path() / (processor + "1"),
+                   three = folder.path() / (processor + "3");
+    const auto alone = run_train(one, more);
+    INFO(alone.err);
+    REQUIRE(alone.exit_code == 0);
+    REQUIRE(run_ranks(3, three, more + "--set parallel.model=3").exit_code == 0);
+    require_close(losses_of(three), losses_of(one), 1e-13);
+    REQUIRE(parameter_difference(three / kLast, one / kLast) <= 1e-12);
+  }
+  const auto refused =
+      run_ranks(2, folder.path() / "no",
+                kinds("graph_transformer", "transformer") + "--set parallel.model=2");
+  REQUIRE(refused.exit_code == 2);
+  REQUIRE(refused.err.find("attention over all nodes cannot be divided") != std::string::npos);
+}
+
 TEST_CASE("replicas train alike whether or not each is divided", "[parallel]") {
   const test::TemporaryFolder folder;
   const std::string more = concat(kFiveSteps, "--set train.precision=fp64 ");
