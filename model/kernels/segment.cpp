@@ -4,7 +4,10 @@
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
+#include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
+
+#include <array>
 
 #include "core/check.h"
 #include "model/kernels/simd.h"
@@ -56,6 +59,10 @@ AIFS_DEFINE_ROW_KERNELS(float)
 AIFS_DEFINE_ROW_KERNELS(double)
 #undef AIFS_DEFINE_ROW_KERNELS
 
+bool is_short(const at::Tensor& x) {
+  return x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf;
+}
+
 void check_rows(const at::Tensor& rows, int64_t expected, const char* what) {
   AIFS_CHECK(rows.dim() == 2 && rows.size(0) == expected, what, " must have ", expected,
              " rows, not ", rows.sizes());
@@ -65,6 +72,9 @@ void check_rows(const at::Tensor& rows, int64_t expected, const char* what) {
 
 at::Tensor sum_edges(const at::Tensor& edge_rows, const EdgeIndex& edges, bool at_targets) {
   check_rows(edge_rows, edges.num_edges, "edge rows");
+  if (is_short(edge_rows)) {  // sums of many 16-bit numbers are made in fp32
+    return sum_edges(edge_rows.to(at::kFloat), edges, at_targets).to(edge_rows.scalar_type());
+  }
   const int64_t nodes = at_targets ? edges.num_targets : edges.num_sources;
   const int64_t width = edge_rows.size(1);
   if (edge_rows.is_cuda()) {
@@ -90,6 +100,12 @@ void add_node_rows_(const at::Tensor& rows, const at::Tensor& at_target,
   check_rows(rows, edges.num_edges, "edge rows");
   check_rows(at_target, edges.num_targets, "target rows");
   check_rows(at_source, edges.num_sources, "source rows");
+  if (is_short(rows)) {
+    const at::Tensor wide = rows.to(at::kFloat);
+    add_node_rows_(wide, at_target.to(at::kFloat), at_source.to(at::kFloat), edges);
+    rows.copy_(wide);
+    return;
+  }
   if (rows.is_cuda()) {
     rows.add_(at_target.index_select(0, edges.target));
     rows.add_(at_source.index_select(0, edges.source));
@@ -170,7 +186,18 @@ at::Tensor sum_at_targets(const at::Tensor& edge_rows, const EdgeIndexPtr& edges
 at::Tensor edge_linear(const at::Tensor& x_target, const at::Tensor& x_source, const at::Tensor& e,
                        const at::Tensor& weight, const at::Tensor& bias,
                        const EdgeIndexPtr& edges) {
-  return EdgeLinear::apply(x_target, x_source, e, weight, bias, edges);
+  const at::DeviceType device = weight.device().type();
+  if (!at::autocast::is_autocast_enabled(device)) {
+    return EdgeLinear::apply(x_target, x_source, e, weight, bias, edges);
+  }
+  // As a linear layer under autocast: all in the short type, which the backward pass then finds.
+  const at::ScalarType type = at::autocast::get_autocast_dtype(device);
+  const auto cast = [&](const at::Tensor& x) { return at::autocast::cached_cast(type, x, device); };
+  const std::array<at::Tensor, 5> in{cast(x_target), cast(x_source), cast(e), cast(weight),
+                                     cast(bias)};
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(
+      at::autocast::get_autocast_dispatch_key_from_device_type(device));
+  return EdgeLinear::apply(in[0], in[1], in[2], in[3], in[4], edges);
 }
 
 }  // namespace aifs::model

@@ -23,7 +23,9 @@ LayerNorm::LayerNorm(const ParameterScope& scope, int64_t width, double eps_) : 
 }
 
 at::Tensor LayerNorm::forward(const at::Tensor& x) const {
-  return at::layer_norm(x, weight.sizes(), weight, bias, eps);
+  // The type of the input stays that of the output, also under autocast (Anemoi's
+  // AutocastLayerNorm); its statistics are fp32 in either case.
+  return at::layer_norm(x, weight.sizes(), weight, bias, eps).to(x.scalar_type());
 }
 
 Mlp::Mlp(const ParameterScope& scope, const MlpOptions& options)
