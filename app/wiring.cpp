@@ -87,8 +87,9 @@ DataParts make_data(const RunConfig& config) {
   const data::Imputer imputer(info.variables, parts.statistics, config.data.imputer);
   const data::Normaliser normaliser =
       data::Normaliser::create(info.variables, parts.statistics, config.data.normalizer);
-  parts.training_source = {parts.training, normaliser, imputer};
-  parts.validation_source = {parts.validation, normaliser, imputer};
+  const data::Remapper remapper(info.variables, config.data.remapper);
+  parts.training_source = {parts.training, normaliser, imputer, remapper};
+  parts.validation_source = {parts.validation, normaliser, imputer, remapper};
   parts.timestep_s = parse_duration(config.data.timestep);
   parts.window = {config.data.multistep_input, config.data.multistep_output,
                   rows_per_timestep(info, parts.timestep_s)};
@@ -180,15 +181,15 @@ fs::path checkpoint_folder(const RunConfig& config) {
   return fs::path(config.run.dir) / "checkpoints";
 }
 
-train::PointwiseLoss Run::make_loss() const {
-  return train::build_loss(
-      config_.loss, {.variables = data_.variables,
-                     .statistics = data_.statistics,
-                     .tendencies = data_.training->info().tendencies,
-                     .area_weights = graph_.graph.nodes("data").attributes.at("area_weight").values,
-                     .timestep_s = data_.timestep_s,
-                     .times_out = data_.window.times_out,
-                     .dtype = parameters_->dtype()});
+train::LossPtr Run::make_loss() const {
+  return train::build_loss(config_.loss, {.variables = data_.variables,
+                                          .statistics = data_.statistics,
+                                          .tendencies = data_.training->info().tendencies,
+                                          .nodes = graph_.graph.nodes("data"),
+                                          .grid_name = config_.graph.grid,
+                                          .timestep_s = data_.timestep_s,
+                                          .times_out = data_.window.times_out,
+                                          .dtype = parameters_->dtype()});
 }
 
 std::unique_ptr<train::Validation> Run::make_validation() const {
@@ -198,6 +199,7 @@ std::unique_ptr<train::Validation> Run::make_validation() const {
       .window = data_.window,
       .timestep_s = data_.timestep_s,
       .cell_weights = cell_weights(config_.train.validation.weights, graph_.graph.nodes("data")),
+      .post_processor = {data_.variables.output_names(), config_.data.postprocessor},
       .nodes = {0, data_.validation->info().num_nodes()},
       .threads = config_.data.threads,
       .prefetch_batches = config_.data.prefetch_batches,
@@ -242,6 +244,14 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
                                       .run_dir = config_.run.dir,
                                       .checkpoint_meta = checkpoint_meta(),
                                       .should_stop = stop_requested};
+  if (!resume_from && !config_.init.from.empty()) {
+    const train::CheckpointInfo other = train::inspect_checkpoint(config_.init.from);
+    for (const std::string& skipped :
+         train::init_parameters(other, *parameters_, config_.init.may_skip)) {
+      log::warning("init: ", skipped, "; it keeps its first value");
+    }
+    log::info("starting from the weights of '", other.path.string(), "'");
+  }
   train::Trainer trainer(options, parts);
   if (resume_from) {
     trainer.resume(*resume_from);
@@ -262,8 +272,11 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
 
 void Run::validate(const train::CheckpointInfo& checkpoint) {
   train::load_parameters(checkpoint, *parameters_);
+  if (config_.optimizer.average.kind != train::AverageKind::kNone) {
+    train::load_average(checkpoint, *parameters_);
+  }
   const train::Forecaster forecaster(*network_, data_.variables, data_.window, at::kCPU);
-  const train::ValidationResult result = validation_->run(forecaster, loss_);
+  const train::ValidationResult result = validation_->run(forecaster, *loss_);
   nlohmann::ordered_json json{{"step", checkpoint.state.step}, {"epoch", checkpoint.state.epoch}};
   json.update(train::to_json(result, data_.variables));
   const fs::path path =
@@ -283,6 +296,8 @@ std::string check_config(const RunConfig& config) {
                   "' is not on this machine: names and periods were not checked");
   }
   const DataParts data = make_data(config);
+  config.loss.check_names(data.variables);
+  const data::PostProcessor post(data.variables.output_names(), config.data.postprocessor);
   const model::FieldLayout layout = field_layout(data);
   model::ParameterSet scratch(at::kFloat, 0);
   for (size_t i = 0; i < config.model.bounding.size(); ++i) {

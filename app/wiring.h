@@ -50,10 +50,10 @@ class Run {
   const DataParts& data() const { return data_; }
   const GraphParts& graph() const { return graph_; }
   const model::ParameterSet& parameters() const { return *parameters_; }
-  const train::PointwiseLoss& loss() const { return loss_; }
+  const train::Loss& loss() const { return *loss_; }
 
  private:
-  train::PointwiseLoss make_loss() const;
+  train::LossPtr make_loss() const;
   std::unique_ptr<train::Validation> make_validation() const;
   train::CheckpointMeta checkpoint_meta();
 
@@ -62,7 +62,7 @@ class Run {
   GraphParts graph_;
   std::unique_ptr<model::ParameterSet> parameters_;
   std::unique_ptr<model::EncoderProcessorDecoder> network_;
-  train::PointwiseLoss loss_;
+  train::LossPtr loss_;
   std::unique_ptr<train::Validation> validation_;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the section "loss" to a PointwiseLoss for one dataset and graph.
+// From the section "loss" to a Loss for one dataset and graph.
 #pragma once
 
+#include "graph/graph.h"
 #include "train/options.h"
 
 namespace aifs::train {
@@ -10,24 +11,20 @@ struct LossInputs {
   const data::VariableTable& variables;
   const data::Statistics& statistics;                     // after the normaliser's remap
   const std::map<int64_t, data::Statistics>& tendencies;  // by time difference in seconds
-  std::vector<float> area_weights;                        // (N) attribute of the data nodes
+  const graph::NodeSet& nodes;                            // of the data grid, all of them
+  std::string grid_name = {};                             // graph.grid
   int64_t timestep_s = 0;
   int64_t times_out = 1;
   at::ScalarType dtype = at::kFloat;
   at::Device device = at::kCPU;
 };
 
-// Throws ConfigError or DataError if a scaler lacks what it needs. The NaN-mask scaler depends on
-// the batch and is left out; has_nan_mask() says whether nan_mask_scaler() must be added.
-PointwiseLoss build_loss(const LossOptions& options, const LossInputs& inputs);
-bool has_nan_mask(const LossOptions& options);
+// Throws ConfigError or DataError if a loss or a scaler lacks what it needs. The NaN-mask scaler
+// depends on the batch: it comes with each call.
+LossPtr build_loss(const LossOptions& options, const LossInputs& inputs);
 
 // Weight 0 where an imputed output was NaN, else 1. `nan_mask` (B, N, V) u8 over dataset columns.
 Scaler nan_mask_scaler(const at::Tensor& nan_mask, const data::VariableTable& variables,
                        at::ScalarType dtype);
-
-// Where the NaN-mask scaler stands among the others.
-PointwiseLoss with_nan_mask(const PointwiseLoss& loss, const LossOptions& options,
-                            const Scaler& mask);
 
 }  // namespace aifs::train

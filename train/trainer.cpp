@@ -41,6 +41,7 @@ fs::path checkpoint_folder(const fs::path& run_dir) {
 struct Trainer::StepFigures {
   double loss = 0.0, lr = 0.0, step_s = 0.0, data_s = 0.0, gradient_norm = 0.0;
   int64_t rollout = 1, samples = 0;
+  bool skipped = false;
 };
 
 struct Trainer::Logs {
@@ -70,8 +71,23 @@ Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
     : options_(options),
       parts_(parts),
       forecaster_(parts.network, parts.variables, parts.window, parts.device),
-      optimizer_(parts.parameters, options.optimizer.adamw) {
-  options_.optimizer.schedule = complete(options.optimizer.schedule, options.train);
+      optimizer_(parts.parameters, options.optimizer.adamw),
+      loss_scale_(options.train.precision) {
+  const OptimizerOptions& o = options_.optimizer;
+  ScheduleOptions schedule = complete(o.schedule, options.train);
+  schedule.lr = scaled_lr(
+      schedule.lr, o.lr_scaling,
+      parts.sampling.batch_size * parts.sampling.num_groups * options.train.accumulate_batches,
+      o.reference_samples);
+  options_.optimizer.schedule = schedule;
+  optimizer_.set_ranges(
+      parameter_ranges(parts.parameters, o.groups, o.freeze, o.adamw.weight_decay));
+  freeze(parts.parameters, o.freeze);
+  if (o.average.kind != AverageKind::kNone) {
+    average_.emplace(o.average.kind, o.average.decay);
+    average_->prepare(parts.parameters.flat_values());
+    optimizer_.attach(kAverageState, average_->values());
+  }
 }
 
 Trainer::~Trainer() = default;
@@ -79,7 +95,11 @@ Trainer::~Trainer() = default;
 void Trainer::resume(const CheckpointInfo& checkpoint) {
   load_parameters(checkpoint, parts_.parameters);
   load_optimizer(checkpoint, parts_.parameters, optimizer_);
+  if (average_) average_->set_num_updates(optimizer_.num_steps());
   state_ = checkpoint.state;
+  if (loss_scale_.active() && state_.loss_scale > 0.0) {
+    loss_scale_.restore(state_.loss_scale, state_.loss_scale_steps);
+  }
   last_checkpoint_step_ = state_.step;
   last_validation_step_ = state_.step;  // it was done before the checkpoint was written
 }
@@ -187,47 +207,119 @@ Trainer::EpochEnd Trainer::run_epoch() {
 }
 
 double Trainer::accumulate_gradients(const data::Batch& batch, int64_t rollout) {
+  batch_ = &batch;
   const at::ScalarType dtype = parts_.parameters.dtype();
   at::Tensor total;
   {
     const PartTimer::Scope scope(timer_, Part::kForward);
     const at::Tensor values = batch.values.to(parts_.device, dtype);
-    PointwiseLoss loss = parts_.loss;
-    if (batch.nan_mask.defined() && has_nan_mask(options_.loss)) {
+    LossCall call;
+    call.nodes = parts_.loss_nodes;
+    if (batch.nan_mask.defined()) {
       const at::Tensor mask = batch.nan_mask.to(parts_.device);
-      loss = with_nan_mask(loss, options_.loss, nan_mask_scaler(mask, parts_.variables, dtype));
+      call.nan_mask = nan_mask_scaler(mask, parts_.variables, dtype);
     }
+    const AutocastScope autocast(options_.train.precision, parts_.device);
     forecaster_.run(values, rollout, [&](const ForecastStep& step) {
-      const at::Tensor value = loss(step.prediction, step.truth);
+      const NoAutocastScope full(parts_.device);
+      const at::Tensor value = (*parts_.loss)(step.prediction, step.truth, call);
       total = total.defined() ? total + value : value;
     });
     total = total / static_cast<double>(rollout);
   }
   const auto value = total.item<double>();
   if (!std::isfinite(value)) {
-    std::string dates;
-    for (const int64_t row : batch.anchors) {
-      const auto& all = parts_.source.dataset->info().dates_s;
-      dates += concat(dates.empty() ? "" : ", ", format_date(all[static_cast<size_t>(row)]));
-    }
-    throw NumericalError(concat("the loss of step ", state_.step + 1, " (epoch ", state_.epoch,
-                                ", sample of ", dates, ") is ", value),
-                         last_checkpoint_step_ >= 0
-                             ? concat("the last checkpoint is of step ", last_checkpoint_step_,
-                                      "; resume from it with a smaller learning rate")
-                             : std::string("try a smaller learning rate, or a longer warm-up"));
+    handle_nonfinite(concat("the loss is ", value), rollout);
+    skip_step_ = true;
+    return value;
   }
   const PartTimer::Scope scope(timer_, Part::kBackward);
-  (total / static_cast<double>(options_.train.accumulate_batches)).backward();
+  (total * (loss_scale_.value() / static_cast<double>(options_.train.accumulate_batches)))
+      .backward();
   return value;
+}
+
+std::string Trainer::find_nonfinite(const data::Batch& batch, int64_t rollout) const {
+  const at::NoGradGuard no_grad;
+  std::string found = first_bad_parameter(parts_.parameters, /*gradients=*/false);
+  const data::DatasetInfo& info = parts_.source.dataset->info();
+  const auto own = [&](const std::vector<double>& all) {
+    const data::NodeRange& nodes = parts_.loading.nodes;
+    return std::span(all).subspan(static_cast<size_t>(nodes.begin),
+                                  static_cast<size_t>(nodes.size()));
+  };
+  FieldPlaces places{info.variables, own(info.latitudes_deg), own(info.longitudes_deg),
+                     parts_.loading.nodes.begin};
+  const auto note = [&](const std::string& text) {
+    if (!text.empty()) found += (found.empty() ? "" : "\n") + text;
+  };
+  note(first_bad_value(batch.values, "batch", places));
+  places.variables = parts_.variables.output_names();
+  const at::Tensor values = batch.values.to(parts_.device, parts_.parameters.dtype());
+  note(first_bad_operation(parts_.parameters, [&] {
+    const AutocastScope autocast(options_.train.precision, parts_.device);
+    forecaster_.run(values, rollout, [&](const ForecastStep& step) {
+      note(first_bad_value(step.prediction.to(at::kCPU),
+                           concat("prediction of forecast step ", step.step + 1), places));
+    });
+  }));
+  return found;
+}
+
+void Trainer::handle_nonfinite(const std::string& what, int64_t rollout) {
+  std::string dates;
+  for (const int64_t row : batch_->anchors) {
+    const auto& all = parts_.source.dataset->info().dates_s;
+    dates += concat(dates.empty() ? "" : ", ", format_date(all[static_cast<size_t>(row)]));
+  }
+  const std::string head = concat("step ", state_.step + 1, " (epoch ", state_.epoch, ", rank ",
+                                  parts_.rank, ", sample of ", dates, "): ", what);
+  std::string found = first_bad_parameter(parts_.parameters, /*gradients=*/true);
+  const std::string forward = find_nonfinite(*batch_, rollout);
+  if (!forward.empty()) found += (found.empty() ? "" : "\n") + forward;
+  const fs::path folder =
+      options_.run_dir / concat("nonfinite-step-", state_.step + 1, "-rank-", parts_.rank);
+  std::string text = head + (found.empty() ? "" : "\n" + found);
+  try {
+    write_dump(folder, *batch_, text);
+    text += concat("\nthe batch is in '", folder.string(), "'");
+  } catch (const Error& error) {
+    text += concat("\nthe batch could not be written: ", error.what());
+  }
+  const bool may_skip = options_.train.on_nonfinite == OnNonfinite::kSkip &&
+                        skipped_in_a_row_ < options_.train.max_skipped_steps;
+  if (may_skip) {
+    log::warning(text, "\nthe step is skipped");
+    return;
+  }
+  throw NumericalError(text, last_checkpoint_step_ >= 0
+                                 ? concat("the last checkpoint is of step ", last_checkpoint_step_,
+                                          "; resume from it with a smaller learning rate")
+                                 : std::string("try a smaller learning rate, or a longer warm-up"));
 }
 
 void Trainer::update_weights(StepFigures& figures) {
   const PartTimer::Scope scope(timer_, Part::kOptimizer);
   figures.lr = learning_rate(options_.optimizer.schedule, state_.step);
-  figures.gradient_norm = clip_gradients(parts_.parameters.flat_gradients(),
-                                         options_.optimizer.clip, options_.optimizer.clip_limit);
-  optimizer_.step(figures.lr);
+  const at::Tensor& gradients = parts_.parameters.flat_gradients();
+  if (loss_scale_.active()) gradients.div_(loss_scale_.value());
+  const bool finite = !skip_step_ && gradients_are_finite(parts_.parameters);
+  // In fp16 gradients that overflow are how the loss scale finds its size.
+  if (!finite && !skip_step_ && !loss_scale_.active()) {
+    handle_nonfinite("a gradient is not finite", figures.rollout);
+  }
+  if (finite) {
+    figures.gradient_norm =
+        clip_gradients(gradients, options_.optimizer.clip, options_.optimizer.clip_limit);
+    optimizer_.step(figures.lr);
+    if (average_) average_->update(parts_.parameters.flat_values());
+  }
+  loss_scale_.update(finite);
+  state_.loss_scale = loss_scale_.active() ? loss_scale_.value() : 0.0;
+  state_.loss_scale_steps = loss_scale_.good_steps();
+  figures.skipped = !finite;
+  skipped_in_a_row_ = finite ? 0 : skipped_in_a_row_ + 1;
+  skip_step_ = false;
   ++state_.step;
 }
 
@@ -237,6 +329,8 @@ void Trainer::record(const StepFigures& figures) {
                               {"step_s", figures.step_s},   {"data_wait_s", figures.data_s},
                               {"samples", figures.samples}, {"rollout", figures.rollout}};
   if (options_.optimizer.clip == ClipKind::kNorm) line["gradient_norm"] = figures.gradient_norm;
+  if (figures.skipped) line["skipped"] = true;
+  if (loss_scale_.active()) line["loss_scale"] = loss_scale_.value();
   logs_->metrics.write(line);
   logs_->scalar("train/loss", figures.loss, state_.step);
   logs_->scalar("train/lr", figures.lr, state_.step);
@@ -247,12 +341,30 @@ void Trainer::record(const StepFigures& figures) {
   progress_->update(state_.step, text);
 }
 
+ValidationResult Trainer::validation_result() {
+  if (!average_ || average_->num_updates() == 0) {
+    return parts_.validation->run(forecaster_, *parts_.loss);
+  }
+  // The averaged weights stand in for the live ones meanwhile.
+  const at::Tensor& weights = parts_.parameters.flat_values();
+  const at::Tensor live = weights.detach().clone();
+  weights.detach().copy_(average_->values());
+  try {
+    ValidationResult result = parts_.validation->run(forecaster_, *parts_.loss);
+    weights.detach().copy_(live);
+    return result;
+  } catch (...) {
+    weights.detach().copy_(live);
+    throw;
+  }
+}
+
 void Trainer::validate() {
   if (!parts_.validation || last_validation_step_ == state_.step) return;
   last_validation_step_ = state_.step;
   progress_->clear();
   const PartTimer::Scope scope(timer_, Part::kValidation);
-  const ValidationResult result = parts_.validation->run(forecaster_, parts_.loss);
+  const ValidationResult result = validation_result();
   nlohmann::ordered_json line{{"step", state_.step}, {"epoch", state_.epoch}};
   line.update(to_json(result, parts_.variables));
   logs_->validation.write(line);

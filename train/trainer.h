@@ -28,9 +28,11 @@ struct TrainerParts {
   data::LoaderOptions loading;
   model::ParameterSet& parameters;
   const model::EncoderProcessorDecoder& network;
-  PointwiseLoss loss;
+  LossPtr loss;
+  NodeSlice loss_nodes = {};
   const Validation* validation = nullptr;  // none: training without validation
   at::Device device = at::kCPU;
+  int64_t rank = 0;  // of this process, for messages
 };
 
 struct TrainerOptions {
@@ -55,8 +57,9 @@ class Trainer {
   // Takes weights, moments and position from a checkpoint. Throws DataError if it does not fit.
   void resume(const CheckpointInfo& checkpoint);
 
-  // Trains to the end, or until should_stop() or the time limit. Throws NumericalError if the loss
-  // is not finite, naming step, dates and the last checkpoint.
+  // Trains to the end, or until should_stop() or the time limit. Throws NumericalError if loss or
+  // gradients are not finite (unless such steps are to be skipped), naming step, dates, the first
+  // bad value and the last checkpoint; the batch is dumped.
   Outcome run();
 
   const LoopState& state() const { return state_; }
@@ -70,8 +73,13 @@ class Trainer {
   std::vector<data::BatchRequest> requests_of_epoch(int64_t rollout) const;
   double accumulate_gradients(const data::Batch& batch, int64_t rollout);
   void update_weights(StepFigures& figures);
+  // What is not finite and where, with the batch in a folder; throws unless the step may be
+  // skipped.
+  void handle_nonfinite(const std::string& what, int64_t rollout);
+  std::string find_nonfinite(const data::Batch& batch, int64_t rollout) const;
   void record(const StepFigures& figures);
   void validate();
+  ValidationResult validation_result();
   // A checkpoint that is not required may fail: training goes on without it.
   void checkpoint(bool required);
   bool at_step_limit() const;
@@ -81,7 +89,12 @@ class Trainer {
   TrainerParts parts_;
   Forecaster forecaster_;
   AdamW optimizer_;
+  std::optional<WeightAverage> average_;
   LoopState state_;
+  LossScale loss_scale_;
+  const data::Batch* batch_ = nullptr;  // the one at hand
+  bool skip_step_ = false;              // a loss of this step was not finite
+  int64_t skipped_in_a_row_ = 0;
   PartTimer timer_;
   std::unique_ptr<Logs> logs_;
   std::unique_ptr<Progress> progress_;

@@ -10,6 +10,7 @@
 
 #include "core/check.h"
 #include "core/time.h"
+#include "train/loss_setup.h"
 
 namespace aifs::train {
 
@@ -68,7 +69,10 @@ struct Validation::Sums {
 };
 
 Validation::Validation(const ValidationOptions& options, const ValidationSetup& setup)
-    : setup_(setup), lead_times_s_(parse_lead_times(options, setup.timestep_s)) {
+    : setup_(setup),
+      lead_times_s_(parse_lead_times(options, setup.timestep_s)),
+      outputs_(setup.source.normaliser, setup.source.remapper, setup.post_processor,
+               setup.variables.output_columns()) {
   const data::DatasetInfo& info = setup.source.dataset->info();
   const int64_t step_s = setup.timestep_s * setup.window.times_out;
   const int64_t most = (lead_times_s_.back() + step_s - 1) / step_s;
@@ -102,14 +106,14 @@ void Validation::add_errors(const ForecastStep& step, const at::Tensor& persiste
     const auto found = std::find(lead_times_s_.begin(), lead_times_s_.end(), lead_s);
     if (found == lead_times_s_.end()) continue;
     const auto lead = static_cast<size_t>(found - lead_times_s_.begin());
-    const at::Tensor truth = step.truth.select(1, t);
-    sums.forecast[lead] += weighted(step.prediction.select(1, t) - truth);
-    sums.persistence[lead] += weighted(persistence.select(1, 0) - truth);
+    const at::Tensor truth = outputs_.comparable(step.truth.select(1, t));
+    sums.forecast[lead] += weighted(outputs_.comparable(step.prediction.select(1, t)) - truth);
+    sums.persistence[lead] += weighted(outputs_.comparable(persistence.select(1, 0)) - truth);
     ++sums.num_dates[lead];
   }
 }
 
-ValidationResult Validation::run(const Forecaster& forecaster, const PointwiseLoss& loss) const {
+ValidationResult Validation::run(const Forecaster& forecaster, const Loss& loss) const {
   const at::NoGradGuard no_grad;
   const auto num_outputs = setup_.variables.num_outputs();
   Sums sums;
@@ -130,8 +134,13 @@ ValidationResult Validation::run(const Forecaster& forecaster, const PointwiseLo
   for (size_t i = 0; loader.next(batch); ++i) {
     const at::Tensor values = batch.values.to(setup_.device, setup_.dtype);
     const at::Tensor persistence = forecaster.persistence(values);
+    LossCall call;
+    if (batch.nan_mask.defined()) {
+      call.nan_mask =
+          nan_mask_scaler(batch.nan_mask.to(setup_.device), setup_.variables, setup_.dtype);
+    }
     forecaster.run(values, steps_[i], [&](const ForecastStep& step) {
-      if (step.step == 0) result.loss += loss(step.prediction, step.truth).item<double>();
+      if (step.step == 0) result.loss += loss(step.prediction, step.truth, call).item<double>();
       add_errors(step, persistence, sums);
     });
     ++result.num_dates;

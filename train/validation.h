@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "data/data_loader.h"
-#include "train/loss.h"
+#include "train/loss_term.h"
 #include "train/options.h"
+#include "train/output_chain.h"
 #include "train/rollout.h"
 
 namespace aifs::train {
@@ -34,6 +35,7 @@ struct ValidationSetup {
   Window window;
   int64_t timestep_s = 0;
   std::vector<float> cell_weights;  // (N)
+  data::PostProcessor post_processor = {};
   data::NodeRange nodes;
   int64_t threads = 1, prefetch_batches = 1;
   at::ScalarType dtype = at::kFloat;
@@ -47,7 +49,7 @@ class Validation {
   Validation(const ValidationOptions& options, const ValidationSetup& setup);
 
   // Collective over the ranks of a model group (one rank: local).
-  ValidationResult run(const Forecaster& forecaster, const PointwiseLoss& loss) const;
+  ValidationResult run(const Forecaster& forecaster, const Loss& loss) const;
 
   int64_t num_dates() const { return static_cast<int64_t>(requests_.size()); }
   const std::vector<int64_t>& lead_times_s() const { return lead_times_s_; }
@@ -61,6 +63,7 @@ class Validation {
   std::vector<data::BatchRequest> requests_;
   std::vector<int64_t> steps_;  // forecast steps of each request
   at::Tensor weights_;          // (N, 1) fp64, sum 1
+  OutputChain outputs_;
 };
 
 // Mean over the prognostic variables of RMSE / persistence RMSE.
