@@ -296,7 +296,15 @@ std::string check_config(const RunConfig& config) {
                   "' is not on this machine: names and periods were not checked");
   }
   const DataParts data = make_data(config);
-  config.loss.check_names(data.variables);
+  graph::NodeSet nodes;  // of the dataset; what is at them is not looked at
+  nodes.lat_rad.resize(static_cast<size_t>(data.training->info().num_nodes()));
+  train::check_loss(config.loss, {.variables = data.variables,
+                                  .statistics = data.statistics,
+                                  .tendencies = data.training->info().tendencies,
+                                  .nodes = nodes,
+                                  .grid_name = config.graph.grid,
+                                  .timestep_s = data.timestep_s,
+                                  .times_out = data.window.times_out});
   const data::PostProcessor post(data.variables.output_names(), config.data.postprocessor);
   const model::FieldLayout layout = field_layout(data);
   model::ParameterSet scratch(at::kFloat, 0);

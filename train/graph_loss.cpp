@@ -89,8 +89,10 @@ at::Tensor GraphEnergyLoss::value(const Fields& fields) const {
 }
 
 at::Tensor GraphEdgeLoss::edge_weights(const at::Tensor& members, const at::Tensor& truth) const {
-  const at::Tensor source = graph_.graph->columns(), target = graph_.graph->rows();
-  const at::Tensor weight = graph_.graph->values().to(members.scalar_type()).unsqueeze(-1);
+  const at::Device device = members.device();
+  const at::Tensor source = graph_.graph->columns().to(device);
+  const at::Tensor target = graph_.graph->rows().to(device);
+  const at::Tensor weight = graph_.graph->values().to(device, members.scalar_type()).unsqueeze(-1);
   if (!ignore_nans()) return weight;
   const at::Tensor valid = validity(members, truth);
   const at::Tensor kept =
@@ -103,11 +105,13 @@ at::Tensor GraphEdgeLoss::edge_weights(const at::Tensor& members, const at::Tens
 at::Tensor GraphEdgeLoss::of_edges(const at::Tensor& members, const at::Tensor& truth,
                                    const at::Tensor& weight) const {
   // Copies: the backward pass calls these again.
-  const auto differences = [source = graph_.graph->columns(),
-                            target = graph_.graph->rows()](const at::Tensor& x) {
+  const at::Device device = members.device();
+  const at::Tensor all_targets = graph_.graph->rows().to(device);
+  const auto differences = [source = graph_.graph->columns().to(device),
+                            target = all_targets](const at::Tensor& x) {
     return x.index_select(kGrid, source) - x.index_select(kGrid, target);
   };
-  const auto at_targets = [weight, target = graph_.graph->rows(),
+  const auto at_targets = [weight, target = all_targets,
                            nodes = graph_.graph->num_rows()](const at::Tensor& edge_values) {
     std::vector<int64_t> shape = edge_values.sizes().vec();
     shape[kGrid] = nodes;

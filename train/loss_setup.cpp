@@ -113,48 +113,69 @@ graph::GaussianGrid gaussian_grid(const std::string& name, const std::string& pa
   }
 }
 
-// The transform of a term, and how many points it takes from the data nodes.
+// The grid of a transform on the sphere.
+graph::GaussianGrid sphere_grid(const TransformOptions& options, const LossInputs& inputs,
+                                const std::string& path) {
+  const std::string name = !options.projection.grid.empty() ? options.projection.grid
+                           : !options.grid.empty()          ? options.grid
+                                                            : inputs.grid_name;
+  const graph::GaussianGrid grid = gaussian_grid(name, path + ".grid");
+  const bool octahedral = grid.kind == graph::GaussianKind::kOctahedral;
+  if (octahedral != (options.kind == TransformKind::kOctahedralSht)) {
+    throw ConfigError(path + ".kind",
+                      concat("'", enum_name(options.kind), "' on the grid '", name, "'"));
+  }
+  if (options.truncation >= 2 * grid.number) {
+    throw ConfigError(path + ".truncation",
+                      concat("must be less than the ", 2 * grid.number, " rings of '", name, "'"));
+  }
+  return grid;
+}
+
+bool on_sphere(const TransformOptions& options) {
+  return options.kind == TransformKind::kOctahedralSht ||
+         options.kind == TransformKind::kReducedSht;
+}
+
+// Throws ConfigError if the transform is not of as many points as it gets.
+void check_transform(const TransformOptions& options, const LossInputs& inputs,
+                     const std::string& path) {
+  int64_t points = options.x_dim * options.y_dim, given = inputs.nodes.num_nodes();
+  if (on_sphere(options)) points = sphere_grid(options, inputs, path).num_points();
+  if (!options.projection.grid.empty()) {
+    given = gaussian_grid(options.projection.grid, path + ".projection.grid").num_points();
+  }
+  if (!options.subgrid.empty()) {
+    if (options.subgrid[1] > given) {
+      throw ConfigError(path + ".subgrid", concat("ends beyond the ", given, " nodes"));
+    }
+    given = options.subgrid[1] - options.subgrid[0];
+  }
+  if (given != points) {
+    throw ConfigError(path, concat("a transform of ", points, " points for a field of ", given));
+  }
+}
+
 SpectralTransform build_transform(const TransformOptions& options, const LossInputs& inputs,
                                   const std::string& path) {
+  check_transform(options, inputs, path);
   SpectralTransform transform;
   transform.kind = options.kind;
   transform.x_dim = options.x_dim;
   transform.y_dim = options.y_dim;
   transform.filter = options.filter;
   if (!options.subgrid.empty()) transform.subgrid = {options.subgrid[0], options.subgrid[1]};
-  int64_t points = options.x_dim * options.y_dim;
-  if (transform.on_sphere()) {
-    const std::string name = !options.projection.grid.empty() ? options.projection.grid
-                             : !options.grid.empty()          ? options.grid
-                                                              : inputs.grid_name;
-    const graph::GaussianGrid grid = gaussian_grid(name, path + ".grid");
-    const bool octahedral = grid.kind == graph::GaussianKind::kOctahedral;
-    if (octahedral != (options.kind == TransformKind::kOctahedralSht)) {
-      throw ConfigError(path + ".kind",
-                        concat("'", enum_name(options.kind), "' on the grid '", name, "'"));
-    }
-    const int64_t rings = 2 * grid.number;
-    const int64_t truncation =
-        options.truncation < 0 ? default_truncation(rings) : options.truncation;
-    if (truncation >= rings) {
-      throw ConfigError(path + ".truncation", concat("must be less than the ", rings, " rings"));
-    }
-    transform.sphere =
-        std::make_shared<const model::SphericalTransform>(grid.row_lengths(), truncation);
-    points = grid.num_points();
+  if (on_sphere(options)) {
+    const graph::GaussianGrid grid = sphere_grid(options, inputs, path);
+    transform.sphere = std::make_shared<const model::SphericalTransform>(
+        grid.row_lengths(),
+        options.truncation < 0 ? default_truncation(2 * grid.number) : options.truncation);
   }
   if (!options.projection.grid.empty()) {
     const auto target =
-        gaussian_nodes(gaussian_grid(options.projection.grid, path + ".projection"));
+        gaussian_nodes(gaussian_grid(options.projection.grid, path + ".projection.grid"));
     transform.projection = gaussian_smoother(inputs.nodes, target, options.projection.neighbours,
                                              options.projection.sigma);
-  }
-  const int64_t given = transform.projection ? transform.projection->num_rows()
-                        : transform.subgrid  ? transform.subgrid->second - transform.subgrid->first
-                                             : inputs.nodes.num_nodes();
-  const bool inside = !transform.subgrid || transform.subgrid->second <= inputs.nodes.num_nodes();
-  if (given != points || !inside) {
-    throw ConfigError(path, concat("a transform of ", points, " points for a field of ", given));
   }
   return transform;
 }
@@ -289,6 +310,17 @@ LossPtr build_term(const LossTermOptions& term, const std::string& path, const L
 }
 
 }  // namespace
+
+void check_loss(const LossOptions& options, const LossInputs& inputs) {
+  options.check_names(inputs.variables);
+  for (const auto& [path, term] : options.effective_terms()) {
+    if (is_spectral(term.kind)) check_transform(term.transform, inputs, path + ".transform");
+    for (const ScalerKind kind : term.scaler_kinds(path + ".scalers")) {
+      const bool of_nodes = kind == ScalerKind::kNodeWeights || kind == ScalerKind::kSpectral;
+      if (!of_nodes) build_scaler(kind, options, inputs, 1);
+    }
+  }
+}
 
 LossPtr build_loss(const LossOptions& options, const LossInputs& inputs) {
   options.check_names(inputs.variables);

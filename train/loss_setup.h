@@ -23,6 +23,10 @@ struct LossInputs {
 // depends on the batch: it comes with each call.
 LossPtr build_loss(const LossOptions& options, const LossInputs& inputs);
 
+// What can be said of the losses without building them: names, grids of transforms, statistics. Of
+// `inputs.nodes` only the number counts. Throws as build_loss().
+void check_loss(const LossOptions& options, const LossInputs& inputs);
+
 // Weight 0 where an imputed output was NaN, else 1. `nan_mask` (B, N, V) u8 over dataset columns.
 Scaler nan_mask_scaler(const at::Tensor& nan_mask, const data::VariableTable& variables,
                        at::ScalarType dtype);

@@ -164,7 +164,8 @@ std::string first_bad_operation(const model::ParameterSet& parameters,
 }
 
 bool gradients_are_finite(const model::ParameterSet& parameters) {
-  return std::isfinite(parameters.flat_gradients().sum(at::kDouble).item<double>());
+  // A sum is finite if its terms are, short of gradients near the largest number there is.
+  return std::isfinite(parameters.flat_gradients().sum().item<double>());
 }
 
 void write_dump(const fs::path& folder, const data::Batch& batch, const std::string& report) {

@@ -129,10 +129,26 @@ SparseRows::SparseRows(std::span<const int64_t> row, std::span<const int64_t> co
   column_order_ = to_tensor(column_order);
 }
 
+namespace {
+
+// The same sums on other devices than the CPU; their order is not fixed there.
+at::Tensor product_by_index(const at::Tensor& x, const at::Tensor& to, const at::Tensor& from,
+                            const at::Tensor& values, int64_t outputs) {
+  std::vector<int64_t> shape = x.sizes().vec();
+  shape[shape.size() - 2] = outputs;
+  const at::Device device = x.device();
+  const at::Tensor terms =
+      x.index_select(-2, from.to(device)) * values.to(x.options()).unsqueeze(-1);
+  return at::zeros(shape, x.options()).index_add_(-2, to.to(device), terms);
+}
+
+}  // namespace
+
 at::Tensor SparseRows::apply(const at::Tensor& x) const {
   AIFS_CHECK(x.dim() >= 2 && x.size(-2) == num_columns_, "a field on ", x.size(-2),
              " nodes for a matrix of ", num_columns_, " columns");
   if (needs_graph(x)) return Product::apply(x, *this, false);
+  if (!x.is_cpu()) return product_by_index(x, rows_, columns_, values_, num_rows_);
   const Lists lists{row_begin_.const_data_ptr<int64_t>(), nullptr,
                     columns_.const_data_ptr<int64_t>()};
   return product(x, lists, values_, num_rows_);
@@ -142,6 +158,7 @@ at::Tensor SparseRows::apply_transposed(const at::Tensor& y) const {
   AIFS_CHECK(y.dim() >= 2 && y.size(-2) == num_rows_, "a field on ", y.size(-2),
              " nodes for a matrix of ", num_rows_, " rows");
   if (needs_graph(y)) return Product::apply(y, *this, true);
+  if (!y.is_cpu()) return product_by_index(y, columns_, rows_, values_, num_columns_);
   const Lists lists{column_begin_.const_data_ptr<int64_t>(),
                     column_order_.const_data_ptr<int64_t>(), rows_.const_data_ptr<int64_t>()};
   return product(y, lists, values_, num_columns_);

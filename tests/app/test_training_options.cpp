@@ -57,12 +57,19 @@ TEST_CASE("every kind of loss of single forecasts trains", "[training_options]")
   }
 }
 
-TEST_CASE("losses that cannot be are found before any data are read", "[training_options]") {
+TEST_CASE("losses that cannot be are found before training", "[training_options]") {
   const test::TemporaryFolder folder;
   const auto check = [&](const std::string& assignment, const std::string& message) {
     INFO(assignment);
     require_exit(run_train(folder.path() / "r", "--check-config" + set(assignment)), 2, message);
   };
+  const std::string spectral = R"("kind": "spectral_amse", "scalers": ["spectral"])";
+  check("loss.terms=[{" + spectral + R"(, "transform": {"grid": "o16"}}])",
+        "'loss.terms.0.transform': a transform of 1600 points for a field of 544");
+  check("loss.terms=[{" + spectral + R"(, "transform": {"truncation": 16}}])",
+        "'loss.terms.0.transform.truncation'");
+  check("loss.terms=[{" + spectral + R"(, "transform": {"kind": "reduced_sht"}}])",
+        "'loss.terms.0.transform.kind'");
   check("loss.kind=crps", "'loss.kind': 'crps' compares the members of an ensemble");
   check(R"(loss.terms=[{"kind": "graph_energy_score"}])", "'loss.terms.0.kind'");
   check(R"(loss.variables=["t_999"])", "'loss.variables.0': 't_999' is not predicted");
