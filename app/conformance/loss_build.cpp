@@ -250,6 +250,7 @@ train::SpectralTransform Builder::transform(const Json& config) {
   result.kind = found->first;
   result.filter = config.value("apply_filter", false);
   if (has(config, "subgrid")) {
+    if (!config["subgrid"].is_array()) throw NotSupported("subgrid " + config["subgrid"].dump());
     const auto ends = config["subgrid"].get<std::vector<int64_t>>();
     result.subgrid = {ends.at(0), ends.at(1)};
   }
@@ -309,6 +310,8 @@ LossPtr Builder::combined(const Json& config) {
   require_known_keys(config, {"class", "losses", "loss_weights", "scalers"});
   const Json own_scalers = config.value("scalers", Json::array());
   const Json& losses = config.at("losses");
+  AIFS_CHECK(!has(config, "loss_weights") || config["loss_weights"].size() == losses.size(),
+             "losses and their weights differ in number");
   std::vector<train::WeightedSum::Part> parts;
   for (size_t i = 0; i < losses.size(); ++i) {
     const double weight =
@@ -323,6 +326,9 @@ LossPtr Builder::multi_scale(const Json& config) {
   std::vector<train::SparseRowsPtr> matrices{nullptr};
   if (has(config, "multiscale_config")) {
     const Json& scales = config["multiscale_config"];
+    if (has(scales, "loss_matrices") || has(scales, "loss_matrices_path")) {
+      throw NotSupported("smoothers from files");
+    }
     std::vector<train::SmootherOptions> smoothers;
     if (has(scales, "smoothers")) {
       require_known_keys(scales, {"smoothers"});

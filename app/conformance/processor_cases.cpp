@@ -236,6 +236,10 @@ void check_boundings(const ProcessorFile& file, const std::string& name,
 data::RemapRule remap_rule(const Json& json) {
   data::RemapRule rule;
   const auto method = json.at("method").get<std::string>();
+  if (method == "none") {
+    rule.method = data::RemapMethod::kAffine;  // by factor 1
+    return rule;
+  }
   const auto& table = EnumNames<data::RemapMethod>::table;
   const auto found = std::find_if(table.begin(), table.end(),
                                   [&](const auto& entry) { return method == entry.second; });
