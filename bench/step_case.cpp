@@ -111,8 +111,8 @@ train::PointwiseLoss step_loss(const graph::Graph& graph, const at::Device& devi
 
 StepNetwork::StepNetwork(const StepCase& step_case, const graph::Graph& graph,
                          const at::Device& device)
-    : parameters(app::weight_type(step_case.precision), kSeed,
-                 app::activation_type(step_case.precision)),
+    : parameters(train::weight_type(step_case.precision), kSeed,
+                 train::activation_type(step_case.precision)),
       network(parameters, step_case.model_options(),
               model::GraphTensors::create(graph, step_case.model_options().edge_attributes,
                                           parameters.dtype())

@@ -13,6 +13,7 @@
 #include "core/check.h"
 #include "model/kernels/edge_index_holder.h"
 #include "model/kernels/simd.h"
+#include "model/precision.h"
 
 namespace aifs::model {
 
@@ -300,6 +301,15 @@ void check_shapes(const AttentionInputs& in, int64_t heads, const EdgeIndex& edg
 AttentionSums graph_attention(const AttentionInputs& in, int64_t num_heads,
                               const EdgeIndexPtr& edges) {
   check_shapes(in, num_heads, *edges);
+  if (const at::ScalarType type = in.query.scalar_type();
+      compute_type(OpKind::kSoftmax, type) != type) {
+    const auto wide = [](const at::Tensor& x) { return for_op(OpKind::kSoftmax, x); };
+    const AttentionSums sums =
+        graph_attention({wide(in.query), wide(in.query_on_edges), wide(in.key), wide(in.value),
+                         wide(in.edge_features)},
+                        num_heads, edges);
+    return {sums.nodes.to(type), sums.edges.to(type)};
+  }
   if (!in.query.is_cpu()) return graph_attention_plain(in, num_heads, edges);
   const variable_list sums = GraphAttention::apply(in.query, in.query_on_edges, in.key, in.value,
                                                    in.edge_features, num_heads, edges);

@@ -82,7 +82,8 @@ at::Tensor GraphTransformerBlock::attend(const at::Tensor& u, const Sources& sou
       per_head_norm(q_norm_, lin_query_.forward(u)) / std::sqrt(static_cast<double>(width));
   // The linear map of the edge features, bias as its last column, per head: (H, d, D + 1).
   const at::Tensor map = at::cat({lin_edge_.weight, lin_edge_.bias.unsqueeze(1)}, 1)
-                             .view({heads, width, lin_edge_.weight.size(1) + 1});
+                             .view({heads, width, lin_edge_.weight.size(1) + 1})
+                             .to(query.scalar_type());
   const at::Tensor query_on_edges = rows_first(at::bmm(heads_first(query, heads), map));
   const AttentionSums sums = graph_attention(
       {query, query_on_edges, sources.key, sources.value, edge_features}, heads, edges);
