@@ -66,14 +66,7 @@ void set_arithmetic(train::Precision precision, const c10::Device& device) {
   at::globalContext().setAllowTF32CuBLAS(precision == train::Precision::kTf32);
   // Sums of products are rounded to bfloat16 once, at the end.
   at::globalContext().setAllowBF16ReductionCuBLAS(/*allow_reduced_precision=*/false);
-}
-
-at::ScalarType weight_type(train::Precision precision) {
-  return precision == train::Precision::kFp64 ? at::kDouble : at::kFloat;
-}
-
-at::ScalarType activation_type(train::Precision precision) {
-  return precision == train::Precision::kBf16Mixed ? at::kBFloat16 : weight_type(precision);
+  at::globalContext().setAllowFP16ReductionCuBLAS(/*allow_reduced_precision=*/false);
 }
 
 std::string device_name(const c10::Device& device) {

@@ -19,10 +19,6 @@ void use_device(const c10::Device& device);
 // do it.
 void set_arithmetic(train::Precision precision, const c10::Device& device);
 
-// Types of weights and of activations.
-at::ScalarType weight_type(train::Precision precision);
-at::ScalarType activation_type(train::Precision precision);
-
 // "CPU", or the name of the card.
 std::string device_name(const c10::Device& device);
 

@@ -45,12 +45,7 @@ void check_together(const RunConfig& c) {
                       "a cosine needs an end, and train.max_steps gives none",
                       "set it, or use \"kind\": \"constant\"");
   }
-  if (c.loss.time_weights.size() > 0 &&
-      static_cast<int64_t>(c.loss.time_weights.size()) != c.data.multistep_output) {
-    throw ConfigError("loss.time_weights",
-                      concat("has ", c.loss.time_weights.size(),
-                             " values for data.multistep_output = ", c.data.multistep_output));
-  }
+  c.loss.check(c.model.ensemble.members, c.data.multistep_output);
 }
 
 // What of an effective configuration determines the numbers of a run.
@@ -129,7 +124,9 @@ void RunConfig::bind(config::Binder& b) {
   b.section("model", model, {"The network"});
   b.section("loss", loss, {"What is minimised"});
   b.section("train", train, {"How long, how precise, and when to validate"});
-  b.section("optimizer", optimizer, {"AdamW, learning rate and clipping"});
+  b.section("optimizer", optimizer,
+            {"Optimiser, learning rate, clipping, frozen parameters, averages"});
+  b.section("init", init, {"Weights of another run to start from"});
   b.section("parallel", parallel, {"How ranks divide the work"});
   b.section("checkpoint", checkpoint, {"When checkpoints are written and how many are kept"});
   b.section("log", log, {"What is reported during a run"});

@@ -50,6 +50,7 @@ struct RunConfig {
   train::LossOptions loss;
   train::TrainOptions train;
   train::OptimizerOptions optimizer;
+  train::InitOptions init;
   ParallelOptions parallel;
   train::CheckpointOptions checkpoint;
   train::LogOptions log;

@@ -99,8 +99,9 @@ DataParts make_data(const RunConfig& config) {
   const data::Imputer imputer(info.variables, parts.statistics, config.data.imputer);
   const data::Normaliser normaliser =
       data::Normaliser::create(info.variables, parts.statistics, config.data.normalizer);
-  parts.training_source = {parts.training, normaliser, imputer};
-  parts.validation_source = {parts.validation, normaliser, imputer};
+  const data::Remapper remapper(info.variables, config.data.remapper);
+  parts.training_source = {parts.training, normaliser, imputer, remapper};
+  parts.validation_source = {parts.validation, normaliser, imputer, remapper};
   parts.timestep_s = parse_duration(config.data.timestep);
   parts.window = {config.data.multistep_input, config.data.multistep_output,
                   rows_per_timestep(info, parts.timestep_s)};
@@ -228,24 +229,23 @@ data::NodeRange Run::own_cells() const {
   return {begin, begin + partition_.data.num_owned(rank)};
 }
 
-train::PointwiseLoss Run::make_loss() const {
-  train::SumOverRanks sum_over_ranks;
-  if (mesh_->sizes().model > 1) {
-    sum_over_ranks = [&group = mesh_->model()](const at::Tensor& partial) {
-      return parallel::total_over_ranks(partial, group);
-    };
-  }
-  return train::build_loss(
-      config_.loss, {.variables = data_.variables,
-                     .statistics = data_.statistics,
-                     .tendencies = data_.training->info().tendencies,
-                     .area_weights = graph_.graph.nodes("data").attributes.at("area_weight").values,
-                     .timestep_s = data_.timestep_s,
-                     .times_out = data_.window.times_out,
-                     .dtype = parameters_->dtype(),
-                     .device = device_,
-                     .nodes = own_cells(),
-                     .sum_over_ranks = sum_over_ranks});
+train::NodeSlice Run::own_slice() const {
+  parallel::Counts counts;
+  for (int64_t rank = 0; rank < partition_.data.num_ranks(); ++rank)
+    counts.push_back(partition_.data.num_owned(rank));
+  return train::slice_of_group(counts, mesh_->model());
+}
+
+train::LossPtr Run::make_loss() const {
+  return train::build_loss(config_.loss, {.variables = data_.variables,
+                                          .statistics = data_.statistics,
+                                          .tendencies = data_.training->info().tendencies,
+                                          .nodes = graph_.graph.nodes("data"),
+                                          .grid_name = config_.graph.grid,
+                                          .timestep_s = data_.timestep_s,
+                                          .times_out = data_.window.times_out,
+                                          .dtype = parameters_->dtype(),
+                                          .device = device_});
 }
 
 std::unique_ptr<train::Validation> Run::make_validation() const {
@@ -255,13 +255,14 @@ std::unique_ptr<train::Validation> Run::make_validation() const {
       .window = data_.window,
       .timestep_s = data_.timestep_s,
       .cell_weights = cell_weights(config_.train.validation.weights, graph_.graph.nodes("data")),
+      .post_processor = {data_.variables.output_names(), config_.data.postprocessor},
       .nodes = own_cells(),
       .mesh = *mesh_,
       .threads = config_.data.threads,
       .prefetch_batches = config_.data.prefetch_batches,
       .dtype = parameters_->dtype(),
       .device = device_,
-      .loss = config_.loss};
+      .loss_nodes = own_slice()};
   return std::make_unique<train::Validation>(config_.train.validation, setup);
 }
 
@@ -293,12 +294,12 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
       .parameters = *parameters_,
       .network = *network_,
       .loss = loss_,
+      .loss_nodes = own_slice(),
       .validation = validation_.get(),
       .mesh = *mesh_,
       .device = device_};
   const train::TrainerOptions options{.train = config_.train,
                                       .optimizer = config_.optimizer,
-                                      .loss = config_.loss,
                                       .checkpoint = config_.checkpoint,
                                       .log = config_.log,
                                       .profile = config_.profile,
@@ -308,7 +309,10 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
                                       .at_step = at_step};
   train::Trainer trainer(options, parts);
   const auto load = [&] {
-    if (!resume_from) return;
+    if (!resume_from) {
+      start_from_other_run();
+      return;
+    }
     trainer.load(*resume_from);
     check_graph(*resume_from);
     std::string keys;
@@ -326,6 +330,16 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
   return trainer.run();
 }
 
+void Run::start_from_other_run() {
+  if (config_.init.from.empty()) return;
+  const train::CheckpointInfo other = train::inspect_checkpoint(config_.init.from);
+  for (const std::string& skipped :
+       train::init_parameters(other, *parameters_, config_.init.may_skip)) {
+    log::warning("init: ", skipped, "; it keeps its first value");
+  }
+  log::info("starting from the weights of '", other.path.string(), "'");
+}
+
 void Run::check_graph(const train::CheckpointInfo& checkpoint) const {
   if (checkpoint.meta.graph_hash == graph_.hash) return;
   throw DataError(concat("checkpoint '", checkpoint.path.string(),
@@ -336,11 +350,14 @@ void Run::check_graph(const train::CheckpointInfo& checkpoint) const {
 void Run::validate(const train::CheckpointInfo& checkpoint) {
   const auto load = [&] {
     train::load_parameters(checkpoint, *parameters_);
+    if (config_.optimizer.average.kind != train::AverageKind::kNone) {
+      train::load_average(checkpoint, *parameters_);
+    }
     check_graph(checkpoint);
   };
   parallel::together(mesh_->world(), load, failure_handling());
   const train::Forecaster forecaster(*network_, data_.variables, data_.window, device_);
-  const train::ValidationResult result = validation_->run(forecaster, loss_);
+  const train::ValidationResult result = validation_->run(forecaster, *loss_);
   if (!mesh_->is_main()) return;
   nlohmann::ordered_json json{{"step", checkpoint.state.step}, {"epoch", checkpoint.state.epoch}};
   json.update(train::to_json(result, data_.variables));
@@ -373,6 +390,16 @@ std::string check_config(const RunConfig& config) {
                   "' is not on this machine: names and periods were not checked");
   }
   const DataParts data = make_data(config);
+  graph::NodeSet nodes;  // of the dataset; what is at them is not looked at
+  nodes.lat_rad.resize(static_cast<size_t>(data.training->info().num_nodes()));
+  train::check_loss(config.loss, {.variables = data.variables,
+                                  .statistics = data.statistics,
+                                  .tendencies = data.training->info().tendencies,
+                                  .nodes = nodes,
+                                  .grid_name = config.graph.grid,
+                                  .timestep_s = data.timestep_s,
+                                  .times_out = data.window.times_out});
+  const data::PostProcessor post(data.variables.output_names(), config.data.postprocessor);
   const model::FieldLayout layout = field_layout(data);
   model::ParameterSet scratch(at::kFloat, 0);
   for (size_t i = 0; i < config.model.bounding.size(); ++i) {
@@ -391,14 +418,9 @@ std::string check_config(const RunConfig& config) {
                                       .window = data.window,
                                       .timestep_s = data.timestep_s,
                                       .cell_weights = std::vector<float>(cells, 1.0f),
+                                      .post_processor = post,
                                       .nodes = {0, data.validation->info().num_nodes()},
                                       .mesh = mesh});
-  train::build_loss(config.loss, {.variables = data.variables,
-                                  .statistics = data.statistics,
-                                  .tendencies = data.training->info().tendencies,
-                                  .area_weights = std::vector<float>(cells, 1.0f),
-                                  .timestep_s = data.timestep_s,
-                                  .times_out = data.window.times_out});
   const data::DatasetInfo& info = data.training->info();
   model::make_residual(model::ParameterScope(scratch, "residual"), config.model.residual,
                        {.times_in = layout.times_in,

@@ -55,18 +55,22 @@ class Run {
   const DataParts& data() const { return data_; }
   const GraphParts& graph() const { return graph_; }
   const model::ParameterSet& parameters() const { return *parameters_; }
-  const train::PointwiseLoss& loss() const { return loss_; }
+  const train::Loss& loss() const { return *loss_; }
   const parallel::ProcessMesh& mesh() const { return *mesh_; }
   const graph::GraphPartition& partition() const { return partition_; }
 
  private:
-  train::PointwiseLoss make_loss() const;
+  train::LossPtr make_loss() const;
   std::unique_ptr<train::Validation> make_validation() const;
   train::CheckpointMeta checkpoint_meta();
   // Throws DataError if the checkpoint's graph is another one.
   void check_graph(const train::CheckpointInfo& checkpoint) const;
 
+  // Takes the weights that init.from names.
+  void start_from_other_run();
+
   data::NodeRange own_cells() const;
+  train::NodeSlice own_slice() const;
 
   RunConfig config_;
   const parallel::ProcessMesh* mesh_;
@@ -76,7 +80,7 @@ class Run {
   graph::GraphPartition partition_;
   std::unique_ptr<model::ParameterSet> parameters_;
   std::unique_ptr<model::EncoderProcessorDecoder> network_;
-  train::PointwiseLoss loss_;
+  train::LossPtr loss_;
   std::unique_ptr<train::Validation> validation_;
 };
 

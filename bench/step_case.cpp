@@ -115,16 +115,16 @@ train::PointwiseLoss step_loss(const graph::Graph& graph, const at::Device& devi
                                const StepShares& shares) {
   const std::vector<float>& areas = graph.nodes("data").attributes.at("area_weight").values;
   const at::Tensor nodes =
-      train::normalise_weights(at::tensor(at::ArrayRef<float>(areas)), train::WeightNorm::kUnitSum)
-          .narrow(0, shares.first_node(), shares.num_nodes());
+      train::normalise_weights(at::tensor(at::ArrayRef<float>(areas)), train::WeightNorm::kUnitSum);
   const at::Tensor variables = 0.5 + at::arange(kPrognostic + 1, at::kFloat) / kPrognostic;
   train::PointwiseLoss loss;
   loss.scalers = {train::over_axis("general_variable", variables.to(device), train::kVariable),
                   train::over_axis("node_weights", nodes.to(device), train::kGrid)};
   if (shares.divided()) {
-    loss.sum_over_ranks = [&group = shares.mesh().model()](const at::Tensor& partial) {
-      return parallel::total_over_ranks(partial, group);
-    };
+    parallel::Counts counts;
+    for (int64_t rank = 0; rank < shares.mesh().sizes().model; ++rank)
+      counts.push_back(shares.partition().data.num_owned(rank));
+    loss.nodes = train::slice_of_group(counts, shares.mesh().model());
   }
   return loss;
 }
@@ -142,8 +142,8 @@ model::GraphTensors own_tensors(const StepCase& step_case, const graph::Graph& g
 
 StepNetwork::StepNetwork(const StepCase& step_case, const graph::Graph& graph,
                          const at::Device& device, const StepShares& shares)
-    : parameters(app::weight_type(step_case.precision), kSeed,
-                 app::activation_type(step_case.precision)),
+    : parameters(train::weight_type(step_case.precision), kSeed,
+                 train::activation_type(step_case.precision)),
       network(parameters, step_case.model_options(),
               own_tensors(step_case, graph, parameters.dtype(), shares).to(device), step_layout()) {
   parameters.flatten(device);

@@ -39,6 +39,7 @@ void read_sample(const SampleSource& source, NodeRange nodes, int64_t anchor,
           "fill it with data.imputer, drop it, or list the date as missing");
     }
   }
+  source.remapper.forward(sample);
   source.normaliser.forward(sample);
 }
 

@@ -13,6 +13,7 @@
 #include "data/dataset.h"
 #include "data/imputer.h"
 #include "data/normaliser.h"
+#include "data/remapper.h"
 
 namespace aifs::data {
 
@@ -42,6 +43,7 @@ struct SampleSource {
   std::shared_ptr<const Dataset> dataset;
   Normaliser normaliser;
   Imputer imputer;
+  Remapper remapper = {};
 };
 
 // Reads one batch in the calling thread.

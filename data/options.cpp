@@ -26,6 +26,9 @@ void DataOptions::bind(config::Binder& b) {
             {"times predicted by one model step"});
   b.section("normalizer", normalizer, {"from physical to normalised values"});
   b.list("imputer", imputer, {"how NaN are filled before normalising"});
+  b.list("remapper", remapper, {"maps of variables, after filling NaN and before normalising"});
+  b.list("postprocessor", postprocessor,
+         {"what is done to predictions in physical units, in this order"});
   b.integer("batch_size", batch_size, {.min = 1, .max = 4096}, {"samples per batch and replica"});
   b.integer("anemoi_workers", anemoi_workers, {.min = 1, .max = 1024},
             {"reproduce the sample order of Anemoi with so many dataloader workers"});

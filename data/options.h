@@ -10,6 +10,8 @@
 #include "data/dataset_options.h"
 #include "data/imputer.h"
 #include "data/normaliser.h"
+#include "data/post_processor.h"
+#include "data/remapper.h"
 #include "data/variables.h"
 
 namespace aifs::data {
@@ -33,6 +35,8 @@ struct DataOptions {
   int64_t multistep_output = 1;
   NormaliserOptions normalizer;
   std::vector<ImputeRule> imputer;
+  std::vector<RemapRule> remapper;
+  std::vector<PostRule> postprocessor;
   int64_t batch_size = 1;
   int64_t anemoi_workers = 1;
   int64_t threads = 2;

@@ -26,6 +26,27 @@ std::vector<int64_t> usable_anchors(int64_t num_rows, std::span<const int64_t> m
   return anchors;
 }
 
+std::vector<int64_t> common_anchors(std::span<const std::vector<int64_t>> datasets) {
+  if (datasets.empty()) return {};
+  std::vector<int64_t> common = datasets[0];
+  for (const std::vector<int64_t>& anchors : datasets.subspan(1)) {
+    std::vector<int64_t> both;
+    std::set_intersection(common.begin(), common.end(), anchors.begin(), anchors.end(),
+                          std::back_inserter(both));
+    common = std::move(both);
+  }
+  if (datasets.size() == 1) return common;
+  const auto low_byte_first = [](int64_t a, int64_t b) {
+    for (int shift = 0; shift < 64; shift += 8) {
+      const int64_t x = (a >> shift) & 0xff, y = (b >> shift) & 0xff;
+      if (x != y) return x < y;
+    }
+    return false;
+  };
+  std::sort(common.begin(), common.end(), low_byte_first);
+  return common;
+}
+
 std::vector<int64_t> balanced_offsets(int64_t n, int64_t parts) {
   AIFS_CHECK(n >= 0 && parts > 0, n, " items over ", parts, " parts");
   std::vector<int64_t> offsets{0};

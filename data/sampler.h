@@ -17,6 +17,11 @@ namespace aifs::data {
 std::vector<int64_t> usable_anchors(int64_t num_rows, std::span<const int64_t> missing_rows,
                                     std::span<const int64_t> offsets);
 
+// Anchors that all datasets have, each given ascending. In Anemoi's order, which is that of the
+// bytes in memory: from 256 anchors on the low byte counts first (0, 256, 512, 1, 257, ...). The
+// plain ascending order for a single dataset.
+std::vector<int64_t> common_anchors(std::span<const std::vector<int64_t>> datasets);
+
 // n items over `parts`: the first n % parts get one more. Gives the start of every part, and n.
 std::vector<int64_t> balanced_offsets(int64_t n, int64_t parts);
 

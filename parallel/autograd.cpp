@@ -97,6 +97,22 @@ struct Broadcast : Function<Broadcast> {
   }
 };
 
+struct WholeRows : Function<WholeRows> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& own, const Counts& counts,
+                            Communicator* group) {
+    const int64_t first = starts_of(counts)[static_cast<size_t>(group->rank())];
+    ctx->saved_data["first"] = first;
+    ctx->saved_data["size"] = own.size(0);
+    return group->all_gather_rows(own.contiguous(), counts);
+  }
+  static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
+    return {
+        gradients[0].narrow(0, ctx->saved_data["first"].toInt(), ctx->saved_data["size"].toInt()),
+        {},
+        {}};
+  }
+};
+
 struct TotalOverRanks : Function<TotalOverRanks> {
   static at::Tensor forward(AutogradContext*, const at::Tensor& partial, Communicator* group) {
     at::Tensor sum = partial.detach().clone(at::MemoryFormat::Contiguous);
@@ -150,6 +166,10 @@ at::Tensor reduce_scatter_rows(const at::Tensor& all, const Counts& counts, Comm
 at::Tensor all_to_all_rows(const at::Tensor& rows, const Counts& send_counts,
                            const Counts& recv_counts, Communicator& group) {
   return AllToAllRows::apply(rows, send_counts, recv_counts, &group);
+}
+
+at::Tensor whole_rows(const at::Tensor& own, const Counts& counts, Communicator& group) {
+  return WholeRows::apply(own, counts, &group);
 }
 
 at::Tensor all_reduce_sum(const at::Tensor& tensor, Communicator& group) {

@@ -29,6 +29,11 @@ at::Tensor broadcast(const at::Tensor& tensor, int root, Communicator& group);
 // so the backward is the identity (not the adjoint, which would count the total R times).
 at::Tensor total_over_ranks(const at::Tensor& partial, Communicator& group);
 
+// The rows of all ranks, where every rank goes on with the same rows, computes the same number from
+// them and calls backward on it: the backward is the own part of the gradient (not the adjoint,
+// which would count it R times). Nothing is sent for it.
+at::Tensor whole_rows(const at::Tensor& own, const Counts& counts, Communicator& group);
+
 // An ExchangePlan on a device.
 struct RowExchange {
   at::Tensor send_rows;  // i64 own rows to send, grouped by receiver

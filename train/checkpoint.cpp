@@ -185,6 +185,8 @@ Json manifest_of(const LoopState& state, const AdamW& optimizer, const Checkpoin
               {"step", state.step},
               {"epoch", state.epoch},
               {"batch_in_epoch", state.batch_in_epoch},
+              {"loss_scale", state.loss_scale},
+              {"loss_scale_steps", state.loss_scale_steps},
               {"optimizer_steps", optimizer.num_steps()},
               {"config_hash", meta.config_hash},
               {"graph_hash", meta.graph_hash},
@@ -200,8 +202,8 @@ void write_content(const fs::path& partial, const LoopState& state,
   for (const model::Parameter& parameter : parameters.entries()) {
     weights.add(parameter.name, parameter.tensor);
     if (!is_optimised(parameter)) continue;
-    moments.add("moment1/" + parameter.name, slice_of(optimizer.moment1(), parameter));
-    moments.add("moment2/" + parameter.name, slice_of(optimizer.moment2(), parameter));
+    for (const auto& [kind, flat] : optimizer.states())
+      moments.add(kind + "/" + parameter.name, slice_of(flat, parameter));
   }
   Json manifest = manifest_of(state, optimizer, meta);
   manifest["files"][kParameters] = weights.write(partial / kParameters);
@@ -216,7 +218,8 @@ CheckpointInfo read_manifest(const fs::path& path, const Json& manifest) {
   CheckpointInfo info;
   info.path = path;
   info.state = {manifest.at("step").get<int64_t>(), manifest.at("epoch").get<int64_t>(),
-                manifest.at("batch_in_epoch").get<int64_t>()};
+                manifest.at("batch_in_epoch").get<int64_t>(), manifest.value("loss_scale", 0.0),
+                manifest.value("loss_scale_steps", int64_t{0})};
   info.optimizer_steps = manifest.at("optimizer_steps").get<int64_t>();
   info.meta = {manifest.at("program_version").get<std::string>(),
                manifest.at("torch_version").get<std::string>(),
@@ -362,13 +365,69 @@ void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet&
   std::map<std::string, at::Tensor> wanted;
   for (const model::Parameter& parameter : parameters.entries()) {
     if (!is_optimised(parameter)) continue;
-    wanted["moment1/" + parameter.name] = slice_of(optimizer.moment1(), parameter);
-    wanted["moment2/" + parameter.name] = slice_of(optimizer.moment2(), parameter);
+    for (const auto& [kind, flat] : optimizer.states())
+      wanted[kind + "/" + parameter.name] = slice_of(flat, parameter);
   }
   const SafetensorsFile file(checkpoint.path / kOptimizer);
   check_tensors(file, wanted);
   copy_tensors(file, wanted);
   optimizer.set_num_steps(checkpoint.optimizer_steps);
+}
+
+void load_average(const CheckpointInfo& checkpoint, model::ParameterSet& parameters) {
+  const SafetensorsFile file(checkpoint.path / kOptimizer);
+  std::map<std::string, at::Tensor> targets;
+  for (const model::Parameter& parameter : parameters.entries()) {
+    const std::string name = concat(kAverageState, "/", parameter.name);
+    if (is_optimised(parameter) && file.contains(name)) targets[name] = parameter.tensor;
+  }
+  if (targets.empty()) {
+    throw DataError(concat("checkpoint '", checkpoint.path.string(), "' has no averaged weights"),
+                    "set optimizer.average.kind to \"none\" for the weights themselves");
+  }
+  copy_tensors(file, targets);
+}
+
+std::vector<std::string> init_parameters(const CheckpointInfo& checkpoint,
+                                         model::ParameterSet& parameters,
+                                         const std::vector<std::string>& may_skip) {
+  const SafetensorsFile file(checkpoint.path / kParameters);
+  std::map<std::string, at::Tensor> targets;
+  std::vector<std::string> skipped, faults;
+  const auto skip = [&](const std::string& name, const std::string& why) {
+    const bool allowed =
+        std::any_of(may_skip.begin(), may_skip.end(),
+                    [&](const std::string& pattern) { return matches_pattern(name, pattern); });
+    (allowed ? skipped : faults).push_back(concat("'", name, "' ", why));
+  };
+  for (const model::Parameter& parameter : parameters.entries()) {
+    if (!file.contains(parameter.name)) {
+      skip(parameter.name, "is not in the checkpoint");
+    } else if (at::IntArrayRef(file.at(parameter.name).shape) != parameter.tensor.sizes()) {
+      skip(parameter.name,
+           concat("has shape ", at::IntArrayRef(file.at(parameter.name).shape),
+                  " in the checkpoint and ", parameter.tensor.sizes(), " in this model"));
+    } else {
+      targets[parameter.name] = parameter.tensor;
+    }
+  }
+  for (const auto& [name, entry] : file.entries()) {
+    if (!parameters.contains(name)) skip(name, "is not in this model");
+  }
+  if (!faults.empty()) {
+    std::string text;
+    for (const std::string& fault : faults)
+      text += "\n  " + fault;
+    throw ConfigError("init.may_skip",
+                      concat("'", file.path().string(), "' does not fit this model, ",
+                             faults.size(), " tensors differ:", text),
+                      "allow what may keep its first values by name, with * for any text");
+  }
+  if (targets.empty()) {
+    throw ConfigError("init.from", concat("nothing of '", file.path().string(), "' was used"));
+  }
+  copy_tensors(file, targets);
+  return skipped;
 }
 
 }  // namespace aifs::train

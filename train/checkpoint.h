@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints: <folder>/step-00000060/ with
 //   parameters.safetensors   the state dict under Anemoi's names
-//   optimizer.safetensors    moment1/<name> and moment2/<name> of every trainable tensor
+//   optimizer.safetensors    moment1/<name>, moment2/<name> and the other states of the optimiser
 //   manifest.json            format, versions, configuration and its hash, graph hash, position in
 //                            the data, generator state, and the SHA-256 of every file
 //   COMPLETE                 written last
@@ -61,5 +61,17 @@ std::optional<CheckpointInfo> find_latest_checkpoint(const fs::path& folder);
 void load_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters);
 void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet& parameters,
                     AdamW& optimizer);
+
+// The state that holds averaged weights (AdamW::attach).
+inline constexpr const char* kAverageState = "average";
+// Copies averaged weights in, over what load_parameters() gave. Throws DataError if there are none.
+void load_average(const CheckpointInfo& checkpoint, model::ParameterSet& parameters);
+
+// Starts a new run from the weights of another: tensors of the same name and shape are copied.
+// Returns what was left out, for the log; throws ConfigError listing what is not allowed to be by a
+// pattern (parameter_groups.h) of `may_skip`.
+std::vector<std::string> init_parameters(const CheckpointInfo& checkpoint,
+                                         model::ParameterSet& parameters,
+                                         const std::vector<std::string>& may_skip);
 
 }  // namespace aifs::train

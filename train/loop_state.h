@@ -10,6 +10,9 @@ struct LoopState {
   int64_t step = 0;            // optimiser steps done
   int64_t epoch = 0;           // the epoch in progress, from 0
   int64_t batch_in_epoch = 0;  // batches of it that were used
+  // fp16-mixed: factor of the loss (0: not yet used), and steps since it last changed.
+  double loss_scale = 0.0;
+  int64_t loss_scale_steps = 0;
 };
 
 }  // namespace aifs::train

@@ -16,23 +16,6 @@ at::Tensor to_index(const std::vector<int64_t>& columns, at::Device device) {
   return at::tensor(columns, at::kLong).to(device);
 }
 
-// One term on the columns it looks at.
-at::Tensor term_value(const CombinedLoss::Term& term, const at::Tensor& prediction,
-                      const at::Tensor& target, OverVariables reduction) {
-  if (term.columns.empty()) return term.loss(prediction, target, reduction);
-  std::vector<int64_t> predicted, compared;
-  for (const auto& pair : term.columns) {
-    predicted.push_back(pair.predicted);
-    compared.push_back(pair.target);
-  }
-  const at::Tensor index = to_index(predicted, prediction.device());
-  const at::Tensor value = term.loss.for_columns(predicted)(
-      prediction.index_select(kVariable, index),
-      target.index_select(kVariable, to_index(compared, target.device())), reduction);
-  if (reduction != OverVariables::kKeep) return value;
-  return at::zeros({prediction.size(kVariable)}, value.options()).index_copy(0, index, value);
-}
-
 }  // namespace
 
 at::Tensor PointwiseLoss::field(const at::Tensor& prediction, const at::Tensor& target) const {
@@ -57,32 +40,56 @@ at::Tensor PointwiseLoss::field(const at::Tensor& prediction, const at::Tensor& 
   return d;
 }
 
-at::Tensor PointwiseLoss::operator()(const at::Tensor& prediction, const at::Tensor& target,
-                                     OverVariables reduction) const {
-  AIFS_CHECK(prediction.dim() == 5 && target.dim() == 5, "a loss needs (B, T, E, N, V) fields");
+at::Tensor own_nodes(const at::Tensor& factor, int64_t field_nodes, const NodeSlice& nodes) {
+  const int64_t size = factor.size(kGrid);
+  if (size == 1 || size == field_nodes || size != nodes.total) return factor;
+  return factor.narrow(kGrid, nodes.first, field_nodes);
+}
+
+at::Tensor scaler_product(const std::vector<Scaler>& scalers, const at::Tensor& field,
+                          const NodeSlice& nodes) {
+  at::Tensor product = at::ones({1, 1, 1, 1, 1}, field.options().requires_grad(false));
+  for (const Scaler& scaler : scalers)
+    product = product * own_nodes(scaler.factor, field.size(kGrid), nodes);
+  return product;
+}
+
+std::pair<at::Tensor, at::Tensor> without_nans(const at::Tensor& members, const at::Tensor& truth) {
+  const at::Tensor bad =
+      at::logical_or(at::isnan(members).any(kEnsemble, /*keepdim=*/true), at::isnan(truth));
+  return {members.masked_fill(bad, 0.0), truth.masked_fill(bad, 0.0)};
+}
+
+at::Tensor apply_scalers(at::Tensor field, const std::vector<Scaler>& scalers,
+                         const NodeSlice& nodes) {
   bool has_grid = scalers.empty();
-  at::Tensor errors = field(prediction, target);
   for (const Scaler& scaler : scalers) {
-    errors = errors * scaler.factor;
+    const at::Tensor factor = own_nodes(scaler.factor, field.size(kGrid), nodes);
+    AIFS_CHECK(factor.size(kGrid) == 1 || factor.size(kGrid) == field.size(kGrid), "scaler '",
+               scaler.name, "' has ", factor.size(kGrid), " values over the grid for ",
+               field.size(kGrid), " errors");
+    field = field * factor;
     has_grid = has_grid || scaler.acts_on(kGrid);
   }
   AIFS_CHECK(has_grid, "a loss with scalers needs one over the grid");
-  at::Tensor value;
-  switch (reduction) {
-    case OverVariables::kMean:
-      value = errors.mean(kVariable);
-      break;
-    case OverVariables::kSum:
-      value = errors.sum(kVariable);
-      break;
-    case OverVariables::kKeep:
-      value = errors;
-      break;
-  }
-  // In fp64, so that the sum does not depend on how nodes are divided over ranks.
-  value = value.sum({kTime, kGrid}, /*keepdim=*/false, at::kDouble)
-              .mean(at::IntArrayRef{kBatch, 1});  // 1: the ensemble, now that time is gone
-  if (sum_over_ranks) value = sum_over_ranks(value);
+  return field;
+}
+
+at::Tensor reduce_field(const at::Tensor& field, OverVariables reduction, const NodeSlice& nodes) {
+  at::Tensor value = field;
+  if (reduction == OverVariables::kMean) value = field.mean(kVariable);
+  if (reduction == OverVariables::kSum) value = field.sum(kVariable);
+  const at::Tensor partial =
+      value.sum({kTime, kGrid}, /*keepdim=*/false, at::kDouble)
+          .mean(at::IntArrayRef{kBatch, 1});  // 1: the ensemble, now that time is gone
+  return nodes.sum_over_ranks(partial);
+}
+
+at::Tensor PointwiseLoss::operator()(const at::Tensor& prediction, const at::Tensor& target,
+                                     OverVariables reduction) const {
+  AIFS_CHECK(prediction.dim() == 5 && target.dim() == 5, "a loss needs (B, T, E, N, V) fields");
+  const at::Tensor errors = apply_scalers(field(prediction, target), scalers, nodes);
+  const at::Tensor value = reduce_field(errors, reduction, nodes);
   return kind == LossKind::kRmse ? value.sqrt() : value;
 }
 
@@ -105,47 +112,6 @@ PointwiseLoss PointwiseLoss::for_columns(const std::vector<int64_t>& columns) co
     scaler.factor =
         scaler.factor.index_select(kVariable, to_index(columns, scaler.factor.device()));
   }
-  return part;
-}
-
-at::Tensor CombinedLoss::operator()(const at::Tensor& prediction, const at::Tensor& target,
-                                    OverVariables reduction) const {
-  std::vector<int64_t> shape;
-  if (reduction == OverVariables::kKeep) shape.push_back(prediction.size(kVariable));
-  at::Tensor sum = at::zeros(shape, prediction.options());
-  for (const Term& term : terms) {
-    sum = sum + term.weight * term_value(term, prediction, target, reduction);
-  }
-  return sum;
-}
-
-CombinedLoss CombinedLoss::without(Axis axis) const {
-  CombinedLoss rest = *this;
-  for (Term& term : rest.terms)
-    term.loss = term.loss.without(axis);
-  return rest;
-}
-
-CombinedLoss CombinedLoss::without(const std::string& scaler) const {
-  CombinedLoss rest = *this;
-  for (Term& term : rest.terms)
-    term.loss = term.loss.without(scaler);
-  return rest;
-}
-
-CombinedLoss CombinedLoss::for_columns(const std::vector<int64_t>& columns) const {
-  CombinedLoss part = *this;
-  for (Term& term : part.terms) {
-    if (term.columns.empty()) {
-      for (const int64_t column : columns)
-        term.columns.push_back({column, column});
-      continue;
-    }
-    std::erase_if(term.columns, [&](const ColumnPair& pair) {
-      return std::find(columns.begin(), columns.end(), pair.predicted) == columns.end();
-    });
-  }
-  std::erase_if(part.terms, [](const Term& term) { return term.columns.empty(); });
   return part;
 }
 

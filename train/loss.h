@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "train/node_slice.h"
 #include "train/scalers.h"
 
 namespace aifs::train {
@@ -18,16 +19,13 @@ enum class LossKind { kMse, kRmse, kMae, kHuber, kLogCosh };
 // How the variable axis is reduced.
 enum class OverVariables { kMean, kSum, kKeep };
 
-// Partial sums over this rank's nodes to sums over all nodes; see parallel/autograd.h.
-using SumOverRanks = std::function<at::Tensor(const at::Tensor&)>;
-
 struct PointwiseLoss {
   LossKind kind = LossKind::kMse;
   double huber_delta = 1.0;
   // NaN in prediction or target count as no error there (the point still counts in every mean).
   bool ignore_nans = false;
   std::vector<Scaler> scalers;
-  SumOverRanks sum_over_ranks = {};  // empty: this rank has all nodes
+  NodeSlice nodes = {};
 
   // prediction (B, T, E, N, V_out), target of the same shape or with E = 1, both normalised and in
   // model-output order. Scalar, or (V_out) with kKeep; fp64, like the sum over the grid.
@@ -44,30 +42,24 @@ struct PointwiseLoss {
   at::Tensor field(const at::Tensor& prediction, const at::Tensor& target) const;
 };
 
-// The weighted sum of point-wise losses, each of them over all output variables or some (Anemoi's
-// CombinedLoss of variable-mapped losses).
-struct CombinedLoss {
-  // A predicted variable and the column of the target it is compared with.
-  struct ColumnPair {
-    int64_t predicted = 0, target = 0;
-  };
-  struct Term {
-    PointwiseLoss loss;  // its scalers cover all V_out, whatever the columns
-    double weight = 1.0;
-    std::vector<ColumnPair> columns = {};  // empty: all, the target is in model-output order
-  };
-  std::vector<Term> terms;
+// The own nodes of a scaler that covers the whole grid; anything else as it is.
+at::Tensor own_nodes(const at::Tensor& factor, int64_t field_nodes, const NodeSlice& nodes);
 
-  // As PointwiseLoss; the target may have other columns if every term says which ones it takes.
-  // With kKeep, variables that no term looks at get 0. Without terms the loss is 0.
-  at::Tensor operator()(const at::Tensor& prediction, const at::Tensor& target,
-                        OverVariables reduction = OverVariables::kMean) const;
+// The product of the scalers as one factor of the field (only where they act: small), 1 if none.
+at::Tensor scaler_product(const std::vector<Scaler>& scalers, const at::Tensor& field,
+                          const NodeSlice& nodes);
 
-  CombinedLoss without(Axis axis) const;
-  CombinedLoss without(const std::string& scaler) const;
-  // What the terms say about some predicted columns; terms that look at none of them are left out.
-  CombinedLoss for_columns(const std::vector<int64_t>& columns) const;
-};
+// Members and truth with 0 where the truth or any member is NaN.
+std::pair<at::Tensor, at::Tensor> without_nans(const at::Tensor& members, const at::Tensor& truth);
+
+// The field (B, T, E, N, V) times each scaler in turn. Scalers of the whole grid are cut to the own
+// nodes. Throws Error if there are scalers and none of them acts on the grid.
+at::Tensor apply_scalers(at::Tensor field, const std::vector<Scaler>& scalers,
+                         const NodeSlice& nodes);
+
+// Mean or sum over variables (or none), sum over time and nodes, mean over batch and ensemble. The
+// sums over nodes are made in fp64 and meet those of other ranks here. fp64: (), or (V).
+at::Tensor reduce_field(const at::Tensor& field, OverVariables reduction, const NodeSlice& nodes);
 
 }  // namespace aifs::train
 

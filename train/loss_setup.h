@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the section "loss" to a PointwiseLoss for one dataset and graph.
+// From the section "loss" to a Loss for one dataset and graph.
 #pragma once
 
+#include "graph/graph.h"
 #include "train/options.h"
 
 namespace aifs::train {
@@ -10,32 +11,29 @@ struct LossInputs {
   const data::VariableTable& variables;
   const data::Statistics& statistics;                     // after the normaliser's remap
   const std::map<int64_t, data::Statistics>& tendencies;  // by time difference in seconds
-  std::vector<float> area_weights;                        // (N) attribute of all data nodes
+  const graph::NodeSet& nodes;                            // of the data grid, all of them
+  std::string grid_name = {};                             // graph.grid
   int64_t timestep_s = 0;
   int64_t times_out = 1;
   at::ScalarType dtype = at::kFloat;
   at::Device device = at::kCPU;
-  data::NodeRange nodes = {};  // this rank's nodes; empty: all
-  SumOverRanks sum_over_ranks = {};
 };
 
-// Throws ConfigError or DataError if a scaler lacks what it needs. The NaN-mask scaler depends on
-// the batch and is left out; has_nan_mask() says whether nan_mask_scaler() must be added.
-PointwiseLoss build_loss(const LossOptions& options, const LossInputs& inputs);
-bool has_nan_mask(const LossOptions& options);
+// Throws ConfigError or DataError if a loss or a scaler lacks what it needs. The NaN-mask scaler
+// depends on the batch: it comes with each call, as do this rank's nodes.
+LossPtr build_loss(const LossOptions& options, const LossInputs& inputs);
+
+// What can be said of the losses without building them: names, grids of transforms, statistics. Of
+// `inputs.nodes` only the number counts. Throws as build_loss().
+void check_loss(const LossOptions& options, const LossInputs& inputs);
 
 // Weight 0 where an imputed output was NaN, else 1. `nan_mask` (B, N, V) u8 over dataset columns.
 Scaler nan_mask_scaler(const at::Tensor& nan_mask, const data::VariableTable& variables,
                        at::ScalarType dtype);
 
-// Where the NaN-mask scaler stands among the others.
-PointwiseLoss with_nan_mask(const PointwiseLoss& loss, const LossOptions& options,
-                            const Scaler& mask);
-
-// The loss of one batch: with the NaN mask if `options` ask for it and something was imputed.
+// The call of one batch on this rank's nodes: with the NaN mask if something was imputed.
 // `nan_mask` as in data::Batch; type and device are those of `values`.
-PointwiseLoss loss_of_batch(const PointwiseLoss& loss, const LossOptions& options,
-                            const at::Tensor& nan_mask, const data::VariableTable& variables,
-                            const at::Tensor& values);
+LossCall call_of_batch(const NodeSlice& nodes, const at::Tensor& nan_mask,
+                       const data::VariableTable& variables, const at::Tensor& values);
 
 }  // namespace aifs::train

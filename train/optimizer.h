@@ -1,23 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// AdamW on the flat buffers of a ParameterSet, gradient clipping, and the state that a checkpoint
-// must keep. Decay is decoupled and acts on every parameter (biases, norms, learnt features too);
-// a parameter that never gets a gradient is left alone entirely, as PyTorch does.
+// AdamW and AdEMAMix on the flat buffers of a ParameterSet, gradient clipping, and the state that a
+// checkpoint must keep. Decay is decoupled and acts on every parameter (biases, norms, learnt
+// features too); a parameter that never gets a gradient is left alone entirely, as PyTorch does.
 #pragma once
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/config.h"
 #include "model/parameters.h"
+#include "train/parameter_groups.h"
 
 namespace aifs::train {
 
 enum class ClipKind { kNone, kValue, kNorm };
 
+// AdEMAMix (Pagliardini et al. 2024) adds alpha times a second, slower mean of gradients, and
+// decays within the update. alpha and the decay of the slow mean are led in over their warm-ups.
+enum class OptimizerKind { kAdamW, kAdemamix };
+
 struct AdamWOptions {
   double beta1 = 0.9, beta2 = 0.95;
   double eps = 1e-8;
   double weight_decay = 0.01;
+  OptimizerKind kind = OptimizerKind::kAdamW;
+  double beta3 = 0.9999, alpha = 8.0;          // AdEMAMix
+  int64_t alpha_warmup = 0, beta3_warmup = 0;  // steps; 0: none
 };
+
+// alpha and beta3 of step k (from 1).
+double ademamix_alpha(const AdamWOptions& options, int64_t step);
+double ademamix_beta3(const AdamWOptions& options, int64_t step);
+
+// How the learning rate grows with the samples of a step: not, linearly, or with their root.
+enum class LrScaling { kNone, kLinear, kSqrt };
+double scaled_lr(double lr, LrScaling rule, int64_t samples_per_step, int64_t reference_samples);
 
 // Clamps every element to [-limit, limit], or scales all by limit / norm where the global L2 norm
 // exceeds `limit`. In place. Returns the norm before clipping for kNorm, else 0.
@@ -27,6 +45,10 @@ class AdamW {
  public:
   // `parameters` must be flat and outlive the optimiser.
   AdamW(const model::ParameterSet& parameters, const AdamWOptions& options);
+
+  // Which parameters are updated, and how; all alike unless called. Parameters marked as unused are
+  // left out of them.
+  void set_ranges(std::vector<ParameterRange> ranges);
 
   // Parameters that got no gradient in the first backward pass; they are never updated.
   void exclude(const std::vector<std::string>& names);
@@ -40,14 +62,24 @@ class AdamW {
   const at::Tensor& moment1() const { return moment1_; }
   const at::Tensor& moment2() const { return moment2_; }
 
+  // Everything that a checkpoint keeps, by name, laid out as the flat values: the moments and what
+  // was attached.
+  using FlatState = std::pair<std::string, at::Tensor>;
+  const std::vector<FlatState>& states() const { return states_; }
+  void attach(const std::string& name, const at::Tensor& flat) { states_.emplace_back(name, flat); }
+
  private:
-  bool step_on_gpu(double lr, double correction1, double correction2);
+  void leave_out(const model::Parameter& parameter);
+  void step_range(const ParameterRange& range, double lr);
+  bool step_on_gpu(const ParameterRange& range, double lr, double correction1, double correction2);
 
   const model::ParameterSet& parameters_;
   AdamWOptions options_;
-  at::Tensor moment1_, moment2_;
+
+  at::Tensor moment1_, moment2_, slow_moment_;
   int64_t num_steps_ = 0;
-  std::vector<std::pair<int64_t, int64_t>> ranges_;  // [begin, end) of the flat buffer
+  std::vector<ParameterRange> ranges_;
+  std::vector<FlatState> states_;
 };
 
 }  // namespace aifs::train
@@ -57,4 +89,18 @@ struct aifs::EnumNames<aifs::train::ClipKind> {
   using K = aifs::train::ClipKind;
   static constexpr std::array<std::pair<K, const char*>, 3> table{
       {{K::kNone, "none"}, {K::kValue, "value"}, {K::kNorm, "norm"}}};
+};
+
+template <>
+struct aifs::EnumNames<aifs::train::OptimizerKind> {
+  using K = aifs::train::OptimizerKind;
+  static constexpr std::array<std::pair<K, const char*>, 2> table{
+      {{K::kAdamW, "adamw"}, {K::kAdemamix, "ademamix"}}};
+};
+
+template <>
+struct aifs::EnumNames<aifs::train::LrScaling> {
+  using K = aifs::train::LrScaling;
+  static constexpr std::array<std::pair<K, const char*>, 3> table{
+      {{K::kNone, "none"}, {K::kLinear, "linear"}, {K::kSqrt, "sqrt"}}};
 };

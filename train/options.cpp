@@ -8,70 +8,6 @@
 
 namespace aifs::train {
 
-void TendencyScalerOptions::bind(config::Binder& b) {
-  b.text("timestep", timestep,
-         {"time difference whose tendency statistics are used; empty takes data.timestep"});
-  b.boolean("skip_first_column", skip_first_column,
-            {"leave the variable in dataset column 0 at weight 1, as Anemoi's release does"});
-}
-
-void LossOptions::bind(config::Binder& b) {
-  b.choice("kind", kind, {"error of one value, in normalised units"});
-  b.number("huber_delta", huber_delta, {.min = 1e-9},
-           {"huber: where the error turns from quadratic to linear", "normalised"});
-  b.boolean("ignore_nans", ignore_nans, {"count NaN in prediction or target as no error"});
-  b.text_list("scalers", scalers,
-              {"weights multiplied onto the errors, in this order: pressure_level, "
-               "general_variable, node_weights, time_steps, stdev_tendency, var_tendency, "
-               "nan_mask_weights"});
-  b.section("level", level, {"weights of pressure levels (scaler pressure_level)"});
-  b.number_map("variable_weights", variable_weights, {.min = 0.0},
-               {"weight per parameter, and \"default\" (scaler general_variable)"});
-  b.choice("node_norm", node_norm, {"normalisation of the area weights (scaler node_weights)"});
-  b.number_list("time_weights", time_weights, {.min = 0.0},
-                {"weights of the output times of one step; empty weighs them equally"});
-  b.section("tendency", tendency, {"weights from tendency statistics"});
-}
-
-void LossOptions::validate(const std::string& path) const {
-  scaler_kinds();
-  if (!time_weights.empty() &&
-      std::all_of(time_weights.begin(), time_weights.end(), [](double w) { return w == 0.0; })) {
-    throw ConfigError(path + ".time_weights", "are all 0: nothing is left to learn from");
-  }
-  if (!tendency.timestep.empty()) {
-    try {
-      parse_duration(tendency.timestep);
-    } catch (const Error& error) {
-      throw ConfigError(path + ".tendency.timestep", error.what(), error.hint());
-    }
-  }
-}
-
-std::vector<ScalerKind> LossOptions::scaler_kinds() const {
-  std::vector<ScalerKind> kinds;
-  for (size_t i = 0; i < scalers.size(); ++i) {
-    const auto& table = EnumNames<ScalerKind>::table;
-    const auto found = std::find_if(table.begin(), table.end(),
-                                    [&](const auto& entry) { return scalers[i] == entry.second; });
-    if (found == table.end()) {
-      throw ConfigError(concat("loss.scalers.", i), concat("no scaler '", scalers[i], "'"),
-                        nearest_names(scalers[i], enum_names<ScalerKind>()));
-    }
-    if (std::find(kinds.begin(), kinds.end(), found->first) != kinds.end()) {
-      throw ConfigError(concat("loss.scalers.", i), concat("'", scalers[i], "' is named twice"));
-    }
-    kinds.push_back(found->first);
-  }
-  const bool has_grid =
-      std::find(kinds.begin(), kinds.end(), ScalerKind::kNodeWeights) != kinds.end();
-  if (!kinds.empty() && !has_grid) {
-    throw ConfigError("loss.scalers", "a loss with scalers needs node_weights among them",
-                      "without it the loss would grow with the number of nodes");
-  }
-  return kinds;
-}
-
 void ValidationOptions::bind(config::Binder& b) {
   b.integer("every_steps", every_steps, {.min = 0},
             {"validate after every so many; 0 never", "steps"});
@@ -106,7 +42,13 @@ void TrainOptions::bind(config::Binder& b) {
   b.choice(
       "precision", precision,
       {"type of weights and arithmetic; tf32: fp32 with products on the tensor cores of a GPU; "
-       "bf16-mixed: fp32 weights, activations and products in bfloat16"});
+       "mixed: fp32 weights, activations and products in bfloat16 or in fp16 with a loss scale"});
+  b.choice(
+      "on_nonfinite", on_nonfinite,
+      {"NaN or infinity in loss or gradients: stop with an error, or skip the step. Either way "
+       "the batch and where it was found are written to <run.dir>/nonfinite-step-..."});
+  b.integer("max_skipped_steps", max_skipped_steps, {.min = 0},
+            {"steps skipped in a row before the run stops after all", "steps"});
   b.section("rollout", rollout, {"forecast steps per training sample"});
   b.section("validation", validation,
             {"forecasts from validation dates, scored in physical units"});
@@ -119,15 +61,44 @@ void TrainOptions::validate(const std::string& path) const {
   }
 }
 
+void AverageOptions::bind(config::Binder& b) {
+  b.choice("kind", kind,
+           {"none, exponential (ema) or plain mean; validated and saved beside the weights"});
+  b.number("decay", decay, {.min = 0.0, .max = 1.0}, {"ema: what stays of the average per step"});
+}
+
+void InitOptions::bind(config::Binder& b) {
+  b.text("from", from, {"checkpoint folder whose weights a new run starts from; empty: random"},
+         config::TextKind::kPath);
+  b.text_list("may_skip", may_skip,
+              {"names of tensors, of parts, or with * for any text, that may be missing, "
+               "superfluous or of another shape"});
+}
+
 void OptimizerOptions::bind(config::Binder& b) {
-  b.number("beta1", adamw.beta1, {.min = 0.0, .max = 1.0 - 1e-9},
-           {"AdamW: decay of the mean gradient"});
+  b.choice("kind", adamw.kind, {"AdamW, or AdEMAMix with a second, slow mean of gradients"});
+  b.number("beta1", adamw.beta1, {.min = 0.0, .max = 1.0 - 1e-9}, {"decay of the mean gradient"});
   b.number("beta2", adamw.beta2, {.min = 0.0, .max = 1.0 - 1e-9},
-           {"AdamW: decay of the mean squared gradient"});
-  b.number("eps", adamw.eps, {.min = 0.0}, {"AdamW: added to the root of the mean square"});
+           {"decay of the mean squared gradient"});
+  b.number("eps", adamw.eps, {.min = 0.0}, {"added to the root of the mean square"});
   b.number("weight_decay", adamw.weight_decay, {.min = 0.0},
-           {"AdamW: decoupled decay of every parameter"});
+           {"decay of every parameter, decoupled from the gradient"});
+  b.number("beta3", adamw.beta3, {.min = 0.0, .max = 1.0 - 1e-9},
+           {"AdEMAMix: decay of the slow mean"});
+  b.number("alpha", adamw.alpha, {.min = 0.0}, {"AdEMAMix: weight of the slow mean"});
+  b.integer("alpha_warmup", adamw.alpha_warmup, {.min = 0},
+            {"AdEMAMix: alpha grows from 0 over so many; 0: at once", "steps"});
+  b.integer("beta3_warmup", adamw.beta3_warmup, {.min = 0},
+            {"AdEMAMix: beta3 grows from beta1 over so many; 0: at once", "steps"});
   b.section("schedule", schedule, {"learning rate"});
+  b.choice("lr_scaling", lr_scaling,
+           {"how schedule.lr (not lr_min) grows with the samples of a step over all replicas"});
+  b.integer("reference_samples", reference_samples, {.min = 1},
+            {"samples of a step at which schedule.lr is meant, for lr_scaling"});
+  b.list("groups", groups, {"parameters with a learning rate or a decay of their own"});
+  b.text_list("freeze", freeze,
+              {"parameters that are not trained: names, parts, or with * for any text"});
+  b.section("average", average, {"average of the weights over steps"});
   b.choice("clip", clip, {"clip gradients by element, by global norm, or not"});
   b.number("clip_limit", clip_limit, {.min = 1e-12}, {"largest absolute element, or largest norm"});
 }

@@ -44,6 +44,14 @@ void LevelScalerOptions::bind(config::Binder& b) {
   b.text_list("parameters", parameters, {"parameters whose levels are weighted"});
 }
 
+void LeadTimeDecayOptions::bind(config::Binder& b) {
+  b.choice("kind", kind, {"how the weight falls with the lead time"});
+  b.number("decay", decay, {.min = 0.0}, {"how fast it falls"});
+  b.number("max_lead_time_hours", max_lead_time_hours, {.min = 1e-9},
+           {"lead time that counts as 1", "h"});
+  b.boolean("inverse", inverse, {"let it grow instead"});
+}
+
 at::Tensor normalise_weights(const at::Tensor& weights, WeightNorm norm) {
   switch (norm) {
     case WeightNorm::kNone:
@@ -150,6 +158,18 @@ at::Tensor lead_time_weights(const std::vector<double>& lead_times_hours,
       break;
   }
   return normalise_weights(weights, WeightNorm::kUnitSum);
+}
+
+at::Tensor reweighted_nodes(const at::Tensor& weights, const at::Tensor& mask, double fraction) {
+  AIFS_CHECK(fraction > 0.0 && fraction < 1.0, "a share of ", fraction);
+  const auto num_masked = static_cast<double>(mask.sum().item<int64_t>());
+  AIFS_CHECK(num_masked > 0, "no node is in the mask");
+  const auto rest = weights.masked_select(at::logical_not(mask)).sum().item<double>();
+  return weights.masked_fill(mask, fraction / (1.0 - fraction) * rest / num_masked);
+}
+
+at::Tensor spectral_weights(int64_t modes, int64_t repeats) {
+  return at::full({modes * repeats}, 1.0 / static_cast<double>(modes), at::kFloat);
 }
 
 Scaler over_axes(std::string name, const at::Tensor& values, std::vector<Axis> axes) {

@@ -47,6 +47,7 @@ struct LeadTimeDecayOptions {
   double decay = 1.0;
   double max_lead_time_hours = 24.0;
   bool inverse = false;
+  void bind(config::Binder& b);
 };
 
 // "unit-sum" divides by the sum, "unit-mean" by the mean, in fp32.
@@ -74,6 +75,12 @@ at::Tensor time_weights(const std::vector<double>& weights, int64_t times);
 // (T): one per lead time, with sum 1; computed in fp32.
 at::Tensor lead_time_weights(const std::vector<double>& lead_times_hours,
                              const LeadTimeDecayOptions& options);
+
+// (N): nodes in the mask all get the weight that gives them together the share `fraction` of the
+// total (stretched grids); the others keep theirs. 0 < fraction < 1.
+at::Tensor reweighted_nodes(const at::Tensor& weights, const at::Tensor& mask, double fraction);
+// (modes * repeats): 1 / modes each, for coefficients of a spectral loss.
+at::Tensor spectral_weights(int64_t modes, int64_t repeats);
 
 // Values with one dimension per axis (axes ascending), as a factor of a field.
 Scaler over_axes(std::string name, const at::Tensor& values, std::vector<Axis> axes);

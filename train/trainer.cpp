@@ -44,8 +44,8 @@ fs::path checkpoint_folder(const fs::path& run_dir) {
 struct Trainer::StepFigures {
   double loss = 0.0, lr = 0.0, step_s = 0.0, data_s = 0.0, gradient_norm = 0.0;
   int64_t rollout = 1, samples = 0;
-  bool stop = false;
-  std::string bad_dates;  // of this rank's samples whose loss is not finite
+  bool stop = false, skipped = false;
+  std::string bad;  // what is known of this rank's first loss that is not finite
 };
 
 struct Trainer::Logs {
@@ -77,8 +77,23 @@ Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
       parts_(parts),
       forecaster_(parts.network, parts.variables, parts.window, parts.device,
                   {.recompute_steps = options.train.rollout.recompute}),
-      optimizer_(parts.parameters, options.optimizer.adamw) {
-  options_.optimizer.schedule = complete(options.optimizer.schedule, options.train);
+      optimizer_(parts.parameters, options.optimizer.adamw),
+      loss_scale_(options.train.precision) {
+  const OptimizerOptions& o = options_.optimizer;
+  ScheduleOptions schedule = complete(o.schedule, options.train);
+  schedule.lr = scaled_lr(
+      schedule.lr, o.lr_scaling,
+      parts.sampling.batch_size * parts.sampling.num_groups * options.train.accumulate_batches,
+      o.reference_samples);
+  options_.optimizer.schedule = schedule;
+  optimizer_.set_ranges(
+      parameter_ranges(parts.parameters, o.groups, o.freeze, o.adamw.weight_decay));
+  freeze(parts.parameters, o.freeze);
+  if (o.average.kind != AverageKind::kNone) {
+    average_.emplace(o.average.kind, o.average.decay);
+    average_->prepare(parts.parameters.flat_values());
+    optimizer_.attach(kAverageState, average_->values());
+  }
 }
 
 Trainer::~Trainer() = default;
@@ -91,18 +106,30 @@ void Trainer::load(const CheckpointInfo& checkpoint) {
 
 void Trainer::share_state(bool resumed) {
   parallel::Communicator& world = parts_.mesh.world();
-  const at::Tensor numbers =
-      at::tensor(std::vector<int64_t>{resumed, state_.step, state_.epoch, state_.batch_in_epoch,
-                                      optimizer_.num_steps()},
-                 at::kLong);
+  const std::array<double, 7> own{static_cast<double>(resumed),
+                                  static_cast<double>(state_.step),
+                                  static_cast<double>(state_.epoch),
+                                  static_cast<double>(state_.batch_in_epoch),
+                                  state_.loss_scale,
+                                  static_cast<double>(state_.loss_scale_steps),
+                                  static_cast<double>(optimizer_.num_steps())};
+  const at::Tensor numbers = at::tensor(at::ArrayRef<double>(own), at::kDouble);
   world.broadcast(numbers, 0);
-  const int64_t* shared = numbers.const_data_ptr<int64_t>();
-  state_ = {.step = shared[1], .epoch = shared[2], .batch_in_epoch = shared[3]};
-  optimizer_.set_num_steps(shared[4]);
+  const double* shared = numbers.const_data_ptr<double>();
+  state_ = {.step = static_cast<int64_t>(shared[1]),
+            .epoch = static_cast<int64_t>(shared[2]),
+            .batch_in_epoch = static_cast<int64_t>(shared[3]),
+            .loss_scale = shared[4],
+            .loss_scale_steps = static_cast<int64_t>(shared[5])};
+  optimizer_.set_num_steps(static_cast<int64_t>(shared[6]));
   world.broadcast(parts_.parameters.flat_values(), 0);
-  world.broadcast(optimizer_.moment1(), 0);
-  world.broadcast(optimizer_.moment2(), 0);
-  if (shared[0] == 0) return;
+  for (const auto& [name, flat] : optimizer_.states())
+    world.broadcast(flat, 0);
+  if (average_) average_->set_num_updates(optimizer_.num_steps());
+  if (loss_scale_.active() && state_.loss_scale > 0.0) {
+    loss_scale_.restore(state_.loss_scale, state_.loss_scale_steps);
+  }
+  if (shared[0] == 0.0) return;
   last_checkpoint_step_ = state_.step;
   last_validation_step_ = state_.step;  // it was done before the checkpoint was written
 }
@@ -203,9 +230,7 @@ Trainer::EpochEnd Trainer::run_epoch() {
       parts_.parameters.zero_gradients();
       if (options_.at_step) options_.at_step(state_.step + 1);
     }
-    const double loss = accumulate_gradients(batch, rollout);
-    figures.loss += loss;
-    if (!std::isfinite(loss)) figures.bad_dates += dates_of(batch);
+    figures.loss += accumulate_gradients(batch, rollout, figures.bad);
     figures.samples += static_cast<int64_t>(batch.anchors.size());
     ++accumulated;
     ++state_.batch_in_epoch;
@@ -214,7 +239,6 @@ Trainer::EpochEnd Trainer::run_epoch() {
     figures.loss /= static_cast<double>(accumulated);
     figures.rollout = rollout;
     agree(figures);
-    if (!std::isfinite(figures.loss)) fail_not_finite(figures);
     update_weights(figures);
     figures.data_s = loader.wait_s() - std::exchange(waited_before, loader.wait_s());
     figures.step_s = seconds_since(step_start);
@@ -240,39 +264,38 @@ Trainer::EpochEnd Trainer::run_epoch() {
   return EpochEnd::kDone;
 }
 
-double Trainer::accumulate_gradients(const data::Batch& batch, int64_t rollout) {
+void Trainer::seed_noise() const {
+  if (!parts_.network.has_noise()) return;
+  at::manual_seed(derive_seed(parts_.sampling.seed, SeedContext::kModel, batch_place_));
+}
+
+double Trainer::accumulate_gradients(const data::Batch& batch, int64_t rollout, std::string& bad) {
+  batch_ = &batch;
+  batch_place_ = {static_cast<uint32_t>(state_.epoch),
+                  static_cast<uint32_t>(state_.batch_in_epoch)};
   const at::ScalarType dtype = parts_.parameters.dtype();
   at::Tensor total;
   {
     const PartTimer::Scope scope(timer_, Part::kForward);
     const at::Tensor values = batch.values.to(parts_.device, dtype);
-    if (parts_.network.has_noise()) {
-      // A function of the position in training, so that a resumed run draws the same.
-      const std::array keys{static_cast<uint32_t>(state_.epoch),
-                            static_cast<uint32_t>(state_.batch_in_epoch)};
-      at::manual_seed(derive_seed(parts_.sampling.seed, SeedContext::kModel, keys));
-    }
-    const PointwiseLoss loss =
-        loss_of_batch(parts_.loss, options_.loss, batch.nan_mask, parts_.variables, values);
+    seed_noise();
+    const LossCall call =
+        call_of_batch(parts_.loss_nodes, batch.nan_mask, parts_.variables, values);
     forecaster_.run(values, rollout, [&](const ForecastStep& step) {
-      const at::Tensor value = loss(step.prediction, step.truth);
+      const at::Tensor value = (*parts_.loss)(step.prediction, step.truth, call);
       total = total.defined() ? total + value : value;
     });
     total = total / static_cast<double>(rollout);
   }
   const auto value = total.item<double>();
-  const PartTimer::Scope scope(timer_, Part::kBackward);
-  (total / static_cast<double>(options_.train.accumulate_batches)).backward();
-  return value;
-}
-
-std::string Trainer::dates_of(const data::Batch& batch) const {
-  std::string dates;
-  for (const int64_t row : batch.anchors) {
-    const auto& all = parts_.source.dataset->info().dates_s;
-    dates += concat(" ", format_date(all[static_cast<size_t>(row)]));
+  if (!std::isfinite(value)) {  // on all ranks of a model group or none: they share the loss
+    if (bad.empty()) bad = describe_nonfinite(concat("the loss is ", value), rollout);
+    return value;
   }
-  return dates;
+  const PartTimer::Scope scope(timer_, Part::kBackward);
+  (total * (loss_scale_.value() / static_cast<double>(options_.train.accumulate_batches)))
+      .backward();
+  return value;
 }
 
 void Trainer::agree(StepFigures& figures) const {
@@ -286,17 +309,6 @@ void Trainer::agree(StepFigures& figures) const {
   figures.stop = sums[2] > 0;
 }
 
-void Trainer::fail_not_finite(const StepFigures& figures) const {
-  throw NumericalError(concat("the loss of step ", state_.step + 1, " (epoch ", state_.epoch, ", ",
-                              figures.bad_dates.empty() ? " sample of another rank"
-                                                        : concat("sample of", figures.bad_dates),
-                              ") is ", figures.loss),
-                       last_checkpoint_step_ >= 0
-                           ? concat("the last checkpoint is of step ", last_checkpoint_step_,
-                                    "; resume from it with a smaller learning rate")
-                           : std::string("try a smaller learning rate, or a longer warm-up"));
-}
-
 void Trainer::reduce_gradients() {
   parallel::Communicator& world = parts_.mesh.world();
   if (world.size() == 1) return;
@@ -308,13 +320,104 @@ void Trainer::reduce_gradients() {
     gradients.mul_(1.0 / static_cast<double>(parts_.mesh.sizes().data));
 }
 
+std::string Trainer::find_nonfinite(const data::Batch& batch, int64_t rollout) const {
+  const at::NoGradGuard no_grad;
+  std::string found = first_bad_parameter(parts_.parameters, /*gradients=*/false);
+  const data::DatasetInfo& info = parts_.source.dataset->info();
+  const auto own = [&](const std::vector<double>& all) {
+    const data::NodeRange& nodes = parts_.loading.nodes;
+    return std::span(all).subspan(static_cast<size_t>(nodes.begin),
+                                  static_cast<size_t>(nodes.size()));
+  };
+  FieldPlaces places{info.variables, own(info.latitudes_deg), own(info.longitudes_deg),
+                     parts_.loading.nodes.begin};
+  const auto note = [&](const std::string& text) {
+    if (!text.empty()) found += (found.empty() ? "" : "\n") + text;
+  };
+  note(first_bad_value(batch.values, "batch", places));
+  places.variables = parts_.variables.output_names();
+  const at::Tensor values = batch.values.to(parts_.device, parts_.parameters.dtype());
+  seed_noise();
+  note(first_bad_operation(parts_.parameters, [&] {
+    forecaster_.run(values, rollout, [&](const ForecastStep& step) {
+      note(first_bad_value(step.prediction.to(at::kCPU),
+                           concat("prediction of forecast step ", step.step + 1), places));
+    });
+  }));
+  return found;
+}
+
+std::string Trainer::describe_nonfinite(const std::string& what, int64_t rollout) const {
+  std::string dates;
+  for (const int64_t row : batch_->anchors) {
+    const auto& all = parts_.source.dataset->info().dates_s;
+    dates += concat(dates.empty() ? "" : ", ", format_date(all[static_cast<size_t>(row)]));
+  }
+  const int rank = parts_.mesh.world().rank();
+  std::string text = concat("step ", state_.step + 1, " (epoch ", batch_place_[0], ", rank ", rank,
+                            ", sample of ", dates, "): ", what);
+  const auto note = [&](const std::string& more) {
+    if (!more.empty()) text += "\n" + more;
+  };
+  note(first_bad_parameter(parts_.parameters, /*gradients=*/true));
+  note(find_nonfinite(*batch_, rollout));
+  const fs::path folder =
+      options_.run_dir / concat("nonfinite-step-", state_.step + 1, "-rank-", rank);
+  try {
+    write_dump(folder, *batch_, text);
+    note(concat("the batch is in '", folder.string(), "'"));
+  } catch (const Error& error) {
+    note(concat("the batch could not be written: ", error.what()));
+  }
+  return text;
+}
+
+void Trainer::skip_or_fail(const std::string& text) const {
+  const std::string found = text.empty()
+                                ? concat("step ", state_.step + 1, " (epoch ", batch_place_[0],
+                                         "): a loss of another rank is not finite")
+                                : text;
+  if (options_.train.on_nonfinite == OnNonfinite::kSkip &&
+      skipped_in_a_row_ < options_.train.max_skipped_steps) {
+    if (!text.empty()) log::warning(found, "\nthe step is skipped");
+    return;
+  }
+  throw NumericalError(found,
+                       last_checkpoint_step_ >= 0
+                           ? concat("the last checkpoint is of step ", last_checkpoint_step_,
+                                    "; resume from it with a smaller learning rate")
+                           : std::string("try a smaller learning rate, or a longer warm-up"));
+}
+
 void Trainer::update_weights(StepFigures& figures) {
-  reduce_gradients();
+  bool finite = std::isfinite(figures.loss);  // the loss of all ranks
+  if (!finite) skip_or_fail(figures.bad);
+  if (finite) reduce_gradients();
   const PartTimer::Scope scope(timer_, Part::kOptimizer);
   figures.lr = learning_rate(options_.optimizer.schedule, state_.step);
-  figures.gradient_norm = clip_gradients(parts_.parameters.flat_gradients(),
-                                         options_.optimizer.clip, options_.optimizer.clip_limit);
-  optimizer_.step(figures.lr);
+  const at::Tensor& gradients = parts_.parameters.flat_gradients();
+  if (finite) {
+    if (loss_scale_.active()) gradients.div_(loss_scale_.value());
+    // All ranks have the same gradients; they also draw the same conclusion from a sum of them that
+    // is at the edge of what is finite.
+    const bool bad = !gradients_are_finite(parts_.parameters);
+    finite = parallel::sum_over(parts_.mesh.world(), {static_cast<double>(bad)})[0] == 0.0;
+    // In fp16 gradients that overflow are how the loss scale finds its size.
+    if (!finite && !loss_scale_.active()) {
+      skip_or_fail(describe_nonfinite("a gradient is not finite", figures.rollout));
+    }
+  }
+  if (finite) {
+    figures.gradient_norm =
+        clip_gradients(gradients, options_.optimizer.clip, options_.optimizer.clip_limit);
+    optimizer_.step(figures.lr);
+    if (average_) average_->update(parts_.parameters.flat_values());
+  }
+  loss_scale_.update(finite);
+  state_.loss_scale = loss_scale_.active() ? loss_scale_.value() : 0.0;
+  state_.loss_scale_steps = loss_scale_.good_steps();
+  figures.skipped = !finite;
+  skipped_in_a_row_ = finite ? 0 : skipped_in_a_row_ + 1;
   ++state_.step;
 }
 
@@ -325,6 +428,8 @@ void Trainer::record(const StepFigures& figures) {
                               {"step_s", figures.step_s},   {"data_wait_s", figures.data_s},
                               {"samples", figures.samples}, {"rollout", figures.rollout}};
   if (options_.optimizer.clip == ClipKind::kNorm) line["gradient_norm"] = figures.gradient_norm;
+  if (figures.skipped) line["skipped"] = true;
+  if (loss_scale_.active()) line["loss_scale"] = loss_scale_.value();
   logs_->metrics.write(line);
   logs_->scalar("train/loss", figures.loss, state_.step);
   logs_->scalar("train/lr", figures.lr, state_.step);
@@ -335,12 +440,30 @@ void Trainer::record(const StepFigures& figures) {
   progress_->update(state_.step, text);
 }
 
+ValidationResult Trainer::validation_result() {
+  if (!average_ || average_->num_updates() == 0) {
+    return parts_.validation->run(forecaster_, *parts_.loss);
+  }
+  // The averaged weights stand in for the live ones meanwhile.
+  const at::Tensor& weights = parts_.parameters.flat_values();
+  const at::Tensor live = weights.detach().clone();
+  weights.detach().copy_(average_->values());
+  try {
+    ValidationResult result = parts_.validation->run(forecaster_, *parts_.loss);
+    weights.detach().copy_(live);
+    return result;
+  } catch (...) {
+    weights.detach().copy_(live);
+    throw;
+  }
+}
+
 void Trainer::validate() {
   if (!parts_.validation || last_validation_step_ == state_.step) return;
   last_validation_step_ = state_.step;
   if (progress_) progress_->clear();
   const PartTimer::Scope scope(timer_, Part::kValidation);
-  const ValidationResult result = parts_.validation->run(forecaster_, parts_.loss);
+  const ValidationResult result = validation_result();
   if (!logs_) return;
   nlohmann::ordered_json line{{"step", state_.step}, {"epoch", state_.epoch}};
   line.update(to_json(result, parts_.variables));

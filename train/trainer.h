@@ -3,6 +3,7 @@
 // It owns the loop state and the optimiser; data, network and loss are built by the caller.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,7 +31,8 @@ struct TrainerParts {
   data::LoaderOptions loading;
   model::ParameterSet& parameters;
   const model::EncoderProcessorDecoder& network;
-  PointwiseLoss loss;
+  LossPtr loss;
+  NodeSlice loss_nodes = {};               // this rank's nodes among those of its model group
   const Validation* validation = nullptr;  // none: training without validation
   const parallel::ProcessMesh& mesh;
   at::Device device = at::kCPU;
@@ -39,7 +41,6 @@ struct TrainerParts {
 struct TrainerOptions {
   TrainOptions train;
   OptimizerOptions optimizer;
-  LossOptions loss;
   CheckpointOptions checkpoint;
   LogOptions log;
   ProfileOptions profile;
@@ -67,9 +68,10 @@ class Trainer {
   // Collective. `resumed` is what the main rank says.
   void share_state(bool resumed);
 
-  // Trains to the end, or until should_stop() or the time limit. Throws NumericalError if the loss
-  // is not finite, naming step, dates and the last checkpoint. Collective over all ranks; only the
-  // main one writes.
+  // Trains to the end, or until should_stop() or the time limit. Throws NumericalError on all ranks
+  // if loss or gradients are not finite on any (unless such steps are to be skipped), naming step,
+  // dates, the first bad value and the last checkpoint; the batch is dumped. Collective over all
+  // ranks; only the main one writes logs and checkpoints.
   Outcome run();
 
   const LoopState& state() const { return state_; }
@@ -81,15 +83,24 @@ class Trainer {
 
   EpochEnd run_epoch();
   std::vector<data::BatchRequest> requests_of_epoch(int64_t rollout) const;
-  double accumulate_gradients(const data::Batch& batch, int64_t rollout);
-  std::string dates_of(const data::Batch& batch) const;
+  // Adds the gradients of a batch. A loss that is not finite adds none and is described in `bad`.
+  double accumulate_gradients(const data::Batch& batch, int64_t rollout, std::string& bad);
+  // What the network draws depends on the position in training alone.
+  void seed_noise() const;
   // Makes figures and the wish to stop those of all ranks.
   void agree(StepFigures& figures) const;
-  [[noreturn]] void fail_not_finite(const StepFigures& figures) const;
   void reduce_gradients();
   void update_weights(StepFigures& figures);
+  // What is not finite and where, with the batch in a folder. Collective over the model group: the
+  // network runs again.
+  std::string describe_nonfinite(const std::string& what, int64_t rollout) const;
+  std::string find_nonfinite(const data::Batch& batch, int64_t rollout) const;
+  // Throws unless the step may be skipped, which all ranks decide alike. `text` is empty where
+  // another rank has found it.
+  void skip_or_fail(const std::string& text) const;
   void record(const StepFigures& figures);
   void validate();
+  ValidationResult validation_result();
   // A checkpoint that is not required may fail: training goes on without it. Weights that are not
   // finite are a NumericalError: they would shadow the last checkpoint that can be resumed.
   void checkpoint(bool required);
@@ -100,7 +111,12 @@ class Trainer {
   TrainerParts parts_;
   Forecaster forecaster_;
   AdamW optimizer_;
+  std::optional<WeightAverage> average_;
   LoopState state_;
+  LossScale loss_scale_;
+  const data::Batch* batch_ = nullptr;     // the one at hand
+  std::array<uint32_t, 2> batch_place_{};  // its epoch and number
+  int64_t skipped_in_a_row_ = 0;
   PartTimer timer_;
   std::unique_ptr<Logs> logs_;
   std::unique_ptr<Progress> progress_;

@@ -70,7 +70,10 @@ struct Validation::Sums {
 };
 
 Validation::Validation(const ValidationOptions& options, const ValidationSetup& setup)
-    : setup_(setup), lead_times_s_(parse_lead_times(options, setup.timestep_s)) {
+    : setup_(setup),
+      lead_times_s_(parse_lead_times(options, setup.timestep_s)),
+      outputs_(setup.source.normaliser, setup.source.remapper, setup.post_processor,
+               setup.variables.output_columns()) {
   const data::DatasetInfo& info = setup.source.dataset->info();
   const int64_t step_s = setup.timestep_s * setup.window.times_out;
   const int64_t most = (lead_times_s_.back() + step_s - 1) / step_s;
@@ -122,9 +125,9 @@ void Validation::add_errors(const ForecastStep& step, const at::Tensor& persiste
     const auto found = std::find(lead_times_s_.begin(), lead_times_s_.end(), lead_s);
     if (found == lead_times_s_.end()) continue;
     const auto lead = static_cast<size_t>(found - lead_times_s_.begin());
-    const at::Tensor truth = step.truth.select(1, t);
-    sums.forecast[lead] += weighted(step.prediction.select(1, t) - truth);
-    sums.persistence[lead] += weighted(persistence.select(1, 0) - truth);
+    const at::Tensor truth = outputs_.comparable(step.truth.select(1, t));
+    sums.forecast[lead] += weighted(outputs_.comparable(step.prediction.select(1, t)) - truth);
+    sums.persistence[lead] += weighted(outputs_.comparable(persistence.select(1, 0)) - truth);
     ++sums.num_dates[lead];
   }
 }
@@ -147,7 +150,7 @@ void Validation::sum_over_ranks(Sums& sums) const {
     sums.num_dates[i] = static_cast<int64_t>(figures[i + 1]);
 }
 
-ValidationResult Validation::run(const Forecaster& forecaster, const PointwiseLoss& loss) const {
+ValidationResult Validation::run(const Forecaster& forecaster, const Loss& loss) const {
   const at::NoGradGuard no_grad;
   const auto num_outputs = setup_.variables.num_outputs();
   Sums sums;
@@ -168,10 +171,10 @@ ValidationResult Validation::run(const Forecaster& forecaster, const PointwiseLo
   for (size_t i = 0; loader.next(batch); ++i) {
     const at::Tensor values = batch.values.to(setup_.device, setup_.dtype);
     const at::Tensor persistence = forecaster.persistence(values);
-    const PointwiseLoss batch_loss =
-        loss_of_batch(loss, setup_.loss, batch.nan_mask, setup_.variables, values);
+    const LossCall call =
+        call_of_batch(setup_.loss_nodes, batch.nan_mask, setup_.variables, values);
     forecaster.run(values, steps_[i], [&](const ForecastStep& step) {
-      if (step.step == 0) sums.loss += batch_loss(step.prediction, step.truth).item<double>();
+      if (step.step == 0) sums.loss += loss(step.prediction, step.truth, call).item<double>();
       add_errors(step, persistence, sums);
     });
   }

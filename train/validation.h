@@ -11,8 +11,9 @@
 #include "data/data_loader.h"
 #include "data/device_feed.h"
 #include "parallel/process_mesh.h"
-#include "train/loss.h"
+#include "train/loss_setup.h"
 #include "train/options.h"
+#include "train/output_chain.h"
 #include "train/rollout.h"
 
 namespace aifs::train {
@@ -36,12 +37,13 @@ struct ValidationSetup {
   Window window;
   int64_t timestep_s = 0;
   std::vector<float> cell_weights;  // (N) of all cells
-  data::NodeRange nodes;            // this rank's cells
+  data::PostProcessor post_processor = {};
+  data::NodeRange nodes;  // this rank's cells
   const parallel::ProcessMesh& mesh;
   int64_t threads = 1, prefetch_batches = 1;
   at::ScalarType dtype = at::kFloat;
   at::Device device = at::kCPU;
-  LossOptions loss = {};  // says whether imputed points weigh nothing in the loss
+  NodeSlice loss_nodes = {};  // `nodes` among those of the model group
 };
 
 // Throws ConfigError if a lead time is not a multiple of the timestep, DataError if no validation
@@ -52,7 +54,7 @@ class Validation {
 
   // Collective over all ranks: replicas share the dates, model groups the cells. Every rank gets
   // the same result.
-  ValidationResult run(const Forecaster& forecaster, const PointwiseLoss& loss) const;
+  ValidationResult run(const Forecaster& forecaster, const Loss& loss) const;
 
   int64_t num_dates() const { return num_dates_; }
   const std::vector<int64_t>& lead_times_s() const { return lead_times_s_; }
@@ -68,6 +70,7 @@ class Validation {
   std::vector<data::BatchRequest> requests_;  // of this replica
   std::vector<int64_t> steps_;                // forecast steps of each request
   at::Tensor weights_;                        // (n, 1) fp64, sum over all cells 1
+  OutputChain outputs_;
 };
 
 // Mean over the prognostic variables of RMSE / persistence RMSE.

@@ -5,10 +5,15 @@
 
 namespace aifs::train {
 
+void WeightAverage::prepare(const at::Tensor& like) {
+  values_ = at::zeros_like(like.detach());
+}
+
 void WeightAverage::update(const at::Tensor& weights) {
   ++num_updates_;
   if (num_updates_ == 1) {
-    values_ = weights.detach().clone();
+    if (!values_.defined()) prepare(weights);
+    values_.copy_(weights.detach());
     return;
   }
   const double share =

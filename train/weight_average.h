@@ -7,19 +7,26 @@
 
 #include <cstdint>
 
+#include "core/enum_names.h"
+
 namespace aifs::train {
 
-enum class AverageKind { kExponential, kMean };
+enum class AverageKind { kNone, kExponential, kMean };
 
 class WeightAverage {
  public:
   // Exponential: average = decay * average + (1 - decay) * weights; the mean ignores `decay`.
   explicit WeightAverage(AverageKind kind, double decay = 0.999) : kind_(kind), decay_(decay) {}
 
+  // Makes values() now, as zeros, so that they can be restored from a checkpoint that had so many
+  // updates.
+  void prepare(const at::Tensor& like);
+  void set_num_updates(int64_t updates) { num_updates_ = updates; }
+
   // Takes the present weights in, after an optimiser step; any shape, always the same.
   void update(const at::Tensor& weights);
 
-  // Undefined before the first update.
+  // Undefined before prepare() and the first update.
   const at::Tensor& values() const { return values_; }
   int64_t num_updates() const { return num_updates_; }
 
@@ -31,3 +38,10 @@ class WeightAverage {
 };
 
 }  // namespace aifs::train
+
+template <>
+struct aifs::EnumNames<aifs::train::AverageKind> {
+  using K = aifs::train::AverageKind;
+  static constexpr std::array<std::pair<K, const char*>, 3> table{
+      {{K::kNone, "none"}, {K::kExponential, "ema"}, {K::kMean, "mean"}}};
+};

@@ -4,24 +4,9 @@
 #include <ATen/ATen.h>
 
 #include "app/conformance/report.h"
+#include "train/ensemble_loss.h"
 
 namespace aifs::conformance {
-
-namespace {
-
-// mean_i |x_i - y| - (alpha / (n (n - 1)) + (1 - alpha) / n^2) sum_{i<j} |x_i - x_j|, E = 1.
-at::Tensor crps_field(const at::Tensor& prediction, const at::Tensor& target, double alpha) {
-  const auto n = static_cast<double>(prediction.size(2));
-  const double weight = alpha / (n * (n - 1.0)) + (1.0 - alpha) / (n * n);
-  at::Tensor spread = at::zeros_like(target);
-  for (int64_t i = 0; i < prediction.size(2); ++i) {
-    for (int64_t j = i + 1; j < prediction.size(2); ++j)
-      spread = spread + (prediction.narrow(2, i, 1) - prediction.narrow(2, j, 1)).abs();
-  }
-  return (prediction - target).abs().mean(2, /*keepdim=*/true) - weight * spread;
-}
-
-}  // namespace
 
 namespace {
 
@@ -43,6 +28,9 @@ train::LossKind loss_kind(const std::string& name) {
 CaseLoss::CaseLoss(const Json& json, const SafetensorsFile& tensors, const CaseDataset& dataset,
                    at::ScalarType dtype) {
   Json names{"pressure_level", "general_variable", "node_weights", "time_steps"};
+  std::string kind = "MSE";
+  double delta = 1.0, alpha = 0.95;
+  train::ElementaryOptions own;
   if (json.contains("training_loss")) {
     Json loss = json["training_loss"].at("datasets").at(dataset.name);
     if (loss.at("class") == "MultiscaleLossWrapper") {
@@ -52,29 +40,27 @@ CaseLoss::CaseLoss(const Json& json, const SafetensorsFile& tensors, const CaseD
       loss = Json(loss.at("per_scale_loss"));
     }
     require_known_keys(loss, {"class", "alpha", "no_autocast", "ignore_nans", "scalers", "delta"});
-    const auto name = loss.at("class").get<std::string>();
-    is_crps_ = name == "CRPS";
-    if (!is_crps_) loss_.kind = loss_kind(name);
-    loss_.huber_delta = loss.value("delta", 1.0);
-    loss_.ignore_nans = loss.value("ignore_nans", false);
-    if (is_crps_ && loss_.ignore_nans) throw NotSupported("a CRPS that ignores NaN");
-    alpha_ = loss.value("alpha", 0.95);
+    kind = loss.at("class").get<std::string>();
+    delta = loss.value("delta", 1.0);
+    alpha = loss.value("alpha", 0.95);
+    own.ignore_nans = loss.value("ignore_nans", false);
     names = loss.at("scalers");
   } else {
     const Json loss = json.value("loss", Json::object());
-    const auto kind = loss.value("kind", std::string("MSE"));
-    loss_.kind = loss_kind(kind.substr(0, kind.find(' ')));
+    kind = loss.value("kind", std::string("MSE"));
+    kind = kind.substr(0, kind.find(' '));
     names = loss.value("scalers_in_order", names);
   }
-  loss_.scalers = stored_scalers(tensors, names, dtype, dataset.prefix);
+  own.scalers = stored_scalers(tensors, names, dtype, dataset.prefix);
+  if (kind == "CRPS") {
+    loss_ = std::make_shared<train::CrpsLoss>(alpha, std::move(own));
+  } else {
+    loss_ = std::make_shared<train::PointwiseTerm>(loss_kind(kind), delta, std::move(own));
+  }
 }
 
 at::Tensor CaseLoss::operator()(const at::Tensor& prediction, const at::Tensor& target) const {
-  if (!is_crps_) return loss_(prediction, target);
-  at::Tensor field = crps_field(prediction, target, alpha_);
-  for (const train::Scaler& scaler : loss_.scalers)
-    field = field * scaler.factor;
-  return field.mean(4).sum({1, 3}).mean();
+  return (*loss_)(prediction, target);
 }
 
 }  // namespace aifs::conformance

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "app/conformance/model_setup.h"
+#include "train/loss_term.h"
 
 namespace aifs::conformance {
 
@@ -15,9 +16,7 @@ class CaseLoss {
   at::Tensor operator()(const at::Tensor& prediction, const at::Tensor& target) const;
 
  private:
-  bool is_crps_ = false;
-  double alpha_ = 0.95;
-  train::PointwiseLoss loss_;
+  train::LossPtr loss_;
 };
 
 }  // namespace aifs::conformance

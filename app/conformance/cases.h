@@ -16,6 +16,7 @@ void run_hostile_cases(const CaseFile& file, Report& report);  // datasets/hosti
 bool describes_datasets(const Json& json);  // whether run_dataset_cases() is for it
 
 void run_loss_cases(const CaseFile& file, Report& report);           // losses/, losses_more/
+void run_spectral_cases(const CaseFile& file, Report& report);       // losses_more/
 void run_processor_cases(const CaseFile& file, Report& report);      // processors/
 void run_learning_rate_cases(const CaseFile& file, Report& report);  // tables/
 void run_rollout_length_cases(const CaseFile& file, Report& report);
@@ -23,6 +24,7 @@ void run_seed_cases(const CaseFile& file, Report& report);
 void run_sampler_cases(const CaseFile& file, Report& report);
 void run_partition_cases(const CaseFile& file, Report& report);
 void run_optimizer_cases(const CaseFile& file, Report& report);
-void run_training_case(const CaseFile& file, Report& report);  // training/
+void run_mixed_precision_cases(const CaseFile& file, Report& report);  // mixed_precision/
+void run_training_case(const CaseFile& file, Report& report);          // training/
 
 }  // namespace aifs::conformance

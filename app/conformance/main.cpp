@@ -40,11 +40,15 @@ void run_file(const CaseFile& file, Report& report) {
   if (has_keys(json, {"model", "optimizer", "schedule", "sampling", "graph_file"})) {
     return run_training_case(file, report);
   }
+  if (has_keys(json, {"octahedral_rows", "cases"})) return run_spectral_cases(file, report);
   if (has_keys(json, {"dimension_order", "variables", "cases"})) {
     return run_loss_cases(file, report);
   }
   if (has_keys(json, {"shape_of_input_x", "variables", "cases"})) {
     return run_processor_cases(file, report);
+  }
+  if (first_has(json, "cases", "bf16_against_float32")) {
+    return run_mixed_precision_cases(file, report);
   }
   if (first_has(json, "tables", "lr_at_step")) return run_learning_rate_cases(file, report);
   if (first_has(json, "tables", "rollout_during_epoch")) {

@@ -111,7 +111,11 @@ std::vector<train::Scaler> stored_scalers(const SafetensorsFile& tensors, const 
 }
 
 CaseModel::CaseModel(const CaseFile& file, const SafetensorsFile& tensors, at::ScalarType dtype)
-    : parameters(dtype, /*seed=*/1) {
+    : CaseModel(file, tensors, dtype, dtype) {}
+
+CaseModel::CaseModel(const CaseFile& file, const SafetensorsFile& tensors, at::ScalarType dtype,
+                     at::ScalarType activation_type)
+    : parameters(dtype, /*seed=*/1, activation_type) {
   const graph::Graph graph = graph_of(file, tensors);
   try {
     network = std::make_unique<model::EncoderProcessorDecoder>(

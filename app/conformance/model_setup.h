@@ -25,6 +25,9 @@ struct CaseModel {
   std::unique_ptr<model::EncoderProcessorDecoder> network;
 
   CaseModel(const CaseFile& file, const SafetensorsFile& tensors, at::ScalarType dtype);
+  // With activations of another type than the weights.
+  CaseModel(const CaseFile& file, const SafetensorsFile& tensors, at::ScalarType dtype,
+            at::ScalarType activation_type);
   // From a plan and a graph; weights under state/ of `tensors`.
   CaseModel(const model::NetworkPlan& plan, const graph::Graph& graph,
             const std::vector<std::string>& edge_attributes, const SafetensorsFile& tensors,

@@ -47,6 +47,13 @@ Settings read_settings(const std::string& sentence, Settings settings) {
   const std::vector<double> betas = numbers_after(sentence, "betas", {o.beta1, o.beta2});
   o.beta1 = betas[0];
   o.beta2 = betas[1];
+  if (sentence.starts_with("AdEMAMix")) {
+    o.kind = train::OptimizerKind::kAdemamix;
+    o.beta3 = numbers_after(sentence, "betas", {o.beta1, o.beta2, o.beta3})[2];
+    o.alpha = number_after(sentence, "alpha", o.alpha);
+    o.alpha_warmup = o.beta3_warmup =
+        static_cast<int64_t>(number_after(sentence, "both warm-ups", 0.0));
+  }
   o.eps = number_after(sentence, "eps", o.eps);
   o.weight_decay = number_after(sentence, "weight decay", o.weight_decay);
   settings.lr = number_after(sentence, "lr", settings.lr);
@@ -103,7 +110,6 @@ void check_optimizer(const CaseFile& file, const SafetensorsFile& tensors, const
                      Comparison& comparison) {
   const Json& json = file.json["cases"][name];
   const auto sentence = json.at("what").get<std::string>();
-  if (sentence.starts_with("AdEMAMix")) throw NotSupported("AdEMAMix");
   Settings settings = read_settings(sentence, common_settings(file.json["cases"]));
   const Json rates = json.value("lr_per_step", Json());
   if (!rates.is_null() && settings.clip == train::ClipKind::kNone) {

@@ -7,6 +7,8 @@
 #include "app/conformance/tensors.h"
 #include "data/imputer.h"
 #include "data/normaliser.h"
+#include "data/post_processor.h"
+#include "data/remapper.h"
 
 namespace aifs::conformance {
 
@@ -231,6 +233,151 @@ void check_boundings(const ProcessorFile& file, const std::string& name,
   }
 }
 
+data::RemapRule remap_rule(const Json& json) {
+  data::RemapRule rule;
+  const auto method = json.at("method").get<std::string>();
+  if (method == "none") {
+    rule.method = data::RemapMethod::kAffine;  // by factor 1
+    return rule;
+  }
+  const auto& table = EnumNames<data::RemapMethod>::table;
+  const auto found = std::find_if(table.begin(), table.end(),
+                                  [&](const auto& entry) { return method == entry.second; });
+  if (found == table.end()) throw NotSupported("remapping by " + method);
+  rule.method = found->first;
+  const Json& arguments = json.at("arguments");
+  require_known_keys(arguments,
+                     {"lambd", "clip_negative", "tangent_linear_above_one", "rho", "c", "scale",
+                      "shift", "lower_atom", "upper_atom", "lower_target", "upper_target", "eps"});
+  constexpr double kPower = 0.33, kBoxCox = 0.5;  // the package's defaults
+  rule.exponent =
+      arguments.value("lambd", rule.method == data::RemapMethod::kPower ? kPower : kBoxCox);
+  rule.clip_negative = arguments.value("clip_negative", rule.clip_negative);
+  rule.linear_above_one = arguments.value("tangent_linear_above_one", rule.linear_above_one);
+  rule.rho = arguments.value("rho", rule.rho);
+  rule.c = arguments.value("c", rule.c);
+  rule.scale = arguments.value("scale", rule.scale);
+  rule.shift = arguments.value("shift", rule.shift);
+  rule.lower = arguments.value("lower_atom", rule.lower);
+  rule.upper = arguments.value("upper_atom", rule.upper);
+  rule.lower_target = arguments.value("lower_target", rule.lower_target);
+  rule.upper_target = arguments.value("upper_target", rule.upper_target);
+  rule.epsilon = arguments.value("eps", rule.epsilon);
+  return rule;
+}
+
+// One mapped column of a field with all of them.
+void check_remapper(const ProcessorFile& file, const std::string& name, Comparison& comparison) {
+  constexpr double kLimit = 1e-6;  // relative
+  const Json& json = file.json["cases"].at(name);
+  data::RemapRule rule = remap_rule(json);
+  rule.variables = {json.at("variable").get<std::string>()};
+  const data::Remapper remapper(file.variables.names(), {rule});
+  const auto column = json.at("column").get<int64_t>();
+  at::Tensor fields = read_tensor(file.tensors, json.at("input").get<std::string>());
+  const auto compare = [&](const std::string& what) {
+    const at::Tensor expected = read_tensor(file.tensors, name + "/" + what);
+    const at::Tensor scale = at::where(expected == 0, at::ones({}), expected);
+    comparison.add(what, max_difference(fields.select(-1, column) / scale, expected / scale),
+                   kLimit);
+  };
+  remapper.forward(span_of(fields));
+  compare("forward");
+  remapper.inverse(span_of(fields), all_columns(file.variables));
+  compare("inverse");
+}
+
+// The statistics of a variable make a threshold one of normalised values.
+double normalised_threshold(const ProcessorFile& file, const std::string& method,
+                            const std::string& variable, double value) {
+  data::NormaliserOptions options;
+  const auto& table = EnumNames<data::NormMethod>::table;
+  const auto found = std::find_if(table.begin(), table.end(),
+                                  [&](const auto& entry) { return method == entry.second; });
+  if (found == table.end()) throw NotSupported("normaliser " + method);
+  const std::vector<std::string>& names = file.variables.names();
+  const auto v =
+      static_cast<size_t>(std::find(names.begin(), names.end(), variable) - names.begin());
+  const data::Statistics& s = file.statistics;
+  switch (found->first) {
+    case data::NormMethod::kMeanStd:
+      return (value - s.mean[v]) / s.stdev[v];
+    case data::NormMethod::kStd:
+      return value / s.stdev[v];
+    case data::NormMethod::kMinMax:
+      return (value - s.minimum[v]) / (s.maximum[v] - s.minimum[v]);
+    case data::NormMethod::kMax:
+      return value / s.maximum[v];
+    case data::NormMethod::kNone:
+      break;
+  }
+  return value;
+}
+
+std::vector<data::PostRule> post_rules(const ProcessorFile& file, const Json& json) {
+  const auto class_name = json.at("class").get<std::string>();
+  const Json& config = json.at("config");
+  std::vector<data::PostRule> rules;
+  for (const auto& [key, value] : config.items()) {
+    if (key == "default" && value != "none") throw NotSupported("a default post-processor");
+    if (key == "default" || key == "none" || key == "remap" || key == "normalizer") continue;
+    for (const auto& variable : value.get<std::vector<std::string>>()) {
+      data::PostRule rule;
+      rule.variables = {variable};
+      if (class_name == "Postprocessor") {
+        const auto& table = EnumNames<data::PostMethod>::table;
+        const auto found =
+            std::find_if(table.begin(), table.begin() + 3,
+                         [&, method = key](const auto& entry) { return method == entry.second; });
+        if (found == table.begin() + 3) throw NotSupported("post-processor " + key);
+        rule.method = found->first;
+      } else if (class_name == "NormalizedReluPostprocessor") {
+        rule.method = data::PostMethod::kThreshold;
+        rule.value = normalised_threshold(file, config.value("normalizer", std::string("none")),
+                                          variable, std::stod(key));
+      } else if (class_name == "ConditionalZeroPostprocessor") {
+        rule.method = data::PostMethod::kConditionalZero;
+        rule.value = std::stod(key);
+        rule.from = config.at("remap").get<std::string>();
+      } else if (class_name == "ConditionalNaNPostprocessor") {
+        rule.method = data::PostMethod::kConditionalNan;
+        rule.from = config.at("remap").get<std::string>();
+      } else {
+        throw NotSupported("post-processor " + class_name);
+      }
+      rules.push_back(std::move(rule));
+    }
+  }
+  return rules;
+}
+
+void check_post_processor(const ProcessorFile& file, const std::string& name,
+                          Comparison& comparison) {
+  const Json& json = file.json["cases"].at(name);
+  const data::PostProcessor post(file.variables.output_names(), post_rules(file, json));
+  at::Tensor fields = read_tensor(file.tensors, json.at("input").get<std::string>());
+  post.apply(span_of(fields));
+  compare_exactly(file, name + "/inverse", fields, comparison);
+}
+
+// The package fails to build a bounding with this normaliser of thresholds; we refuse it.
+void check_failing(const std::string& name, Comparison& comparison) {
+  const std::string prefix = "bound_normalized_relu_with_";
+  if (!name.starts_with(prefix)) throw NotSupported("a case that fails in the package");
+  model::BoundingOptions options;
+  options.kind = model::BoundingKind::kNormalizedRelu;
+  options.variables = {"any"};
+  options.thresholds = {0.0};
+  options.normalizer = {name.substr(prefix.size())};
+  try {
+    options.validate(name);
+  } catch (const ConfigError&) {
+    comparison.require(true, "refused");
+    return;
+  }
+  comparison.require(false, "the bounding should be refused");
+}
+
 void check_processor(const ProcessorFile& file, const std::string& name, Comparison& comparison) {
   const Json& json = file.json["cases"].at(name);
   const auto kind = json.at("kind").get<std::string>();
@@ -240,9 +387,9 @@ void check_processor(const ProcessorFile& file, const std::string& name, Compari
     const auto order = json.value("order", std::vector<std::string>{name});
     return check_boundings(file, name, order, comparison);
   }
-  if (json.contains("error")) {
-    throw NotSupported("the reference has no result, only " + json["error"].get<std::string>());
-  }
+  if (kind == "remapper") return check_remapper(file, name, comparison);
+  if (kind == "postprocessor") return check_post_processor(file, name, comparison);
+  if (json.contains("error")) return check_failing(name, comparison);
   throw NotSupported(kind);
 }
 

@@ -260,6 +260,21 @@ void run_learning_rate_cases(const CaseFile& file, Report& report) {
   run_list(file, "learning rate", file.json.at("tables"), report, check_learning_rates);
 }
 
+// Anchors that two datasets have in common, in the order of the package.
+void check_common_anchors(const Json& json, Comparison& comparison) {
+  const auto offsets = json.at("relative_positions").get<std::vector<int64_t>>();
+  std::vector<std::vector<int64_t>> datasets;
+  for (const std::string name : {"a", "b"}) {
+    datasets.push_back(data::usable_anchors(json.at("positions_" + name).get<int64_t>(),
+                                            json.at("missing_" + name).get<std::vector<int64_t>>(),
+                                            offsets));
+  }
+  const std::vector<int64_t> common = data::common_anchors(datasets);
+  comparison.require(static_cast<int64_t>(common.size()) == json.at("number").get<int64_t>(),
+                     "another number of anchors");
+  comparison.require(common == json.at("anchors").get<std::vector<int64_t>>(), "other anchors");
+}
+
 void run_rollout_length_cases(const CaseFile& file, Report& report) {
   run_list(file, "rollout length", file.json.at("tables"), report, check_rollout_lengths);
 }
@@ -283,6 +298,8 @@ void run_sampler_cases(const CaseFile& file, Report& report) {
       run_list(file, "loader order", value.at("cases"), report, check_loader);
     } else if (key == "usable_positions") {
       run_list(file, "usable positions", value, report, check_usable_positions);
+    } else if (key == "two_datasets") {
+      run_list(file, "common anchors", value.at("cases"), report, check_common_anchors);
     } else {
       report.skip("sampler", file.name + "/" + key, "samples of more than one store or sequence");
     }

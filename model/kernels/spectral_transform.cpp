@@ -42,7 +42,7 @@ at::Tensor contract(const at::Tensor& waves, const at::Tensor& table) {
   const int64_t k = waves.size(-2), m = waves.size(-1), l = table.size(1);
   const at::Tensor pairs =
       at::view_as_real(waves).reshape({-1, k, m, 2}).permute({2, 1, 0, 3}).reshape({m, k, -1});
-  const at::Tensor sums = at::matmul(table.to(pairs.options()), pairs);  // (m, l, copies * 2)
+  const at::Tensor sums = at::matmul(table, pairs);  // (m, l, copies * 2)
   const at::Tensor back =
       sums.reshape({m, l, -1, 2}).permute({2, 1, 0, 3}).contiguous();  // (copies, l, m, 2)
   return at::view_as_complex(back).reshape(leading(waves, 2, {l, m}));
@@ -126,6 +126,15 @@ SphericalTransform::SphericalTransform(std::vector<int64_t> ring_lengths, int64_
   inverse_ = legendre_table(gauss.nodes, truncation, 1.0 / (4.0 * kPi));
 }
 
+at::Tensor SphericalTransform::cached(const at::Tensor& table, const at::Tensor& like) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [source, copy] : cache_) {
+    const bool fits = copy.scalar_type() == like.scalar_type() && copy.device() == like.device();
+    if (source == &table && fits) return copy;
+  }
+  return cache_.emplace_back(&table, table.to(like.device(), like.scalar_type())).second;
+}
+
 at::Tensor SphericalTransform::analyse(const at::Tensor& field) const {
   AIFS_CHECK(field.size(-1) == num_points_, "a field of ", field.size(-1), " points on a grid of ",
              num_points_);
@@ -141,14 +150,15 @@ at::Tensor SphericalTransform::analyse(const at::Tensor& field) const {
     waves.push_back(series);
   }
   const at::Tensor rings = at::cat(waves, -2).index_select(-2, ring_order_.to(field.device()));
-  return contract(2.0 * kPi * rings, forward_);
+  return contract(2.0 * kPi * rings, cached(forward_, field));
 }
 
 at::Tensor SphericalTransform::synthesise(const at::Tensor& coefficients) const {
   AIFS_CHECK(coefficients.size(-1) == size() && coefficients.size(-2) == size(),
              "coefficients of shape ", coefficients.sizes(), " for truncation ", truncation_);
   // (..., k, m): the table with l and k exchanged.
-  const at::Tensor waves = contract(coefficients, inverse_.transpose(1, 2));
+  const at::Tensor waves =
+      contract(coefficients, cached(inverse_, at::real(coefficients)).transpose(1, 2));
   std::vector<at::Tensor> rows;
   for (const RingGroup& group : groups_) {
     const at::Tensor series = waves.index_select(-2, index_tensor(group.rings).to(waves.device()));

@@ -30,12 +30,3 @@ TEST_CASE("tf32 needs a GPU", "[device]") {
   REQUIRE_THROWS_AS(set_arithmetic(Precision::kTf32, at::kCPU), ConfigError);
   REQUIRE_NOTHROW(set_arithmetic(Precision::kBf16Mixed, at::kCPU));
 }
-
-TEST_CASE("weights are never narrower than fp32", "[device]") {
-  REQUIRE(weight_type(Precision::kBf16Mixed) == at::kFloat);
-  REQUIRE(activation_type(Precision::kBf16Mixed) == at::kBFloat16);
-  REQUIRE(weight_type(Precision::kTf32) == at::kFloat);
-  REQUIRE(activation_type(Precision::kTf32) == at::kFloat);
-  REQUIRE(weight_type(Precision::kFp64) == at::kDouble);
-  REQUIRE(activation_type(Precision::kFp64) == at::kDouble);
-}

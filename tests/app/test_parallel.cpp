@@ -130,6 +130,39 @@ TEST_CASE(
   REQUIRE(refused.err.find("attention over all nodes cannot be divided") != std::string::npos);
 }
 
+TEST_CASE("losses of waves and of scales divide over ranks", "[parallel]") {
+  const test::TemporaryFolder folder;
+  const std::string more =
+      concat(kFiveSteps, "--set train.precision=fp64 --set 'loss.terms=[{\"kind\": \"mse\"}, ",
+             "{\"kind\": \"spectral_amse\", \"weight\": 0.1, \"scalers\": [\"spectral\"]}, ",
+             "{\"kind\": \"mae\", \"scales\": {\"num_scales\": 2, \"base_sigma\": 0.2, ",
+             "\"weights\": [0.2, 0.3, 0.5]}}]' ");
+  const fs::path one = folder.path() / "one", divided = folder.path() / "divided";
+  REQUIRE(run_train(one, more).exit_code == 0);
+  const auto result = run_ranks(3, divided, more + "--set parallel.model=3 ");
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  require_close(losses_of(divided), losses_of(one), 1e-12);
+  REQUIRE(parameter_difference(divided / kLast, one / kLast) <= 1e-11);
+  const double a = lines_of(divided / "validation.jsonl").back()["loss"];
+  const double b = lines_of(one / "validation.jsonl").back()["loss"];
+  REQUIRE(a == Approx(b).epsilon(1e-11));
+}
+
+TEST_CASE("a step that is not finite is skipped or ends the run on all ranks", "[parallel]") {
+  const test::TemporaryFolder folder;
+  const std::string bad = concat(kFiveSteps, "--set loss.variable_weights.default=1e38 ");
+  for (const std::string model : {"1", "3"}) {
+    const fs::path skipped = folder.path() / ("skipped" + model);
+    const std::string more = bad + "--set parallel.model=" + model + " ";
+    REQUIRE(run_ranks(3, skipped, more + "--set train.on_nonfinite=skip").exit_code == 0);
+    const std::vector<Json> lines = lines_of(skipped / "metrics.jsonl");
+    REQUIRE(lines.size() == 5);
+    REQUIRE(lines[4]["skipped"] == true);
+    REQUIRE(run_ranks(3, folder.path() / ("stopped" + model), more).exit_code == 4);
+  }
+}
+
 TEST_CASE("replicas train alike whether or not each is divided", "[parallel]") {
   const test::TemporaryFolder folder;
   const std::string more = concat(kFiveSteps, "--set train.precision=fp64 ");

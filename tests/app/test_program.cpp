@@ -122,7 +122,7 @@ TEST_CASE("a loss that is not finite stops with 4 and names step and date", "[pr
       run_train(folder.path() / "r",
                 "--set optimizer.schedule.lr=100 --set optimizer.schedule.warmup_steps=0 "
                 "--set optimizer.clip=none --set loss.variable_weights.default=1e38");
-  require_clean_failure(result, 4, "the loss of step 1 (epoch 0, sample of 2020-01-");
+  require_clean_failure(result, 4, "step 1 (epoch 0, rank 0, sample of 2020-01-");
 }
 
 TEST_CASE("a run folder with checkpoints is not started over", "[program]") {

@@ -169,3 +169,10 @@ TEST_CASE("no anchors make no batches", "[sampler]") {
   REQUIRE(sampler.num_samples() == 0);
   REQUIRE(sampler.batches_per_epoch() == 0);
 }
+
+TEST_CASE("datasets share anchors, ordered by their low byte", "[sampler]") {
+  const std::vector<std::vector<int64_t>> one{{3, 1000}};
+  REQUIRE(common_anchors(one) == std::vector<int64_t>{3, 1000});
+  const std::vector<std::vector<int64_t>> two{{0, 1, 2, 256, 257, 600}, {0, 1, 256, 257, 300}};
+  REQUIRE(common_anchors(two) == std::vector<int64_t>{0, 256, 1, 257});
+}

@@ -11,60 +11,19 @@
 #include "tests/support/catch.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/tensors.h"
+#include "tests/train/loss_samples.h"
 
 using namespace aifs;
 using namespace aifs::train;
-using test::max_difference;
-using test::random_tensor;
+using namespace aifs::test;
 
 namespace {
-
-constexpr double kTenDigits = 5.1e-11;  // half a unit in the last digit given
-
-// sin(0.3 k + 0.7 e) and cos(0.2 k), k = 1 + v + 3 g + 12 t; shapes (1, 2, E, 4, 3).
-at::Tensor example_field(bool prediction, int64_t members) {
-  at::Tensor field = at::empty({1, 2, members, 4, 3}, at::kDouble);
-  auto values = field.accessor<double, 5>();
-  for (int64_t t = 0; t < 2; ++t) {
-    for (int64_t e = 0; e < members; ++e) {
-      for (int64_t g = 0; g < 4; ++g) {
-        for (int64_t v = 0; v < 3; ++v) {
-          const auto k = static_cast<double>(1 + v + 3 * g + 12 * t);
-          values[0][t][e][g][v] =
-              prediction ? std::sin(0.3 * k + 0.7 * static_cast<double>(e)) : std::cos(0.2 * k);
-        }
-      }
-    }
-  }
-  return field;
-}
-
-const at::Tensor& prediction() {
-  static const at::Tensor field = example_field(true, 1);
-  return field;
-}
-const at::Tensor& target() {
-  static const at::Tensor field = example_field(false, 1);
-  return field;
-}
-
-std::vector<Scaler> example_scalers() {
-  const auto over = [](const char* name, const std::vector<double>& values, Axis axis) {
-    return over_axis(name, at::tensor(values, at::kDouble), axis);
-  };
-  return {over("variable", {1, 0.5, 2}, kVariable), over("node", {0.1, 0.2, 0.3, 0.4}, kGrid),
-          over("time", {0.5, 0.5}, kTime)};
-}
 
 PointwiseLoss example_loss(LossKind kind) {
   PointwiseLoss loss;
   loss.kind = kind;
   loss.scalers = example_scalers();
   return loss;
-}
-
-void require_value(const at::Tensor& value, double expected) {
-  REQUIRE(std::abs(value.item<double>() - expected) <= kTenDigits);
 }
 
 at::Tensor columns(const at::Tensor& field, const std::vector<int64_t>& list) {
@@ -200,39 +159,4 @@ TEST_CASE("single precision fields are summed in double", "[loss]") {
   const at::Tensor value = loss(prediction().to(at::kFloat), target().to(at::kFloat));
   REQUIRE(value.scalar_type() == at::kDouble);
   REQUIRE(std::abs(value.item<double>() - 0.2985553736) <= 1e-6 * 0.3);
-}
-
-TEST_CASE("a combined loss is the weighted sum of its terms", "[loss]") {
-  const PointwiseLoss mse = example_loss(LossKind::kMse), mae = example_loss(LossKind::kMae);
-  const CombinedLoss loss{{{mse, 0.7}, {mae, 0.3}}};
-  for (const OverVariables reduction :
-       {OverVariables::kMean, OverVariables::kSum, OverVariables::kKeep}) {
-    REQUIRE(max_difference(loss(prediction(), target(), reduction),
-                           0.7 * mse(prediction(), target(), reduction) +
-                               0.3 * mae(prediction(), target(), reduction)) <= 1e-15);
-  }
-  require_value(loss.without("time")(prediction(), target()),
-                0.7 * 0.5971107472 + 0.3 * 2 * 0.5239271123);
-  REQUIRE(loss.without(kVariable).terms[1].loss.scalers.size() == 2);
-}
-
-TEST_CASE("a term may compare some columns, each with another one of the target", "[loss]") {
-  const PointwiseLoss mse = example_loss(LossKind::kMse);
-  const CombinedLoss loss{{{mse, 2.0, {{2, 0}, {0, 0}}}}};
-  const std::vector<int64_t> predicted{2, 0}, compared{0, 0};
-  const PointwiseLoss part = mse.for_columns(predicted);
-  const at::Tensor p = columns(prediction(), predicted), t = columns(target(), compared);
-  require_value(loss(prediction(), target()), 2 * part(p, t).item<double>());
-  const at::Tensor kept = 2 * part(p, t, OverVariables::kKeep);
-  REQUIRE(max_difference(loss(prediction(), target(), OverVariables::kKeep),
-                         at::stack({kept[1], at::zeros({}, at::kDouble), kept[0]})) <= 1e-15);
-}
-
-TEST_CASE("columns of a combined loss are what its terms say about them", "[loss]") {
-  const PointwiseLoss mse = example_loss(LossKind::kMse), mae = example_loss(LossKind::kMae);
-  const CombinedLoss loss{{{mse, 1.0}, {mae, 1.0, {{1, 1}}}}};
-  require_value(loss.for_columns({0, 2})(prediction(), target()), 0.3839193715);
-  REQUIRE(loss.for_columns({0, 2}).terms.size() == 1);
-  REQUIRE(loss.for_columns({1}).terms.size() == 2);
-  require_value(CombinedLoss()(prediction(), target()), 0.0);
 }

@@ -152,3 +152,32 @@ TEST_CASE("parameters must be flat", "[optimizer]") {
   set.add("p", {2}, model::Init::ones());
   REQUIRE_THROWS_AS(AdamW(set, {}), Error);
 }
+
+TEST_CASE("AdEMAMix gives the reference values", "[optimizer]") {
+  Weights w({{"p", row({0.5, -0.25})}});
+  const AdamWOptions options{.kind = OptimizerKind::kAdemamix,
+                             .beta3 = 0.9999,
+                             .alpha = 8.0,
+                             .alpha_warmup = 10,
+                             .beta3_warmup = 10};
+  REQUIRE(std::abs(ademamix_alpha(options, 2) - 1.6) <= 1e-15);
+  REQUIRE(std::abs(ademamix_beta3(options, 1) - 0.9990090103) <= 5.1e-11);
+  REQUIRE(std::abs(ademamix_beta3(options, 3) - 0.9996674751) <= 5.1e-11);
+  REQUIRE(ademamix_beta3(options, 10) == 0.9999);
+  AdamW optimizer(w.set, options);
+  const std::vector<std::vector<double>> gradients{{0.1, -0.2}, {0.3, 0.05}, {-0.2, 0.1}};
+  const std::vector<std::vector<double>> expected{
+      {0.4899420731, -0.2399670726}, {0.4807885607, -0.2351761877}, {0.4781546073, -0.2346457067}};
+  for (size_t step = 0; step < gradients.size(); ++step) {
+    w.set_gradient("p", row(gradients[step]));
+    optimizer.step(0.01);
+    REQUIRE(max_difference(w["p"], row(expected[step])) <= 5.1e-11);
+  }
+  REQUIRE(optimizer.states().size() == 3);
+}
+
+TEST_CASE("the learning rate grows with the samples of a step", "[optimizer]") {
+  REQUIRE(scaled_lr(1e-3, LrScaling::kNone, 8, 2) == 1e-3);
+  REQUIRE(scaled_lr(1e-3, LrScaling::kLinear, 8, 2) == 4e-3);
+  REQUIRE(scaled_lr(1e-3, LrScaling::kSqrt, 8, 2) == 2e-3);
+}

@@ -6,6 +6,7 @@
 
 #include <sstream>
 
+#include "parallel/comm_virtual.h"
 #include "tests/support/catch.h"
 #include "tests/support/paths.h"
 #include "tests/train/small_training.h"
@@ -32,16 +33,20 @@ TrainerOptions options_in(const fs::path& run_dir, int64_t max_steps) {
   return options;
 }
 
-TrainerParts parts_of(SmallTraining& t, int64_t batch_size = 2) {
+TrainerParts parts_of(SmallTraining& t, int64_t batch_size = 2,
+                      const parallel::ProcessMesh& mesh = test::single_mesh()) {
   return {.source = t.source,
           .variables = t.variables,
           .window = t.window,
-          .sampling = {.seed = 1, .batch_size = batch_size},
+          .sampling = {.seed = 1,
+                       .batch_size = batch_size,
+                       .num_groups = mesh.sizes().data,
+                       .group = mesh.replica()},
           .loading = {.nodes = {0, test::kCells}},
           .parameters = t.parameters,
           .network = *t.network,
-          .loss = PointwiseLoss{},
-          .mesh = test::single_mesh()};
+          .loss = std::make_shared<PointwiseTerm>(LossKind::kMse, 1.0, ElementaryOptions()),
+          .mesh = mesh};
 }
 
 std::vector<nlohmann::json> metrics(const fs::path& run_dir) {
@@ -136,7 +141,41 @@ TEST_CASE("a loss that is not finite ends the run and names step, date and way o
     FAIL("no error");
   } catch (const NumericalError& error) {
     REQUIRE_THAT(error.what(),
-                 ContainsSubstring("the loss of step ") && ContainsSubstring("2020-01-02T"));
+                 ContainsSubstring("sample of 2020-01-02T") && ContainsSubstring("the loss is "));
+  }
+}
+
+TEST_CASE("a loss that is not finite on one replica is skipped by all, or ends all",
+          "[trainer][parallel]") {
+  const test::TemporaryFolder folder;
+  for (const OnNonfinite choice : {OnNonfinite::kSkip, OnNonfinite::kStop}) {
+    const fs::path run = folder.path() / enum_name(choice);
+    std::array<at::Tensor, 2> weights;
+    std::array<int, 2> failed{};
+    parallel::run_as_threads(2, [&](parallel::Communicator& world) {
+      const parallel::ProcessMesh mesh(world, {1, 2});
+      const auto rank = static_cast<size_t>(world.rank());
+      SmallTraining t;
+      t.dataset->infinite_row = 6;
+      TrainerOptions options = options_in(run, 5);  // an epoch: one sample at a time on each
+      options.train.on_nonfinite = choice;
+      try {
+        Trainer(options, parts_of(t, 1, mesh)).run();
+        weights[rank] = t.parameters.flat_values().detach().clone();
+      } catch (const NumericalError&) {
+        failed[rank] = 1;
+      }
+    });
+    const bool stops = choice == OnNonfinite::kStop;
+    REQUIRE(failed == std::array<int, 2>{stops, stops});
+    if (stops) continue;
+    REQUIRE(at::equal(weights[0], weights[1]));
+    REQUIRE(weights[0].isfinite().all().item<bool>());
+    const auto lines = metrics(run);
+    REQUIRE(lines.size() == 5);
+    const auto skipped = std::count_if(lines.begin(), lines.end(),
+                                       [](const auto& line) { return line.contains("skipped"); });
+    REQUIRE((skipped >= 2 && skipped < 5));  // two inputs and a truth, on one replica or the other
   }
 }
 

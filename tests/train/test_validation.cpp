@@ -36,7 +36,7 @@ ValidationOptions options_of(std::vector<std::string> lead_times, int64_t max_da
 
 ValidationResult run(const SmallTraining& t, const ValidationOptions& options) {
   const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
-  return Validation(options, setup_of(t)).run(forecaster, PointwiseLoss{});
+  return Validation(options, setup_of(t)).run(forecaster, PointwiseTerm(LossKind::kMse, 1.0, {}));
 }
 
 }  // namespace
@@ -95,16 +95,14 @@ TEST_CASE("imputed points weigh nothing in the validation loss if the loss says 
   t.dataset->nan_row = 4;  // variable a of cell 0
   t.source.imputer = data::Imputer(t.dataset->info().variables, t.dataset->info().statistics,
                                    {{{"a"}, data::ImputeMethod::kConstant, 1000.0}});
-  ValidationSetup setup = setup_of(t);
-  PointwiseLoss grid_loss;
-  grid_loss.scalers = {over_axis("node_weights", at::ones({kCells}), kGrid)};
   const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
-  const auto loss_with = [&](std::vector<std::string> scalers) {
-    setup.loss.scalers = std::move(scalers);
-    return Validation(options_of({}), setup).run(forecaster, grid_loss).loss;
+  const auto loss_with = [&](std::vector<Scaler> scalers) {
+    scalers.push_back(over_axis("node_weights", at::ones({kCells}), kGrid));
+    const PointwiseTerm loss(LossKind::kMse, 1.0, {.scalers = std::move(scalers)});
+    return Validation(options_of({}), setup_of(t)).run(forecaster, loss).loss;
   };
-  const double plain = loss_with({"node_weights"});
-  const double masked = loss_with({"node_weights", "nan_mask_weights"});
+  const double plain = loss_with({});
+  const double masked = loss_with({{kNanMaskName, {}, {kBatch, kGrid, kVariable}}});
   // The mask is that of the first input time: row 4 is first for one of seven dates, whose forecast
   // of `a` at cell 0 no longer counts.
   double lost = 0.0;
@@ -150,8 +148,11 @@ TEST_CASE("validation is a pure function of weights and data", "[validation]") {
   const SmallTraining t(12);
   const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
   const Validation validation(options_of({"6h", "12h"}), setup_of(t));
-  const auto first = to_json(validation.run(forecaster, PointwiseLoss{}), t.variables).dump();
-  REQUIRE(to_json(validation.run(forecaster, PointwiseLoss{}), t.variables).dump() == first);
+  const auto first =
+      to_json(validation.run(forecaster, PointwiseTerm(LossKind::kMse, 1.0, {})), t.variables)
+          .dump();
+  REQUIRE(to_json(validation.run(forecaster, PointwiseTerm(LossKind::kMse, 1.0, {})), t.variables)
+              .dump() == first);
   const auto json = nlohmann::json::parse(first);
   REQUIRE(json["lead_times"]["12h"]["rmse"].size() == 3);
   REQUIRE(json["lead_times"]["6h"]["num_dates"] == 10);

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Maps of single variables that make their distribution easier to learn, between filling NaN and
+// normalising (Anemoi's Remapper); undone after the inverse of the normaliser. The statistics that
+// the normaliser uses are those of the dataset, not of the mapped values: choose its method
+// accordingly (often "none").
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+
+namespace aifs::data {
+
+enum class RemapMethod { kLog1p, kSqrt, kPower, kBoxCox, kAtanh, kAsinh, kAffine, kDisplace };
+
+struct RemapRule {
+  std::vector<std::string> variables;
+  RemapMethod method = RemapMethod::kLog1p;
+  double exponent = 0.5;            // power, boxcox
+  double rho = 2.0;                 // atanh
+  double c = 1.0;                   // asinh
+  double scale = 1.0, shift = 0.0;  // affine
+  bool clip_negative = false;       // power
+  bool linear_above_one = false;    // power: continued by its tangent at 1
+  // displace: values at the ends of the range (up to epsilon) move to the targets.
+  double lower = 0.0, upper = 1.0, lower_target = 0.0, upper_target = 1.0, epsilon = 0.0;
+
+  void bind(config::Binder& b);
+  void validate(const std::string& path) const;
+
+  // One value, in fp32 arithmetic as in Anemoi; throws DataError outside the domain of the method.
+  // NaN stays NaN.
+  float forward(float x) const;
+  float inverse(float y) const;
+};
+
+class Remapper {
+ public:
+  Remapper() = default;
+  // Throws ConfigError (path "data.remapper.<i>") for unknown or repeated names.
+  Remapper(const std::vector<std::string>& variables, const std::vector<RemapRule>& rules);
+
+  bool empty() const { return entries_.empty(); }
+  // In place on rows of V values. Throws DataError naming the variable outside a domain.
+  void forward(std::span<float> rows) const;
+  // In place on rows of columns.size() values that hold the data columns `columns`.
+  void inverse(std::span<float> rows, std::span<const int64_t> columns) const;
+
+ private:
+  struct Entry {
+    int64_t column;
+    RemapRule rule;
+    std::string name;
+  };
+  std::vector<Entry> entries_;
+  int64_t width_ = 0;
+};
+
+}  // namespace aifs::data
+
+template <>
+struct aifs::EnumNames<aifs::data::RemapMethod> {
+  using M = aifs::data::RemapMethod;
+  static constexpr std::array<std::pair<M, const char*>, 8> table{
+      {{M::kLog1p, "log1p"},
+       {M::kSqrt, "sqrt"},
+       {M::kPower, "power"},
+       {M::kBoxCox, "boxcox"},
+       {M::kAtanh, "atanh"},
+       {M::kAsinh, "asinh"},
+       {M::kAffine, "affine"},
+       {M::kDisplace, "displace_boundary_atoms"}}};
+};

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/nonfinite.h"
+
+#include <ATen/ATen.h>
+#include <ATen/record_function.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/check.h"
+#include "core/safetensors.h"
+#include "data/variables.h"
+
+namespace aifs::train {
+
+namespace {
+
+// Position in memory order of the first value that is not finite, or -1.
+int64_t first_bad(const at::Tensor& x) {
+  const at::Tensor bad = at::logical_not(at::isfinite(x)).flatten();
+  if (!bad.any().item<bool>()) return -1;
+  return bad.to(at::kByte).argmax().item<int64_t>();
+}
+
+std::string degrees(double value, const char* positive, const char* negative) {
+  return concat(std::abs(value), " ", value < 0.0 ? negative : positive);
+}
+
+bool is_optimised(const model::Parameter& parameter) {
+  return parameter.trainable && parameter.alias_of.empty();
+}
+
+// What the callbacks of one trace write to; the profiler interface takes plain functions.
+struct Trace {
+  const model::ParameterSet* parameters;
+  int64_t operation = 0;
+  bool busy = false;  // the checks themselves are operations
+  std::string last_weights, found;
+};
+thread_local Trace* current_trace = nullptr;
+
+// Gives memory that is not yet written, or passes on what is.
+bool makes_no_values(const std::string& name) {
+  static const std::vector<std::string> names{
+      "empty",  "resize", "view",      "narrow",  "select", "slice", "expand",
+      "detach", "alias",  "transpose", "permute", "chunk",  "split", "as_strided"};
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& part) { return name.find(part) != std::string::npos; });
+}
+
+void note_weights(Trace& trace, const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.has_storage()) return;
+  const at::Tensor& flat = trace.parameters->flat_values();
+  if (!flat.defined() || !tensor.storage().is_alias_of(flat.storage())) return;
+  for (const model::Parameter& parameter : trace.parameters->entries()) {
+    const int64_t from = tensor.storage_offset() - flat.storage_offset();
+    if (is_optimised(parameter) && from >= parameter.offset &&
+        from < parameter.offset + parameter.tensor.numel()) {
+      trace.last_weights = parameter.name;
+    }
+  }
+}
+
+std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& operation) {
+  Trace* trace = current_trace;
+  if (!trace || trace->busy || !trace->found.empty()) return nullptr;
+  trace->busy = true;
+  for (const c10::IValue& input : operation.inputs()) {
+    if (input.isTensor()) note_weights(*trace, input.toTensor());
+  }
+  trace->busy = false;
+  return nullptr;
+}
+
+void on_end(const at::RecordFunction& operation, at::ObserverContext*) {
+  Trace* trace = current_trace;
+  if (!trace || trace->busy || !trace->found.empty()) return;
+  trace->busy = true;
+  ++trace->operation;
+  const std::string name = operation.name();
+  if (!makes_no_values(name)) {
+    for (const c10::IValue& output : operation.outputs()) {
+      if (!output.isTensor()) continue;
+      const at::Tensor& tensor = output.toTensor();
+      if (!tensor.defined() || !tensor.is_floating_point() || first_bad(tensor) < 0) continue;
+      trace->found =
+          concat("output of ", name, ", ", tensor.sizes(), ", operation ", trace->operation,
+                 trace->last_weights.empty() ? "" : ", after the weights '", trace->last_weights,
+                 trace->last_weights.empty() ? "" : "'");
+      break;
+    }
+  }
+  trace->busy = false;
+}
+
+}  // namespace
+
+std::string first_bad_value(const at::Tensor& field, const std::string& what,
+                            const FieldPlaces& places) {
+  AIFS_CHECK(field.dim() == 5, "a field of ", field.dim(), " axes");
+  const at::Tensor values = field.detach().contiguous();
+  int64_t rest = first_bad(values);
+  if (rest < 0) return {};
+  const auto value = values.flatten()[rest].item<double>();
+  std::array<int64_t, 5> at{};
+  for (int axis = 4; axis >= 0; --axis) {
+    at[static_cast<size_t>(axis)] = rest % field.size(axis);
+    rest /= field.size(axis);
+  }
+  const auto [sample, time, member, node, column] = at;
+  std::string text = what + ": ";
+  if (column < static_cast<int64_t>(places.variables.size())) {
+    const std::string& name = places.variables[static_cast<size_t>(column)];
+    const int64_t level = data::split_variable_name(name).level;
+    text += concat("variable ", name, level >= 0 ? concat(" (level ", level, ")") : "");
+  } else {
+    text += concat("column ", column);
+  }
+  text += concat(" is ", value, " in sample ", sample, ", time ", time, ", member ", member,
+                 ", at node ", places.first_node + node);
+  const auto n = static_cast<size_t>(node);
+  if (n < places.lat_deg.size() && n < places.lon_deg.size()) {
+    text += concat(" (", degrees(places.lat_deg[n], "N", "S"), ", ",
+                   degrees(places.lon_deg[n], "E", "W"), ")");
+  }
+  return text;
+}
+
+std::string first_bad_parameter(const model::ParameterSet& parameters, bool gradients) {
+  for (const model::Parameter& parameter : parameters.entries()) {
+    if (!is_optimised(parameter)) continue;
+    const at::Tensor values =
+        gradients ? parameters.gradient(parameter) : parameter.tensor.detach();
+    const int64_t position = first_bad(values);
+    if (position < 0) continue;
+    return concat(gradients ? "gradient of '" : "weight '", parameter.name, "' is ",
+                  values.flatten()[position].item<double>(), " at element ", position, " of ",
+                  values.sizes());
+  }
+  return {};
+}
+
+std::string first_bad_operation(const model::ParameterSet& parameters,
+                                const std::function<void()>& function) {
+  Trace trace{.parameters = &parameters, .last_weights = {}, .found = {}};
+  current_trace = &trace;
+  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(on_start, on_end)
+                                                     .needsInputs(true)
+                                                     .needsOutputs(true)
+                                                     .scopes({at::RecordScope::FUNCTION}));
+  const auto leave = [&] {
+    at::removeCallback(handle);
+    current_trace = nullptr;
+  };
+  try {
+    const at::RecordFunctionGuard enabled(true);
+    function();
+  } catch (...) {
+    leave();
+    throw;
+  }
+  leave();
+  return trace.found;
+}
+
+bool gradients_are_finite(const model::ParameterSet& parameters) {
+  // A sum is finite if its terms are, short of gradients near the largest number there is.
+  return std::isfinite(parameters.flat_gradients().sum().item<double>());
+}
+
+void write_dump(const fs::path& folder, const data::Batch& batch, const std::string& report) {
+  make_directories(folder);
+  const at::Tensor values = batch.values.to(at::kCPU, at::kFloat).contiguous();
+  const at::Tensor mask =
+      batch.nan_mask.defined() ? batch.nan_mask.to(at::kCPU).contiguous() : at::Tensor();
+  std::vector<SafetensorsItem> items{
+      {"values", DType::kF32, values.sizes().vec(), values.const_data_ptr()},
+      {"anchors", DType::kI64, {static_cast<int64_t>(batch.anchors.size())}, batch.anchors.data()}};
+  if (mask.defined()) {
+    items.push_back({"nan_mask", DType::kU8, mask.sizes().vec(), mask.const_data_ptr()});
+  }
+  write_safetensors(folder / "batch.safetensors", items);
+  write_file_atomic(folder / "report.txt", report + "\n");
+}
+
+}  // namespace aifs::train

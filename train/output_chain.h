@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// From normalised predictions to physical ones: the inverse of the normaliser, of the maps of
+// single variables, then the post-processors.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "data/normaliser.h"
+#include "data/post_processor.h"
+#include "data/remapper.h"
+
+namespace aifs::train {
+
+class OutputChain {
+ public:
+  // `columns`: the dataset columns of the outputs, in their order.
+  OutputChain(data::Normaliser normaliser, data::Remapper remapper, data::PostProcessor post,
+              std::vector<int64_t> columns);
+
+  // Whether physical values are just the normalised ones times a factor plus a constant.
+  bool is_affine() const { return remapper_.empty() && post_.empty(); }
+
+  // (..., V_out) in any type -> fp32 on the CPU.
+  at::Tensor physical(const at::Tensor& normalised) const;
+  // physical() times the normaliser's factor: differences of two of them are errors in units of
+  // normalised ones. In the type of the input; the input itself if the chain is affine.
+  at::Tensor comparable(const at::Tensor& normalised) const;
+
+ private:
+  data::Normaliser normaliser_;
+  data::Remapper remapper_;
+  data::PostProcessor post_;
+  std::vector<int64_t> columns_;
+};
+
+}  // namespace aifs::train
