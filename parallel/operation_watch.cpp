@@ -55,6 +55,7 @@ void OperationWatch::watch() {
         "hint: look for the rank whose log stops first; go on from the last checkpoint with "
         "--resume, or raise parallel.timeout_s if ranks are only slow");
     log::close_file();
+    std::this_thread::sleep_for(2 * poll);  // the launcher ends the others: let them speak first
     std::_Exit(kExitCode);  // MPI cannot be left in order from here; the launcher ends the others
   }
 }

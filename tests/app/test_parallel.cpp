@@ -286,7 +286,10 @@ TEST_CASE("when one rank is stopped the others end within the time limit and say
   INFO(result.err);
   REQUIRE(result.exit_code != 0);
   REQUIRE(result.err.find("has waited 5 s in") != std::string::npos);
-  REQUIRE(result.err.find("rank 0 on ") != std::string::npos);
+  // Which of the others is first is open; the launcher may end the second before it speaks.
+  const bool named = result.err.find("] rank 0 on ") != std::string::npos ||
+                     result.err.find("] rank 1 on ") != std::string::npos;
+  REQUIRE(named);
   // The last checkpoint is whole.
   REQUIRE(run_train(dir, "--validate-only").exit_code == 0);
 }
