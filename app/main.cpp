@@ -134,11 +134,10 @@ int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
 // Threads of each rank where neither the configuration nor the environment says: the cores of this
 // host over the ranks on it.
 void share_cores(RunConfig& config) {
-  const char* local = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-  if (!local) local = std::getenv("MPI_LOCALNRANKS");
+  const std::optional<int> local = parallel::Runtime::local_size();
   if (!local || config.run.threads > 0 || std::getenv("OMP_NUM_THREADS")) return;
   const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
-  config.run.threads = std::max<int64_t>(1, cores / std::max(1, std::atoi(local)));
+  config.run.threads = std::max<int64_t>(1, cores / *local);
 }
 
 // Trains or validates as one rank of `world`.

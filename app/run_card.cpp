@@ -2,7 +2,6 @@
 #include "app/run_card.h"
 
 #include <ATen/Parallel.h>
-#include <sys/utsname.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -11,6 +10,7 @@
 #include "app/versions.h"
 #include "core/time.h"
 #include "core/version.h"
+#include "parallel/runtime.h"
 
 namespace aifs::app {
 
@@ -20,11 +20,6 @@ std::string row(const std::string& name, const std::string& value) {
   char label[32];
   std::snprintf(label, sizeof label, "  %-14s ", name.c_str());
   return label + value + "\n";
-}
-
-std::string host_name() {
-  utsname info{};
-  return ::uname(&info) == 0 ? info.nodename : "unknown host";
 }
 
 std::string mebibytes(double bytes) {
@@ -92,7 +87,7 @@ std::string run_card(const Run& run, const std::vector<std::string>& ranks) {
   return concat(
       "aifs-train ", kVersion, " (", kCommit, ")\n",
       row("run", concat(c.run.dir, ", seed ", c.run.seed)),
-      row("host", concat(host_name(), ", ", at::get_num_threads(), " threads, ",
+      row("host", concat(parallel::host_name(), ", ", at::get_num_threads(), " threads, ",
                          device_name(run.device()), ", ", enum_name(c.train.precision))),
       rank_rows(run, ranks), row("training", concat(training.name, ": ", period(training))),
       row("validation", period(validation)),

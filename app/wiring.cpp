@@ -201,15 +201,8 @@ Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device)
     for (const std::string& warning : graph_.report.warnings)
       log::warning("graph: ", warning);
   }
-  const int64_t shards = mesh_->sizes().model;
-  if (shards > 1) check_divisible(config_.model);
-  partition_ = graph::make_partition(graph_.graph, shards, config_.parallel.hidden_order,
-                                     config_.model.layers);
   const at::ScalarType dtype = weight_type(config_.train.precision);
-  const model::Shard shard{partition_, mesh_->model(), config_.parallel.mapper_sources};
-  const auto tensors = model::GraphTensors::create(graph_.graph, config_.model.edge_attributes,
-                                                   dtype, shards > 1 ? &shard : nullptr)
-                           .to(device_);
+  const model::GraphTensors tensors = make_tensors(dtype).to(device_);
   const uint32_t seed = derive_seed(static_cast<uint64_t>(config_.run.seed), SeedContext::kTrainer);
   parameters_ =
       std::make_unique<model::ParameterSet>(dtype, seed, activation_type(config_.train.precision));
@@ -224,16 +217,30 @@ fs::path checkpoint_folder(const RunConfig& config) {
   return fs::path(config.run.dir) / "checkpoints";
 }
 
+// The graph of this rank: all of it, or its part if samples are divided.
+model::GraphTensors Run::make_tensors(at::ScalarType dtype) {
+  const std::vector<std::string>& attributes = config_.model.edge_attributes;
+  const int64_t shards = mesh_->sizes().model;
+  if (shards == 1) {
+    cells_per_rank_ = {graph_.graph.nodes("data").num_nodes()};
+    return model::GraphTensors::create(graph_.graph, attributes, dtype);
+  }
+  check_divisible(config_.model);
+  const graph::GraphPartition partition = graph::make_partition(
+      graph_.graph, shards, config_.parallel.hidden_order, config_.model.layers);
+  cells_per_rank_ = partition.data.counts();
+  const model::Shard shard{partition, mesh_->model(), config_.parallel.mapper_sources};
+  return model::GraphTensors::create(graph_.graph, attributes, dtype, &shard);
+}
+
 data::NodeRange Run::own_cells() const {
-  const int64_t rank = mesh_->model().rank(), begin = partition_.data.begin(rank);
-  return {begin, begin + partition_.data.num_owned(rank)};
+  const parallel::Counts starts = starts_of(cells_per_rank_);
+  const auto rank = static_cast<size_t>(mesh_->model().rank());
+  return {starts[rank], starts[rank + 1]};
 }
 
 train::NodeSlice Run::own_slice() const {
-  parallel::Counts counts;
-  for (int64_t rank = 0; rank < partition_.data.num_ranks(); ++rank)
-    counts.push_back(partition_.data.num_owned(rank));
-  return train::slice_of_group(counts, mesh_->model());
+  return train::slice_of_group(cells_per_rank_, mesh_->model());
 }
 
 train::LossPtr Run::make_loss() const {
@@ -410,8 +417,7 @@ std::string check_config(const RunConfig& config) {
   const auto cells = static_cast<size_t>(data.training->info().num_nodes());
   train::check_training_samples(data.training->info(), data.window, config.train.rollout,
                                 config.train.max_epochs);
-  const auto world = parallel::make_single_communicator();
-  const parallel::ProcessMesh mesh(*world, {1, 1});
+  const parallel::ProcessMesh mesh;
   const train::Validation validation(config.train.validation,
                                      {.source = data.validation_source,
                                       .variables = data.variables,

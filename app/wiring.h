@@ -57,7 +57,6 @@ class Run {
   const model::ParameterSet& parameters() const { return *parameters_; }
   const train::Loss& loss() const { return *loss_; }
   const parallel::ProcessMesh& mesh() const { return *mesh_; }
-  const graph::GraphPartition& partition() const { return partition_; }
 
  private:
   train::LossPtr make_loss() const;
@@ -69,6 +68,7 @@ class Run {
   // Takes the weights that init.from names.
   void start_from_other_run();
 
+  model::GraphTensors make_tensors(at::ScalarType dtype);
   data::NodeRange own_cells() const;
   train::NodeSlice own_slice() const;
 
@@ -77,7 +77,7 @@ class Run {
   at::Device device_;
   DataParts data_;
   GraphParts graph_;
-  graph::GraphPartition partition_;
+  parallel::Counts cells_per_rank_;  // of the data nodes, in a row; the ranks that share a sample
   std::unique_ptr<model::ParameterSet> parameters_;
   std::unique_ptr<model::EncoderProcessorDecoder> network_;
   train::LossPtr loss_;

@@ -67,7 +67,7 @@ class Stepper {
     net_.parameters.zero_gradients();
     const at::Tensor value = loss_(net_.network.forward(fields_.input), fields_.truth);
     value.backward();
-    reduce();
+    mesh_.reduce_gradients(net_.parameters.flat_gradients());
     return value.detach();
   }
 
@@ -83,13 +83,6 @@ class Stepper {
   }
 
  private:
-  void reduce() {
-    if (mesh_.world().size() == 1) return;
-    const at::Tensor& gradients = net_.parameters.flat_gradients();
-    mesh_.world().all_reduce(gradients, parallel::Reduction::kSum);
-    if (mesh_.sizes().data > 1) gradients.mul_(1.0 / static_cast<double>(mesh_.sizes().data));
-  }
-
   StepNetwork& net_;
   const train::PointwiseLoss& loss_;
   const StepFields& fields_;
@@ -218,8 +211,7 @@ Json check_equality(const StepCase& step_case, const at::Device& device,
     const at::Tensor value = Stepper(net, loss, fields, ranks).gradients();
     return {value.item<double>(), net.parameters.flat_gradients().cpu().to(at::kDouble)};
   };
-  const auto alone = parallel::make_single_communicator();
-  const parallel::ProcessMesh one(*alone, {1, 1});
+  const parallel::ProcessMesh one;
   const Result expected = compute(exact, at::kCPU, one), got = compute(small, device, mesh);
   const double norm = expected.gradients.norm().item<double>();
   const double loss_relative = std::abs(got.loss - expected.loss) / expected.loss;

@@ -100,15 +100,18 @@ graph::Graph step_graph(const StepCase& step_case, const std::string& cache_fold
 
 StepShares::StepShares(const parallel::ProcessMesh& mesh, const StepCase& step_case,
                        const graph::Graph& graph)
-    : mesh_(&mesh),
-      partition_(graph::make_partition(graph, mesh.sizes().model, graph::HiddenOrder::kAuto,
-                                       step_case.layers)) {}
+    : mesh_(&mesh), nodes_per_rank_{graph.nodes("data").num_nodes()} {
+  if (!divided()) return;
+  partition_ =
+      graph::make_partition(graph, mesh.sizes().model, graph::HiddenOrder::kAuto, step_case.layers);
+  nodes_per_rank_ = partition_.data.counts();
+}
 
 int64_t StepShares::first_node() const {
-  return partition_.data.begin(mesh_->model().rank());
+  return starts_of(nodes_per_rank_)[static_cast<size_t>(mesh_->model().rank())];
 }
 int64_t StepShares::num_nodes() const {
-  return partition_.data.num_owned(mesh_->model().rank());
+  return nodes_per_rank_[static_cast<size_t>(mesh_->model().rank())];
 }
 
 train::PointwiseLoss step_loss(const graph::Graph& graph, const at::Device& device,
@@ -121,10 +124,7 @@ train::PointwiseLoss step_loss(const graph::Graph& graph, const at::Device& devi
   loss.scalers = {train::over_axis("general_variable", variables.to(device), train::kVariable),
                   train::over_axis("node_weights", nodes.to(device), train::kGrid)};
   if (shares.divided()) {
-    parallel::Counts counts;
-    for (int64_t rank = 0; rank < shares.mesh().sizes().model; ++rank)
-      counts.push_back(shares.partition().data.num_owned(rank));
-    loss.nodes = train::slice_of_group(counts, shares.mesh().model());
+    loss.nodes = train::slice_of_group(shares.nodes_per_rank(), shares.mesh().model());
   }
   return loss;
 }

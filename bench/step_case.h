@@ -53,10 +53,14 @@ class StepShares {
   // This rank's data nodes, first and number.
   int64_t first_node() const;
   int64_t num_nodes() const;
+  // Data nodes of each rank of the model group.
+  const parallel::Counts& nodes_per_rank() const { return nodes_per_rank_; }
+  // Empty if the sample is not divided.
   const graph::GraphPartition& partition() const { return partition_; }
 
  private:
   const parallel::ProcessMesh* mesh_;
+  parallel::Counts nodes_per_rank_;
   graph::GraphPartition partition_;
 };
 

@@ -17,7 +17,6 @@ struct ExchangePlan {
   int64_t num_received() const {
     return std::accumulate(recv_counts.begin(), recv_counts.end(), int64_t{0});
   }
-  bool empty() const { return send_rows.empty() && num_received() == 0; }
 };
 
 }  // namespace aifs

@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "core/rng.h"
+#include "core/shares.h"
 
 namespace aifs::data {
 
@@ -48,12 +49,7 @@ std::vector<int64_t> common_anchors(std::span<const std::vector<int64_t>> datase
 }
 
 std::vector<int64_t> balanced_offsets(int64_t n, int64_t parts) {
-  AIFS_CHECK(n >= 0 && parts > 0, n, " items over ", parts, " parts");
-  std::vector<int64_t> offsets{0};
-  for (int64_t p = 0; p < parts; ++p) {
-    offsets.push_back(offsets.back() + n / parts + (p < n % parts ? 1 : 0));
-  }
-  return offsets;
+  return starts_of(balanced_counts(n, parts));
 }
 
 Sampler::Sampler(std::vector<int64_t> anchors, const SamplerOptions& options)

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/check.h"
+#include "core/shares.h"
 
 namespace aifs::graph {
 
@@ -69,11 +70,12 @@ std::vector<int32_t> order_by(const std::vector<Key>& keys) {
 
 // Ranks of n rows shared out evenly, in order.
 std::vector<int32_t> even_owners(int64_t n, int64_t num_ranks) {
+  const std::vector<int64_t> counts = balanced_counts(n, num_ranks);
   std::vector<int32_t> owners;
   owners.reserve(static_cast<size_t>(n));
   for (int64_t rank = 0; rank < num_ranks; ++rank) {
-    const int64_t count = n / num_ranks + (rank < n % num_ranks ? 1 : 0);
-    owners.insert(owners.end(), static_cast<size_t>(count), static_cast<int32_t>(rank));
+    owners.insert(owners.end(), static_cast<size_t>(counts[static_cast<size_t>(rank)]),
+                  static_cast<int32_t>(rank));
   }
   return owners;
 }
@@ -137,6 +139,13 @@ NodePartition NodePartition::along(const std::vector<int32_t>& order, int64_t nu
 
 int64_t NodePartition::num_owned(int64_t rank) const {
   return begin_[static_cast<size_t>(rank) + 1] - begin_[static_cast<size_t>(rank)];
+}
+
+std::vector<int64_t> NodePartition::counts() const {
+  std::vector<int64_t> counts;
+  for (int64_t rank = 0; rank < num_ranks(); ++rank)
+    counts.push_back(num_owned(rank));
+  return counts;
 }
 
 std::vector<int64_t> NodePartition::owned(int64_t rank) const {

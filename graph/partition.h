@@ -28,6 +28,8 @@ class NodePartition {
   int64_t num_ranks() const { return static_cast<int64_t>(begin_.size()) - 1; }
   int64_t num_nodes() const { return static_cast<int64_t>(owner_.size()); }
   int64_t num_owned(int64_t rank) const;
+  // The same of every rank.
+  std::vector<int64_t> counts() const;
   // Nodes of the ranks before this one.
   int64_t begin(int64_t rank) const { return begin_[static_cast<size_t>(rank)]; }
   int32_t owner(int64_t node) const { return owner_[static_cast<size_t>(node)]; }

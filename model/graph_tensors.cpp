@@ -50,6 +50,27 @@ const graph::NodePartition& partition_of(const Shard& shard, const std::string& 
                     "use 1: only \"data\" and \"hidden\" can");
 }
 
+// All edges, sorted, without an index.
+EdgeTensors sorted_edges(const graph::EdgeSet& edges, const std::vector<std::string>& attributes,
+                         at::ScalarType dtype) {
+  EdgeTensors tensors;
+  tensors.order =
+      at::argsort(to_tensor(edges.target_index), /*stable=*/true, 0, /*descending=*/false);
+  tensors.total = edges.num_edges();
+  tensors.attributes =
+      attribute_columns(edges, attributes).index_select(0, tensors.order).to(dtype);
+  return tensors;
+}
+
+void index_all(EdgeTensors& tensors, const graph::EdgeSet& edges, int64_t num_sources,
+               int64_t num_targets) {
+  const auto sorted = [&](const std::vector<int32_t>& ends) {
+    return to_tensor(ends).index_select(0, tensors.order);
+  };
+  tensors.index = EdgeIndex::create(sorted(edges.source_index), sorted(edges.target_index),
+                                    num_sources, num_targets);
+}
+
 // Takes this rank's edges out of the whole set.
 void keep_local(EdgeTensors& tensors, const graph::EdgeSet& edges,
                 const graph::NodePartition& sources, const graph::NodePartition& targets,
@@ -65,8 +86,7 @@ void keep_local(EdgeTensors& tensors, const graph::EdgeSet& edges,
   if (rows == graph::SourceRows::kHalo) {
     exchange->halo = parallel::RowExchange::create(local.exchange, shard.group, at::kCPU);
   } else {
-    for (int64_t p = 0; p < sources.num_ranks(); ++p)
-      exchange->gather_counts.push_back(sources.num_owned(p));
+    exchange->gather_counts = sources.counts();
   }
   tensors.exchange = exchange;
 }
@@ -75,15 +95,8 @@ void keep_local(EdgeTensors& tensors, const graph::EdgeSet& edges,
 
 EdgeTensors make_edge_tensors(const graph::EdgeSet& edges, int64_t num_sources, int64_t num_targets,
                               const std::vector<std::string>& attributes, at::ScalarType dtype) {
-  const at::Tensor source = to_tensor(edges.source_index), target = to_tensor(edges.target_index);
-  EdgeTensors tensors;
-  tensors.order = at::argsort(target, /*stable=*/true, 0, /*descending=*/false);
-  tensors.index =
-      EdgeIndex::create(source.index_select(0, tensors.order),
-                        target.index_select(0, tensors.order), num_sources, num_targets);
-  tensors.total = edges.num_edges();
-  tensors.attributes =
-      attribute_columns(edges, attributes).index_select(0, tensors.order).to(dtype);
+  EdgeTensors tensors = sorted_edges(edges, attributes, dtype);
+  index_all(tensors, edges, num_sources, num_targets);
   return tensors;
 }
 
@@ -103,8 +116,11 @@ GraphTensors GraphTensors::create(const graph::Graph& graph,
     const std::pair key(edges.source, edges.target);
     EdgeTensors& mine = tensors.edges_[key];
     try {
-      mine = make_edge_tensors(edges, graph.nodes(edges.source).num_nodes(),
-                               graph.nodes(edges.target).num_nodes(), edge_attributes, dtype);
+      mine = sorted_edges(edges, edge_attributes, dtype);
+      if (!shard) {
+        index_all(mine, edges, graph.nodes(edges.source).num_nodes(),
+                  graph.nodes(edges.target).num_nodes());
+      }
     } catch (const Error& error) {
       tensors.edges_.erase(key);
       tensors.unusable_[key] = error.what();  // may be edges that no part of the model uses

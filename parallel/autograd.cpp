@@ -4,8 +4,6 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <numeric>
-
 #include "core/check.h"
 
 namespace aifs::parallel {
@@ -201,10 +199,6 @@ std::shared_ptr<const RowExchange> RowExchange::to(at::Device device) const {
   auto moved = std::make_shared<RowExchange>(*this);
   moved->send_rows = send_rows.to(device);
   return moved;
-}
-
-int64_t RowExchange::num_received() const {
-  return std::accumulate(recv_counts.begin(), recv_counts.end(), int64_t{0});
 }
 
 at::Tensor with_received_rows(const at::Tensor& own,

@@ -43,7 +43,6 @@ struct RowExchange {
   static std::shared_ptr<const RowExchange> create(const ExchangePlan& plan, Communicator& group,
                                                    at::Device device);
   std::shared_ptr<const RowExchange> to(at::Device device) const;
-  int64_t num_received() const;
 };
 
 // [own | received]: own rows (N, ...) followed by the rows that other ranks sent, grouped by

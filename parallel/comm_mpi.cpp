@@ -77,12 +77,6 @@ class RowType {
   MPI_Datatype type_ = MPI_DATATYPE_NULL;
 };
 
-at::Tensor rows_like(const at::Tensor& like, int64_t rows) {
-  std::vector<int64_t> sizes = like.sizes().vec();
-  sizes[0] = rows;
-  return at::empty(sizes, like.options().requires_grad(false));
-}
-
 class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator(MPI_Comm comm, bool owned, std::shared_ptr<OperationWatch> watch)
@@ -128,11 +122,9 @@ class MpiCommunicator : public Communicator {
 
   at::Tensor all_gather_rows(const at::Tensor& own, const Counts& counts) override {
     const OperationWatch::Scope watched(*watch_, "all-gather");
-    AIFS_CHECK(static_cast<int>(counts.size()) == size_ &&
-                   own.size(0) == counts[static_cast<size_t>(rank_)],
-               "all-gather on rank ", rank_, ": ", own.size(0), " rows");
+    check_own_rows(*this, counts, own);
     const at::Tensor rows = own.detach().contiguous();
-    at::Tensor all = rows_like(rows, starts_of(counts).back());
+    at::Tensor all = empty_rows_like(rows, starts_of(counts).back());
     const RowType type(rows);
     check_mpi(MPI_Allgatherv(rows.const_data_ptr(), static_cast<int>(rows.size(0)), type.get(),
                              all.data_ptr(), to_int(counts).data(), starts_as_int(counts).data(),
@@ -146,10 +138,7 @@ class MpiCommunicator : public Communicator {
     check_counts(*this, counts, all, "reduce-scatter");
     const int64_t own = counts[static_cast<size_t>(rank_)];
     const at::Tensor parts = all_to_all_rows(all, counts, Counts(static_cast<size_t>(size_), own));
-    at::Tensor sum = parts.narrow(0, 0, own).clone();
-    for (int p = 1; p < size_; ++p)
-      sum.add_(parts.narrow(0, p * own, own));
-    return sum;
+    return combine_in_rank_order(parts, size_, Reduction::kSum);
   }
 
   at::Tensor all_to_all_rows(const at::Tensor& given, const Counts& send_counts,
@@ -158,7 +147,7 @@ class MpiCommunicator : public Communicator {
     check_counts(*this, send_counts, given, "all-to-all");
     AIFS_CHECK(static_cast<int>(recv_counts.size()) == size_, "all-to-all on rank ", rank_);
     const at::Tensor rows = given.detach().contiguous();
-    at::Tensor received = rows_like(rows, starts_of(recv_counts).back());
+    at::Tensor received = empty_rows_like(rows, starts_of(recv_counts).back());
     const RowType type(rows);
     check_mpi(MPI_Alltoallv(rows.const_data_ptr(), to_int(send_counts).data(),
                             starts_as_int(send_counts).data(), type.get(), received.data_ptr(),

@@ -41,12 +41,6 @@ ncclDataType_t nccl_type(const at::Tensor& tensor) {
   }
 }
 
-at::Tensor rows_like(const at::Tensor& like, int64_t rows) {
-  std::vector<int64_t> sizes = like.sizes().vec();
-  sizes[0] = rows;
-  return at::empty(sizes, like.options().requires_grad(false));
-}
-
 // Elements per row; rows may be none.
 size_t row_elements(const at::Tensor& rows) {
   size_t elements = 1;
@@ -112,9 +106,8 @@ class NcclCommunicator : public Communicator {
     if (!given.is_cuda()) return host_->all_gather_rows(given, counts);
     const at::Tensor own = given.detach().contiguous();
     const Counts starts = starts_of(counts);
-    AIFS_CHECK(static_cast<int>(counts.size()) == size() && own.size(0) == counts[me()],
-               "all-gather on rank ", rank(), ": ", own.size(0), " rows");
-    const at::Tensor all = rows_like(own, starts.back());
+    check_own_rows(*this, counts, own);
+    const at::Tensor all = empty_rows_like(own, starts.back());
     if (all_equal(counts)) {
       check_nccl(ncclAllGather(own.const_data_ptr(), all.data_ptr(), elements(own), nccl_type(own),
                                nccl(), stream()),
@@ -138,7 +131,7 @@ class NcclCommunicator : public Communicator {
     if (!given.is_cuda()) return host_->reduce_scatter_rows(given, counts);
     check_counts(*this, counts, given, "reduce-scatter");
     const at::Tensor all = given.detach().contiguous();
-    const at::Tensor own = rows_like(all, counts[me()]);
+    const at::Tensor own = empty_rows_like(all, counts[me()]);
     if (all_equal(counts)) {
       check_nccl(ncclReduceScatter(all.const_data_ptr(), own.data_ptr(), elements(own),
                                    nccl_type(all), ncclSum, nccl(), stream()),
@@ -166,7 +159,7 @@ class NcclCommunicator : public Communicator {
     AIFS_CHECK(static_cast<int>(recv_counts.size()) == size(), "all-to-all on rank ", rank());
     const at::Tensor rows = given.detach().contiguous();
     const Counts send_starts = starts_of(send_counts), recv_starts = starts_of(recv_counts);
-    const at::Tensor received = rows_like(rows, recv_starts.back());
+    const at::Tensor received = empty_rows_like(rows, recv_starts.back());
     const size_t width = row_elements(rows);
     Together together(nccl());
     for (int p = 0; p < size(); ++p) {

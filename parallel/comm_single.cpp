@@ -44,30 +44,4 @@ std::unique_ptr<Communicator> make_single_communicator() {
   return std::make_unique<SingleCommunicator>();
 }
 
-Counts starts_of(const Counts& counts) {
-  Counts starts{0};
-  for (const int64_t count : counts)
-    starts.push_back(starts.back() + count);
-  return starts;
-}
-
-Counts balanced_counts(int64_t n, int64_t parts) {
-  AIFS_CHECK(n >= 0 && parts > 0, n, " rows over ", parts, " ranks");
-  Counts counts;
-  for (int64_t p = 0; p < parts; ++p)
-    counts.push_back(n / parts + (p < n % parts ? 1 : 0));
-  return counts;
-}
-
-void check_counts(const Communicator& group, const Counts& counts, const at::Tensor& rows,
-                  const char* operation) {
-  int64_t total = 0;
-  for (const int64_t count : counts)
-    total += count;
-  AIFS_CHECK(
-      static_cast<int>(counts.size()) == group.size() && rows.dim() >= 1 && total == rows.size(0),
-      operation, " on rank ", group.rank(), ": ", counts.size(), " counts with sum ", total,
-      " for a tensor of shape ", rows.sizes(), " and ", group.size(), " ranks");
-}
-
 }  // namespace aifs::parallel

@@ -122,9 +122,7 @@ class VirtualCommunicator : public Communicator {
   }
 
   at::Tensor all_gather_rows(const at::Tensor& own, const Counts& counts) override {
-    AIFS_CHECK(static_cast<int>(counts.size()) == size() &&
-                   own.size(0) == counts[static_cast<size_t>(rank_)],
-               "all-gather on rank ", rank_, ": ", own.size(0), " rows");
+    check_own_rows(*this, counts, own);
     std::vector<int64_t> repeats(static_cast<size_t>(own.dim()), 1);
     repeats[0] = size();
     return all_to_all_rows(own.detach().repeat(repeats),
@@ -133,18 +131,13 @@ class VirtualCommunicator : public Communicator {
 
   at::Tensor reduce_scatter_rows(const at::Tensor& all, const Counts& counts) override {
     check_counts(*this, counts, all, "reduce-scatter");
-    const int64_t own = counts[static_cast<size_t>(rank_)];
-    return combine(all_to_all_rows(all, counts, Counts(static_cast<size_t>(size()), own)), own,
-                   Reduction::kSum);
+    return reduced_share(all, counts, Reduction::kSum);
   }
 
   void all_reduce(const at::Tensor& tensor, Reduction reduction) override {
     const at::Tensor flat = tensor.detach().view({-1});
     const Counts shares = balanced_counts(flat.numel(), size());
-    const int64_t own = shares[static_cast<size_t>(rank_)];
-    const at::Tensor mine = combine(
-        all_to_all_rows(flat, shares, Counts(static_cast<size_t>(size()), own)), own, reduction);
-    flat.copy_(all_gather_rows(mine, shares));
+    flat.copy_(all_gather_rows(reduced_share(flat, shares, reduction), shares));
   }
 
   void broadcast(const at::Tensor& tensor, int root) override {
@@ -208,15 +201,10 @@ class VirtualCommunicator : public Communicator {
       throw Error("virtual ranks of different processes have no point-to-point messages");
   }
 
-  // Equal parts of every rank, one after another, added in rank order.
-  static at::Tensor combine(const at::Tensor& parts, int64_t own, Reduction reduction) {
-    at::Tensor result = parts.narrow(0, 0, own).clone();
-    for (int64_t start = own; own > 0 && start < parts.size(0); start += own) {
-      const at::Tensor part = parts.narrow(0, start, own);
-      if (reduction == Reduction::kSum) result.add_(part);
-      if (reduction == Reduction::kMax) result.copy_(at::maximum(result, part));
-    }
-    return result;
+  // This rank's share of the rows, combined over ranks.
+  at::Tensor reduced_share(const at::Tensor& all, const Counts& counts, Reduction reduction) {
+    const Counts equal(static_cast<size_t>(size()), counts[static_cast<size_t>(rank_)]);
+    return combine_in_rank_order(all_to_all_rows(all, counts, equal), size(), reduction);
   }
 
   // One group for every colour, in the same order in every process.

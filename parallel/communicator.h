@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "core/shares.h"
+
 namespace aifs::parallel {
 
 using Counts = std::vector<int64_t>;
@@ -57,14 +59,18 @@ class Communicator {
 // One rank: every operation has its full meaning.
 std::unique_ptr<Communicator> make_single_communicator();
 
-// Sums of counts: where each rank's rows start; size R + 1.
-Counts starts_of(const Counts& counts);
-
-// n rows over `parts` ranks, the first n % parts get one more.
-Counts balanced_counts(int64_t n, int64_t parts);
+// What implementations share.
 
 // Throws Error unless there is one count per rank and they sum to the rows of the tensor.
 void check_counts(const Communicator& group, const Counts& counts, const at::Tensor& rows,
                   const char* operation);
+
+// Throws Error unless there is one count per rank and this rank's is the rows of its tensor.
+void check_own_rows(const Communicator& group, const Counts& counts, const at::Tensor& own);
+// An empty tensor with so many rows of this kind.
+at::Tensor empty_rows_like(const at::Tensor& like, int64_t rows);
+// Equal parts from every rank, one after another, added (or compared) in rank order: the same bits
+// whatever carried them.
+at::Tensor combine_in_rank_order(const at::Tensor& parts, int num_parts, Reduction reduction);
 
 }  // namespace aifs::parallel

@@ -26,6 +26,13 @@ MeshSizes complete_sizes(const MeshSizes& sizes, int64_t num_ranks, const std::s
   return complete;
 }
 
+ProcessMesh::ProcessMesh()
+    : own_world_(make_single_communicator()),
+      sizes_{1, 1},
+      world_(own_world_.get()),
+      model_(make_single_communicator()),
+      data_(make_single_communicator()) {}
+
 ProcessMesh::ProcessMesh(Communicator& world, const MeshSizes& sizes)
     : sizes_(sizes), world_(&world) {
   AIFS_CHECK(sizes.model * sizes.data == world.size(), "a mesh of ", sizes.model, " x ", sizes.data,
@@ -33,6 +40,12 @@ ProcessMesh::ProcessMesh(Communicator& world, const MeshSizes& sizes)
   const auto model = static_cast<int>(sizes.model);
   model_ = world.split(world.rank() / model);
   data_ = world.split(world.rank() % model);
+}
+
+void ProcessMesh::reduce_gradients(const at::Tensor& flat) const {
+  if (world_->size() == 1) return;
+  world_->all_reduce(flat, Reduction::kSum);
+  if (sizes_.data > 1) flat.mul_(1.0 / static_cast<double>(sizes_.data));
 }
 
 std::vector<double> sum_over(Communicator& group, std::vector<double> values) {

@@ -22,6 +22,8 @@ MeshSizes complete_sizes(const MeshSizes& sizes, int64_t num_ranks, const std::s
 
 class ProcessMesh {
  public:
+  // One rank alone.
+  ProcessMesh();
   // Collective over `world`, which outlives the mesh; sizes are complete.
   ProcessMesh(Communicator& world, const MeshSizes& sizes);
 
@@ -34,8 +36,12 @@ class ProcessMesh {
   int64_t replica() const { return data_->rank(); }
   // The rank that writes logs, metrics and checkpoints.
   bool is_main() const { return world_->rank() == 0; }
+  // Gradients of this rank's part of a sample to those of all, in place: the sum over a model group
+  // is the gradient of its sample, replicas are averaged. Collective.
+  void reduce_gradients(const at::Tensor& flat) const;
 
  private:
+  std::unique_ptr<Communicator> own_world_;  // of one rank alone
   MeshSizes sizes_;
   Communicator* world_;
   std::unique_ptr<Communicator> model_, data_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <initializer_list>
 
 #include "core/check.h"
 #ifdef AIFS_HAVE_CUDA
@@ -18,27 +19,30 @@ namespace aifs::parallel {
 
 namespace {
 
+// The first of some environment variables that is set, as a number.
+int number_in_environment(std::initializer_list<const char*> names, int otherwise) {
+  for (const char* name : names) {
+    if (const char* value = std::getenv(name)) return std::atoi(value);
+  }
+  return otherwise;
+}
+
+}  // namespace
+
 std::string host_name() {
   utsname info{};
   return ::uname(&info) == 0 ? info.nodename : "unknown host";
 }
 
-}  // namespace
-
 // OpenMPI, PMI and Slurm launchers, in turn. SLURM_NTASKS alone does not mean srun: a batch script
 // has it too.
 int launched_ranks() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
-    if (const char* value = std::getenv(name)) return std::max(1, std::atoi(value));
-  }
-  return 1;
+  return std::max(
+      1, number_in_environment({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}, 1));
 }
 
 int launched_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}) {
-    if (const char* value = std::getenv(name)) return std::atoi(value);
-  }
-  return 0;
+  return number_in_environment({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}, 0);
 }
 
 Runtime::Runtime(double timeout_s)
@@ -92,10 +96,13 @@ std::string Runtime::name() const {
 }
 
 int Runtime::local_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
-    if (const char* value = std::getenv(name)) return std::atoi(value);
-  }
-  return 0;
+  return number_in_environment({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"},
+                               0);
+}
+
+std::optional<int> Runtime::local_size() {
+  const int size = number_in_environment({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}, -1);
+  return size < 0 ? std::nullopt : std::optional(std::max(1, size));
 }
 
 void Runtime::use_nccl() {

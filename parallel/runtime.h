@@ -4,12 +4,16 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "parallel/communicator.h"
 #include "parallel/operation_watch.h"
 
 namespace aifs::parallel {
+
+// The name of this machine.
+std::string host_name();
 
 // Ranks that a launcher has started, or 1. Reads only the environment.
 int launched_ranks();
@@ -40,6 +44,8 @@ class Runtime {
   void use_nccl();
   // This process among those on its host, as the launcher says.
   static int local_rank();
+  // How many there are, where the launcher says.
+  static std::optional<int> local_size();
 
   // All ranks. CPU tensors, and GPU tensors after use_nccl().
   Communicator& world() { return *world_; }

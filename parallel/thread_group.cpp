@@ -7,7 +7,6 @@ ThreadGroup::ThreadGroup(int size)
     : tensors(static_cast<size_t>(size)),
       counts(static_cast<size_t>(size)),
       more_counts(static_cast<size_t>(size)),
-      numbers(static_cast<size_t>(size)),
       size_(size) {}
 
 void ThreadGroup::meet() {

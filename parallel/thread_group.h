@@ -46,7 +46,6 @@ class ThreadGroup {
   // One slot a member; written by its owner between meetings.
   std::vector<at::Tensor> tensors;
   std::vector<std::vector<int64_t>> counts, more_counts;
-  std::vector<int64_t> numbers;
 
  private:
   const int size_;

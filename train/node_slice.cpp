@@ -9,7 +9,7 @@
 namespace aifs::train {
 
 NodeSlice slice_of_group(const parallel::Counts& counts, parallel::Communicator& group) {
-  const parallel::Counts starts = parallel::starts_of(counts);
+  const parallel::Counts starts = starts_of(counts);
   NodeSlice slice;
   slice.first = starts[static_cast<size_t>(group.rank())];
   slice.total = starts.back();

@@ -309,17 +309,6 @@ void Trainer::agree(StepFigures& figures) const {
   figures.stop = sums[2] > 0;
 }
 
-void Trainer::reduce_gradients() {
-  parallel::Communicator& world = parts_.mesh.world();
-  if (world.size() == 1) return;
-  const PartTimer::Scope scope(timer_, Part::kCommunication);
-  const at::Tensor& gradients = parts_.parameters.flat_gradients();
-  // The sum over a model group is the gradient of its sample; replicas are averaged.
-  world.all_reduce(gradients, parallel::Reduction::kSum);
-  if (parts_.mesh.sizes().data > 1)
-    gradients.mul_(1.0 / static_cast<double>(parts_.mesh.sizes().data));
-}
-
 std::string Trainer::find_nonfinite(const data::Batch& batch, int64_t rollout) const {
   const at::NoGradGuard no_grad;
   std::string found = first_bad_parameter(parts_.parameters, /*gradients=*/false);
@@ -392,7 +381,10 @@ void Trainer::skip_or_fail(const std::string& text) const {
 void Trainer::update_weights(StepFigures& figures) {
   bool finite = std::isfinite(figures.loss);  // the loss of all ranks
   if (!finite) skip_or_fail(figures.bad);
-  if (finite) reduce_gradients();
+  if (finite) {
+    const PartTimer::Scope scope(timer_, Part::kCommunication);
+    parts_.mesh.reduce_gradients(parts_.parameters.flat_gradients());
+  }
   const PartTimer::Scope scope(timer_, Part::kOptimizer);
   figures.lr = learning_rate(options_.optimizer.schedule, state_.step);
   const at::Tensor& gradients = parts_.parameters.flat_gradients();

@@ -89,7 +89,6 @@ class Trainer {
   void seed_noise() const;
   // Makes figures and the wish to stop those of all ranks.
   void agree(StepFigures& figures) const;
-  void reduce_gradients();
   void update_weights(StepFigures& figures);
   // What is not finite and where, with the batch in a folder. Collective over the model group: the
   // network runs again.

@@ -41,8 +41,7 @@ TEST_CASE("the loss of persistence on SPEEDY is that of the reference", "[speedy
                                folder.path().string(), "'"));
   REQUIRE(unpacked.exit_code == 0);
   ::setenv("AIFS_SPEEDY", (folder.path() / "speedy.zarr").c_str(), 1);
-  const auto world = parallel::make_single_communicator();
-  const parallel::ProcessMesh mesh(*world, {1, 1});
+  const parallel::ProcessMesh mesh;
   const app::Run run(app::load_config((test::source_folder() / "configs/speedy.json").string(), {}),
                      mesh, at::kCPU);
   REQUIRE(run.parameters().num_trainable() == 530310);

@@ -13,8 +13,7 @@ using namespace aifs::bench;
 namespace {
 
 const parallel::ProcessMesh& one_rank() {
-  static const std::unique_ptr<parallel::Communicator> world = parallel::make_single_communicator();
-  static const parallel::ProcessMesh mesh(*world, {1, 1});
+  static const parallel::ProcessMesh mesh;
   return mesh;
 }
 

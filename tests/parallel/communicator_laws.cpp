@@ -86,7 +86,7 @@ void all_gather_joins_in_rank_order(Communicator& group) {
 
 void reduce_scatter_sums_each_share(Communicator& group) {
   for (const Counts& counts : shares(group.size())) {
-    const Counts starts = parallel::starts_of(counts);
+    const Counts starts = starts_of(counts);
     at::Tensor sum = at::zeros({starts.back(), 3}, of(at::kDouble));
     for (int p = 0; p < group.size(); ++p)
       sum += rows_of(p, starts.back(), at::kDouble);
@@ -116,8 +116,8 @@ struct Routes {
 
 void all_to_all_delivers_every_row(Communicator& group) {
   const Routes routes(group);
-  const at::Tensor got = group.all_to_all_rows(
-      rows_of(group.rank(), parallel::starts_of(routes.send).back()), routes.send, routes.receive);
+  const at::Tensor got = group.all_to_all_rows(rows_of(group.rank(), starts_of(routes.send).back()),
+                                               routes.send, routes.receive);
   std::vector<at::Tensor> wanted;
   for (int p = 0; p < group.size(); ++p) {
     int64_t total = 0, before = 0;
@@ -176,7 +176,7 @@ void gradients_are_adjoints(Communicator& group) {
   const auto me = static_cast<size_t>(group.rank());
   const auto fresh = [&](int64_t rows) { return rows_of(group.rank(), rows, at::kDouble); };
   for (const Counts& counts : shares(group.size())) {
-    const int64_t total = parallel::starts_of(counts).back();
+    const int64_t total = starts_of(counts).back();
     expect_adjoint(
         group, fresh(counts[me]),
         [&](const at::Tensor& x) { return parallel::all_gather_rows(x, counts, group); },
@@ -188,7 +188,7 @@ void gradients_are_adjoints(Communicator& group) {
   }
   const Routes routes(group);
   expect_adjoint(
-      group, fresh(parallel::starts_of(routes.send).back()),
+      group, fresh(starts_of(routes.send).back()),
       [&](const at::Tensor& x) {
         return parallel::all_to_all_rows(x, routes.send, routes.receive, group);
       },

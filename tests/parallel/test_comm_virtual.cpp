@@ -43,7 +43,7 @@ TEST_CASE("the error of one thread ends the others, and is the one that is repor
 }
 
 TEST_CASE("shares of rows differ by one at most", "[parallel]") {
-  REQUIRE(parallel::balanced_counts(7, 3) == parallel::Counts{3, 2, 2});
-  REQUIRE(parallel::balanced_counts(2, 4) == parallel::Counts{1, 1, 0, 0});
-  REQUIRE(parallel::starts_of({3, 0, 2}) == parallel::Counts{0, 3, 3, 5});
+  REQUIRE(balanced_counts(7, 3) == parallel::Counts{3, 2, 2});
+  REQUIRE(balanced_counts(2, 4) == parallel::Counts{1, 1, 0, 0});
+  REQUIRE(starts_of({3, 0, 2}) == parallel::Counts{0, 3, 3, 5});
 }
