@@ -315,11 +315,12 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
                                       .should_stop = stop_requested,
                                       .at_step = at_step};
   train::Trainer trainer(options, parts);
+  // Only the main rank has a checkpoint to go on from; what it has then goes to all.
+  const bool resuming =
+      parallel::sum_over(mesh_->world(), {resume_from.has_value() ? 1.0 : 0.0})[0] > 0;
   const auto load = [&] {
-    if (!resume_from) {
-      start_from_other_run();
-      return;
-    }
+    if (!resuming) start_from_other_run();
+    if (!resume_from) return;
     trainer.load(*resume_from);
     check_graph(*resume_from);
     std::string keys;
