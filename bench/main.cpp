@@ -122,7 +122,7 @@ int run(const CommandLine& c) {
   if (device.is_cuda() && runtime.size() > 1) runtime.use_nccl();
   const parallel::ProcessMesh mesh(
       runtime.world(),
-      parallel::complete_sizes({c.model_ranks, 0}, runtime.size(), "--model-ranks"));
+      parallel::complete_sizes({.model = c.model_ranks}, runtime.size(), "--model-ranks"));
   if (!mesh.is_main()) std::freopen("/dev/null", "w", stdout);
   Json results = Json::array();
   bool sound = true;

@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "core/check.h"
 
 namespace aifs::parallel {
@@ -15,36 +17,53 @@ MeshSizes complete_sizes(const MeshSizes& sizes, int64_t num_ranks, const std::s
                              num_ranks, num_ranks == 1 ? " rank" : " ranks"),
                       concat("start more: mpirun -n ", sizes.model, " aifs-train ..."));
   }
-  if (sizes.data == 0) complete.data = num_ranks / sizes.model;
-  if (complete.model * complete.data != num_ranks) {
-    throw ConfigError(
-        path,
-        concat("model ", complete.model, " x data ", complete.data, " = ",
-               complete.model * complete.data, " ranks, but ", num_ranks, " were started"),
-        "the sizes must multiply to the number of ranks");
+  const int64_t per_replica = sizes.model * sizes.tensor * sizes.pipeline;
+  if (sizes.data == 0) complete.data = std::max<int64_t>(1, num_ranks / per_replica);
+  if (per_replica * complete.data != num_ranks) {
+    std::string product = concat("model ", sizes.model, " x data ", complete.data);
+    if (sizes.tensor > 1) product += concat(" x tensor ", sizes.tensor);
+    if (sizes.pipeline > 1) product += concat(" x pipeline ", sizes.pipeline);
+    throw ConfigError(path,
+                      concat(product, " = ", per_replica * complete.data, " ranks, but ", num_ranks,
+                             " were started"),
+                      "the sizes must multiply to the number of ranks");
   }
   return complete;
 }
 
 ProcessMesh::ProcessMesh()
     : own_world_(make_single_communicator()),
-      sizes_{1, 1},
+      sizes_{.model = 1, .data = 1},
       world_(own_world_.get()),
       model_(make_single_communicator()),
-      data_(make_single_communicator()) {}
+      data_(make_single_communicator()),
+      tensor_(make_single_communicator()),
+      pipeline_(make_single_communicator()),
+      alike_(make_single_communicator()) {}
 
 ProcessMesh::ProcessMesh(Communicator& world, const MeshSizes& sizes)
     : sizes_(sizes), world_(&world) {
-  AIFS_CHECK(sizes.model * sizes.data == world.size(), "a mesh of ", sizes.model, " x ", sizes.data,
-             " for ", world.size(), " ranks");
-  const auto model = static_cast<int>(sizes.model);
-  model_ = world.split(world.rank() / model);
-  data_ = world.split(world.rank() % model);
+  const int64_t all = sizes.model * sizes.data * sizes.tensor * sizes.pipeline;
+  AIFS_CHECK(all == world.size(), "a mesh of ", all, " ranks for ", world.size());
+  const int64_t rank = world.rank();
+  const int64_t slice = rank % sizes.tensor;
+  const int64_t part = rank / sizes.tensor % sizes.model;
+  const int64_t stage = rank / (sizes.tensor * sizes.model) % sizes.pipeline;
+  // The group of the ranks with which this one shares every place but the given one.
+  const auto along = [&](int64_t stride, int64_t place) {
+    return world.split(static_cast<int>(rank - place * stride));
+  };
+  tensor_ = along(1, slice);
+  model_ = along(sizes.tensor, part);
+  pipeline_ = along(sizes.tensor * sizes.model, stage);
+  const int64_t replica_size = sizes.tensor * sizes.model * sizes.pipeline;
+  data_ = along(replica_size, rank / replica_size);
+  alike_ = world.split(static_cast<int>(stage * sizes.tensor + slice));
 }
 
 void ProcessMesh::reduce_gradients(const at::Tensor& flat) const {
-  if (world_->size() == 1) return;
-  world_->all_reduce(flat, Reduction::kSum);
+  if (alike_->size() == 1) return;
+  alike_->all_reduce(flat, Reduction::kSum);
   if (sizes_.data > 1) flat.mul_(1.0 / static_cast<double>(sizes_.data));
 }
 

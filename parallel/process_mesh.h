@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How all ranks divide the work: replicas of the model, each of them a group of consecutive ranks
-// that share one sample. Rank = replica * model + position in the model group.
+// How all ranks divide the work: replicas of the model, each of them stages of a pipeline, each of
+// those a group that shares one sample, each member of it a few ranks that split its layers.
+// Rank = ((replica * pipeline + stage) * model + part) * tensor + slice: ranks that exchange most
+// are neighbours, and so on one host.
 #pragma once
 
 #include <memory>
@@ -12,8 +14,10 @@
 namespace aifs::parallel {
 
 struct MeshSizes {
-  int64_t model = 1;  // ranks that share one sample
-  int64_t data = 0;   // replicas; 0: as many as there are ranks for
+  int64_t model = 1;     // ranks that share one sample
+  int64_t data = 0;      // replicas; 0: as many as there are ranks for
+  int64_t tensor = 1;    // ranks that split each layer
+  int64_t pipeline = 1;  // stages, ranges of layers
 };
 
 // Fills in what is derived. Throws ConfigError (paths under `path`) if the sizes do not multiply to
@@ -33,6 +37,12 @@ class ProcessMesh {
   Communicator& model() const { return *model_; }
   // The ranks of the other replicas that own the same nodes.
   Communicator& data() const { return *data_; }
+  // The ranks that hold slices of the same layers and work on the same nodes.
+  Communicator& tensor() const { return *tensor_; }
+  // The ranks of the other stages that work on the same nodes; stages in rank order.
+  Communicator& pipeline() const { return *pipeline_; }
+  // The ranks that hold the same parameters: their gradients are summed.
+  Communicator& alike() const { return *alike_; }
   int64_t replica() const { return data_->rank(); }
   // The rank that writes logs, metrics and checkpoints.
   bool is_main() const { return world_->rank() == 0; }
@@ -44,7 +54,7 @@ class ProcessMesh {
   std::unique_ptr<Communicator> own_world_;  // of one rank alone
   MeshSizes sizes_;
   Communicator* world_;
-  std::unique_ptr<Communicator> model_, data_;
+  std::unique_ptr<Communicator> model_, data_, tensor_, pipeline_, alike_;
 };
 
 // Sums over a group of a few numbers.
