@@ -153,6 +153,9 @@ int run_as_rank(const CommandLine& c, const RunConfig& config, bool validate,
     run = std::make_unique<Run>(config, mesh, device);
   };
   parallel::together(world, build, failure_handling());
+  run->share_graph();
+  parallel::together(
+      world, [&] { run->build(); }, failure_handling());
   if (!validate) return train(*run, c, runtime);
   run->validate(*checkpoint);
   return kSuccess;

@@ -45,6 +45,7 @@ void check_together(const RunConfig& c) {
                       "a cosine needs an end, and train.max_steps gives none",
                       "set it, or use \"kind\": \"constant\"");
   }
+  train::check_reduction(c.parallel.sharding, c.parallel.gradients);
   c.loss.check(c.model.ensemble.members, c.data.multistep_output);
 }
 
@@ -107,6 +108,8 @@ void ParallelOptions::bind(config::Binder& b) {
       "mapper_sources", mapper_sources,
       {"how encoder and decoder get the nodes that their edges start from: only those of other "
        "ranks that are needed, or all"});
+  b.section("sharding", sharding, {"What each rank keeps of moments, gradients and values"});
+  b.section("gradients", gradients, {"How gradients are summed over ranks"});
   b.boolean("reproducible", reproducible,
             {"the same bits for any number of processes that divides parallel.virtual_ranks: these "
              "are the ranks, each with one thread and weights of its own, and all sums are in "

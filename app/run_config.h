@@ -12,6 +12,7 @@
 #include "model/options.h"
 #include "parallel/process_mesh.h"
 #include "train/options.h"
+#include "train/sharding.h"
 
 namespace aifs::app {
 
@@ -33,6 +34,8 @@ struct RunOptions {
 
 struct ParallelOptions {
   parallel::MeshSizes sizes;
+  train::ShardingOptions sharding;
+  train::ReductionOptions gradients;
   graph::HiddenOrder hidden_order = graph::HiddenOrder::kAuto;
   graph::SourceRows mapper_sources = graph::SourceRows::kHalo;
   double timeout_s = 60.0;

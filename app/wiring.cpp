@@ -11,6 +11,7 @@
 
 #include "app/device.h"
 #include "app/failure.h"
+#include "app/share_graph.h"
 #include "app/signals.h"
 #include "app/versions.h"
 #include "core/check.h"
@@ -196,11 +197,18 @@ Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device)
   if (config_.run.threads > 0) at::set_num_threads(static_cast<int>(config_.run.threads));
   set_arithmetic(config_.train.precision, device_);
   data_ = make_data(config_);
+  if (!mesh_->is_main()) return;
   graph_ = make_graph(config_, data_.training->info());
-  if (mesh_->is_main()) {  // all ranks have the same graph
-    for (const std::string& warning : graph_.report.warnings)
-      log::warning("graph: ", warning);
-  }
+  for (const std::string& warning : graph_.report.warnings)
+    log::warning("graph: ", warning);
+}
+
+void Run::share_graph() {
+  app::share_graph(graph_.graph, mesh_->world());
+}
+
+void Run::build() {
+  if (!mesh_->is_main()) graph_.hash = graph_.graph.content_hash();
   const at::ScalarType dtype = weight_type(config_.train.precision);
   const model::GraphTensors tensors = make_tensors(dtype).to(device_);
   const uint32_t seed = derive_seed(static_cast<uint64_t>(config_.run.seed), SeedContext::kTrainer);
@@ -310,6 +318,8 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
                                       .checkpoint = config_.checkpoint,
                                       .log = config_.log,
                                       .profile = config_.profile,
+                                      .sharding = config_.parallel.sharding,
+                                      .reduction = config_.parallel.gradients,
                                       .run_dir = config_.run.dir,
                                       .checkpoint_meta = checkpoint_meta(),
                                       .should_stop = stop_requested,

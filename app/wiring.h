@@ -38,10 +38,13 @@ fs::path checkpoint_folder(const RunConfig& config);
 // Everything a run needs, in the order it is built.
 class Run {
  public:
-  // Opens the data, builds or loads the graph, creates network, loss and validation; writes nothing
-  // but the graph file. Throws ConfigError, DataError.
-  // Local to each rank; `mesh` outlives the run.
+  // Opens the data; the main rank builds or loads the graph, and writes nothing but its file.
+  // Throws ConfigError, DataError. Local to each rank; `mesh` outlives the run.
   Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device);
+  // Gives the graph to all ranks. Collective.
+  void share_graph();
+  // Creates network, loss and validation. Throws ConfigError. Local to each rank.
+  void build();
 
   // Trains (from a checkpoint if the main rank has one). Collective.
   train::Outcome train(const std::optional<train::CheckpointInfo>& resume_from,

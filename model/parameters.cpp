@@ -71,6 +71,13 @@ const Parameter& ParameterSet::at(const std::string& name) const {
   throw Error(concat("the model has no tensor '", name, "'"), nearest_names(name, names));
 }
 
+int64_t ParameterSet::add_unit(size_t first) {
+  ++num_units_;
+  for (size_t i = first; i < entries_.size(); ++i)
+    entries_[i].unit = num_units_;
+  return num_units_;
+}
+
 int64_t ParameterSet::num_trainable() const {
   int64_t count = 0;
   for (const Parameter& entry : entries_) {
@@ -88,6 +95,7 @@ void ParameterSet::flatten(at::Device device) {
     total += (entry.tensor.numel() + kAlignment - 1) / kAlignment * kAlignment;
   }
   const auto options = at::TensorOptions().dtype(dtype_).device(device);
+  flat_size_ = total;
   flat_values_ = at::zeros({total}, options);
   flat_gradients_ = at::zeros({total}, options);
   for (at::Tensor& constant : constants_)
@@ -107,11 +115,19 @@ void ParameterSet::flatten(at::Device device) {
 }
 
 void ParameterSet::zero_gradients() {
-  flat_gradients_.zero_();
+  if (flat_gradients_.defined()) flat_gradients_.zero_();
+}
+
+void ParameterSet::drop_flat_gradients() {
+  flat_gradients_.reset();
+  for (const Parameter& entry : entries_) {
+    if (entry.offset >= 0) at::Tensor(entry.tensor).mutable_grad() = at::Tensor();
+  }
 }
 
 at::Tensor ParameterSet::gradient(const Parameter& parameter) const {
-  AIFS_CHECK(is_flat() && parameter.offset >= 0, "'", parameter.name, "' has no flat gradient");
+  AIFS_CHECK(flat_gradients_.defined() && parameter.offset >= 0, "'", parameter.name,
+             "' has no flat gradient");
   return flat_gradients_.narrow(0, parameter.offset, parameter.tensor.numel())
       .view(parameter.tensor.sizes());
 }

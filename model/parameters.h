@@ -24,6 +24,7 @@ struct Parameter {
   bool unused = false;        // trainable in name only: nothing depends on it, no gradient comes
   std::string alias_of = {};  // another name of the same tensor, saved twice, optimised once
   int64_t offset = -1;        // of a trainable tensor in the flat buffers, in elements
+  int64_t unit = 0;           // the one that uses it (ParameterSet::add_unit()), 0 for none
 };
 
 // How a tensor starts.
@@ -35,6 +36,16 @@ struct Init {
   static Init zeros() { return {Kind::kZeros, 0.0}; }
   static Init ones() { return {Kind::kOnes, 0.0}; }
   static Init uniform(double bound) { return {Kind::kUniform, bound}; }
+};
+
+// Keeps the tensors of units somewhere else and brings them when they are needed.
+class UnitKeeper {
+ public:
+  virtual ~UnitKeeper() = default;
+  // The tensors of the unit have their values from here on ...
+  virtual void fetch(int64_t unit) = 0;
+  // ... and are not needed for now.
+  virtual void release(int64_t unit) = 0;
 };
 
 class ParameterSet {
@@ -60,15 +71,27 @@ class ParameterSet {
   // A tensor that is neither saved nor optimised but must be on the model's device.
   at::Tensor add_constant(const at::Tensor& value);
 
+  // The tensors added since there were `first` entries are a unit: a layer that alone uses them,
+  // and runs through in_unit(). Returns its number, from 1.
+  int64_t add_unit(size_t first);
+  int64_t num_units() const { return num_units_; }
+  void set_keeper(UnitKeeper* keeper) { keeper_ = keeper; }
+  UnitKeeper* keeper() const { return keeper_; }
+
   // Trainable elements, not counting aliases and padding.
   int64_t num_trainable() const;
 
   // Lays values and gradients out flat on `device`; call once, before the first use.
   void flatten(at::Device device);
-  bool is_flat() const { return flat_values_.defined(); }
+  bool is_flat() const { return flat_size_ >= 0; }
+  int64_t flat_size() const { return flat_size_; }
   // One-dimensional; every tensor starts at a multiple of kAlignment elements, padding is zero.
   const at::Tensor& flat_values() const { return flat_values_; }
   const at::Tensor& flat_gradients() const { return flat_gradients_; }
+  // Gives a buffer up: whoever shards gradients or values keeps them elsewhere. It is undefined
+  // then.
+  void drop_flat_gradients();
+  void drop_flat_values() { flat_values_.reset(); }
   void zero_gradients();
   // The gradient of one trainable tensor, a view into flat_gradients().
   at::Tensor gradient(const Parameter& parameter) const;
@@ -87,6 +110,9 @@ class ParameterSet {
   std::map<std::string, size_t> index_;
   std::vector<at::Tensor> constants_;
   at::Tensor flat_values_, flat_gradients_;
+  int64_t flat_size_ = -1;
+  int64_t num_units_ = 0;
+  UnitKeeper* keeper_ = nullptr;
 };
 
 // A place in the tree of names: scope / "mlp" / "0" adds "mlp.0." in front.

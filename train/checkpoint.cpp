@@ -177,7 +177,8 @@ void rename_folder(const fs::path& from, const fs::path& to) {
   }
 }
 
-Json manifest_of(const LoopState& state, const AdamW& optimizer, const CheckpointMeta& meta) {
+Json manifest_of(const LoopState& state, const OptimizerState& optimizer,
+                 const CheckpointMeta& meta) {
   return Json{{"format_version", kFormatVersion},
               {"program_version", meta.program_version},
               {"torch_version", meta.torch_version},
@@ -187,7 +188,7 @@ Json manifest_of(const LoopState& state, const AdamW& optimizer, const Checkpoin
               {"batch_in_epoch", state.batch_in_epoch},
               {"loss_scale", state.loss_scale},
               {"loss_scale_steps", state.loss_scale_steps},
-              {"optimizer_steps", optimizer.num_steps()},
+              {"optimizer_steps", optimizer.num_steps},
               {"config_hash", meta.config_hash},
               {"graph_hash", meta.graph_hash},
               {"config", Json::parse(meta.config_json)}};
@@ -195,14 +196,14 @@ Json manifest_of(const LoopState& state, const AdamW& optimizer, const Checkpoin
 
 // All files of a checkpoint, the completion marker last.
 void write_content(const fs::path& partial, const LoopState& state,
-                   const model::ParameterSet& parameters, const AdamW& optimizer,
+                   const model::ParameterSet& parameters, const OptimizerState& optimizer,
                    const CheckpointMeta& meta) {
   make_directories(partial);
   TensorList weights, moments;
   for (const model::Parameter& parameter : parameters.entries()) {
     weights.add(parameter.name, parameter.tensor);
     if (!is_optimised(parameter)) continue;
-    for (const auto& [kind, flat] : optimizer.states())
+    for (const auto& [kind, flat] : optimizer.flats)
       moments.add(kind + "/" + parameter.name, slice_of(flat, parameter));
   }
   Json manifest = manifest_of(state, optimizer, meta);
@@ -233,7 +234,7 @@ CheckpointInfo read_manifest(const fs::path& path, const Json& manifest) {
 }  // namespace
 
 fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
-                          const model::ParameterSet& parameters, const AdamW& optimizer,
+                          const model::ParameterSet& parameters, const OptimizerState& optimizer,
                           const CheckpointMeta& meta, int64_t keep) {
   make_directories(folder);
   const std::string name = folder_name(state.step);
@@ -361,17 +362,17 @@ void load_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& para
 }
 
 void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet& parameters,
-                    AdamW& optimizer) {
+                    OptimizerState& optimizer) {
   std::map<std::string, at::Tensor> wanted;
   for (const model::Parameter& parameter : parameters.entries()) {
     if (!is_optimised(parameter)) continue;
-    for (const auto& [kind, flat] : optimizer.states())
+    for (const auto& [kind, flat] : optimizer.flats)
       wanted[kind + "/" + parameter.name] = slice_of(flat, parameter);
   }
   const SafetensorsFile file(checkpoint.path / kOptimizer);
   check_tensors(file, wanted);
   copy_tensors(file, wanted);
-  optimizer.set_num_steps(checkpoint.optimizer_steps);
+  optimizer.num_steps = checkpoint.optimizer_steps;
 }
 
 void load_average(const CheckpointInfo& checkpoint, model::ParameterSet& parameters) {

@@ -34,7 +34,7 @@ struct CheckpointMeta {
 // up to that step (0 keeps all). An existing checkpoint of the same step is replaced only once the
 // new one is complete. Returns its path.
 fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
-                          const model::ParameterSet& parameters, const AdamW& optimizer,
+                          const model::ParameterSet& parameters, const OptimizerState& optimizer,
                           const CheckpointMeta& meta, int64_t keep);
 
 // A checkpoint found sound: complete, readable, all checksums right.
@@ -59,8 +59,9 @@ std::optional<CheckpointInfo> find_latest_checkpoint(const fs::path& folder);
 // Copies the tensors in. Throws DataError listing parameters that are missing, superfluous or of
 // another shape: the checkpoint is of another model. Nothing is changed in that case.
 void load_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters);
+// Fills the tensors that are there, by name; they are those of an optimiser of all parameters.
 void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet& parameters,
-                    AdamW& optimizer);
+                    OptimizerState& optimizer);
 
 // The state that holds averaged weights (AdamW::attach).
 inline constexpr const char* kAverageState = "average";

@@ -50,14 +50,11 @@ bool makes_no_values(const std::string& name) {
 
 void note_weights(Trace& trace, const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.has_storage()) return;
-  const at::Tensor& flat = trace.parameters->flat_values();
-  if (!flat.defined() || !tensor.storage().is_alias_of(flat.storage())) return;
   for (const model::Parameter& parameter : trace.parameters->entries()) {
-    const int64_t from = tensor.storage_offset() - flat.storage_offset();
-    if (is_optimised(parameter) && from >= parameter.offset &&
-        from < parameter.offset + parameter.tensor.numel()) {
-      trace.last_weights = parameter.name;
-    }
+    if (!is_optimised(parameter) || !tensor.storage().is_alias_of(parameter.tensor.storage()))
+      continue;
+    const int64_t from = tensor.storage_offset() - parameter.tensor.storage_offset();
+    if (from >= 0 && from < parameter.tensor.numel()) trace.last_weights = parameter.name;
   }
 }
 
@@ -126,16 +123,30 @@ std::string first_bad_value(const at::Tensor& field, const std::string& what,
   return text;
 }
 
-std::string first_bad_parameter(const model::ParameterSet& parameters, bool gradients) {
+std::string first_bad_weight(const model::ParameterSet& parameters) {
   for (const model::Parameter& parameter : parameters.entries()) {
     if (!is_optimised(parameter)) continue;
-    const at::Tensor values =
-        gradients ? parameters.gradient(parameter) : parameter.tensor.detach();
-    const int64_t position = first_bad(values);
+    const int64_t position = first_bad(parameter.tensor.detach());
     if (position < 0) continue;
-    return concat(gradients ? "gradient of '" : "weight '", parameter.name, "' is ",
-                  values.flatten()[position].item<double>(), " at element ", position, " of ",
-                  values.sizes());
+    return concat("weight '", parameter.name, "' is ",
+                  parameter.tensor.detach().flatten()[position].item<double>(), " at element ",
+                  position, " of ", parameter.tensor.sizes());
+  }
+  return {};
+}
+
+std::string first_bad_gradient(const model::ParameterSet& parameters,
+                               const std::vector<OwnPart>& parts) {
+  for (const OwnPart& part : parts) {
+    const int64_t bad = first_bad(part.gradients);
+    if (bad < 0) continue;
+    for (const model::Parameter& parameter : parameters.entries()) {
+      const int64_t position = part.begin + bad - parameter.offset;
+      if (!is_optimised(parameter) || position < 0 || position >= parameter.tensor.numel())
+        continue;
+      return concat("gradient of '", parameter.name, "' is ", part.gradients[bad].item<double>(),
+                    " at element ", position, " of ", parameter.tensor.sizes());
+    }
   }
   return {};
 }
@@ -163,9 +174,11 @@ std::string first_bad_operation(const model::ParameterSet& parameters,
   return trace.found;
 }
 
-bool gradients_are_finite(const model::ParameterSet& parameters) {
-  // A sum is finite if its terms are, short of gradients near the largest number there is.
-  return std::isfinite(parameters.flat_gradients().sum().item<double>());
+bool are_finite(const std::vector<at::Tensor>& tensors) {
+  // A sum is finite if its terms are, short of values near the largest number there is.
+  return std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
+    return std::isfinite(tensor.sum().item<double>());
+  });
 }
 
 void write_dump(const fs::path& folder, const data::Batch& batch, const std::string& report) {

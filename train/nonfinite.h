@@ -14,6 +14,7 @@
 #include "core/file_io.h"
 #include "data/data_loader.h"
 #include "model/parameters.h"
+#include "train/optimizer.h"
 
 namespace aifs::train {
 
@@ -33,8 +34,10 @@ struct FieldPlaces {
 std::string first_bad_value(const at::Tensor& field, const std::string& what,
                             const FieldPlaces& places);
 
-// "weight (or gradient) 'encoder.0.mlp.0.weight' is inf at element 3", or empty.
-std::string first_bad_parameter(const model::ParameterSet& parameters, bool gradients);
+// "weight (or gradient of) 'encoder.0.mlp.0.weight' is inf at element 3", or empty.
+std::string first_bad_weight(const model::ParameterSet& parameters);
+std::string first_bad_gradient(const model::ParameterSet& parameters,
+                               const std::vector<OwnPart>& parts);
 
 // Runs `function` and says which operation was the first to give a value that is not finite from
 // finite ones, and which weights were used last before: "output of aten::addmm, (162, 64),
@@ -42,8 +45,8 @@ std::string first_bad_parameter(const model::ParameterSet& parameters, bool grad
 std::string first_bad_operation(const model::ParameterSet& parameters,
                                 const std::function<void()>& function);
 
-// Whether all gradients are finite: one pass over the flat buffer.
-bool gradients_are_finite(const model::ParameterSet& parameters);
+// Whether all elements are finite: one pass.
+bool are_finite(const std::vector<at::Tensor>& tensors);
 
 // Writes <folder>/batch.safetensors (values, anchors, nan_mask) and <folder>/report.txt.
 void write_dump(const fs::path& folder, const data::Batch& batch, const std::string& report);

@@ -33,6 +33,24 @@ double clip_gradients(const at::Tensor& flat_gradients, ClipKind kind, double li
   return 0.0;
 }
 
+double clip_gradients(const std::vector<at::Tensor>& parts, ClipKind kind, double limit,
+                      parallel::Communicator& group) {
+  if (parts.size() == 1 && group.size() == 1) return clip_gradients(parts[0], kind, limit);
+  if (kind != ClipKind::kNorm) {
+    for (const at::Tensor& part : parts)
+      clip_gradients(part, kind, limit);
+    return 0.0;
+  }
+  at::Tensor square = at::zeros({1}, parts[0].options().dtype(at::kDouble));
+  for (const at::Tensor& part : parts)
+    square += at::linalg_vector_norm(part, 2, std::nullopt, false, at::kDouble).square();
+  group.all_reduce(square, parallel::Reduction::kSum);
+  const double norm = std::sqrt(square.item<double>());
+  for (const at::Tensor& part : parts)
+    part.mul_(std::min(1.0, limit / (norm + 1e-6)));
+  return norm;
+}
+
 double ademamix_alpha(const AdamWOptions& options, int64_t step) {
   if (step >= options.alpha_warmup) return options.alpha;
   return options.alpha * static_cast<double>(step) / static_cast<double>(options.alpha_warmup);
@@ -62,19 +80,29 @@ double scaled_lr(double lr, LrScaling rule, int64_t samples_per_step, int64_t re
 }
 
 AdamW::AdamW(const model::ParameterSet& parameters, const AdamWOptions& options)
-    : parameters_(parameters), options_(options) {
-  AIFS_CHECK(parameters.is_flat(), "the optimiser needs flat parameters");
-  moment1_ = at::zeros_like(parameters.flat_values());
-  moment2_ = at::zeros_like(parameters.flat_values());
+    : AdamW(parameters, options,
+            {{.values = parameters.flat_values(), .gradients = parameters.flat_gradients()}},
+            parameters.flat_size(), /*on_host=*/false) {}
+
+AdamW::AdamW(const model::ParameterSet& parameters, const AdamWOptions& options,
+             std::vector<OwnPart> parts, int64_t local_size, bool on_host)
+    : parameters_(parameters), options_(options), parts_(std::move(parts)) {
+  AIFS_CHECK(parameters.is_flat() && !parts_.empty(), "the optimiser needs flat parameters");
+  const auto kind = parts_[0].values.options();
+  const auto make = [&] { return at::zeros({local_size}, on_host ? kind.device(at::kCPU) : kind); };
+  moment1_ = make();
+  moment2_ = make();
   states_ = {{"moment1", moment1_}, {"moment2", moment2_}};
   if (options.kind == OptimizerKind::kAdemamix) {
-    slow_moment_ = at::zeros_like(parameters.flat_values());
+    slow_moment_ = make();
     attach("slow_moment", slow_moment_);
   }
-  set_ranges({{.begin = 0,
-               .end = parameters.flat_values().numel(),
-               .weight_decay = options.weight_decay}});
+  set_ranges({{.begin = 0, .end = parameters.flat_size(), .weight_decay = options.weight_decay}});
 }
+
+struct AdamW::Stretch {
+  at::Tensor value, gradient, moment1, moment2, slow_moment;
+};
 
 void AdamW::set_ranges(std::vector<ParameterRange> ranges) {
   ranges_ = std::move(ranges);
@@ -103,27 +131,28 @@ void AdamW::leave_out(const model::Parameter& parameter) {
   }
   ranges_ = std::move(rest);
 }
-// One range of the flat buffers by one kernel.
-bool AdamW::step_on_gpu([[maybe_unused]] const ParameterRange& range, [[maybe_unused]] double lr,
+
+// One stretch by one kernel.
+bool AdamW::step_on_gpu([[maybe_unused]] const Stretch& stretch,
+                        [[maybe_unused]] double weight_decay, [[maybe_unused]] double lr,
                         [[maybe_unused]] double correction1, [[maybe_unused]] double correction2) {
 #ifdef AIFS_HAVE_CUDA
-  const at::Tensor& values = parameters_.flat_values();
   if (options_.kind != OptimizerKind::kAdamW) return false;
-  if (!values.is_cuda() || values.scalar_type() != at::kFloat) return false;
-  const auto at = [&](const at::Tensor& flat) { return flat.data_ptr<float>() + range.begin; };
-  const model::cuda::AdamWStep step{.value = at(values),
-                                    .gradient = at(parameters_.flat_gradients()),
-                                    .moment1 = at(moment1_),
-                                    .moment2 = at(moment2_),
-                                    .size = range.end - range.begin,
+  const at::Tensor& value = stretch.value;
+  if (!value.is_cuda() || value.scalar_type() != at::kFloat) return false;
+  const model::cuda::AdamWStep step{.value = value.data_ptr<float>(),
+                                    .gradient = stretch.gradient.data_ptr<float>(),
+                                    .moment1 = stretch.moment1.data_ptr<float>(),
+                                    .moment2 = stretch.moment2.data_ptr<float>(),
+                                    .size = value.numel(),
                                     .clip = std::numeric_limits<float>::infinity(),
-                                    .decay = static_cast<float>(1.0 - lr * range.weight_decay),
+                                    .decay = static_cast<float>(1.0 - lr * weight_decay),
                                     .beta1 = static_cast<float>(options_.beta1),
                                     .beta2 = static_cast<float>(options_.beta2),
                                     .eps = static_cast<float>(options_.eps),
                                     .step_size = static_cast<float>(lr / correction1),
                                     .root_correction2 = static_cast<float>(correction2)};
-  model::cuda::adamw_step(step, c10::cuda::getCurrentCUDAStream(values.device().index()));
+  model::cuda::adamw_step(step, c10::cuda::getCurrentCUDAStream(value.device().index()));
   return true;
 #else
   return false;
@@ -137,17 +166,33 @@ void AdamW::step(double lr) {
 }
 
 void AdamW::step_range(const ParameterRange& range, double lr) {
+  for (const OwnPart& part : parts_) {
+    const int64_t begin = std::max(range.begin, part.begin);
+    const int64_t size = std::min(range.end, part.end()) - begin;
+    if (size <= 0) continue;
+    const auto in_part = [&](const at::Tensor& t) { return t.narrow(0, begin - part.begin, size); };
+    const auto in_moment = [&](const at::Tensor& t) {
+      return t.defined() ? t.narrow(0, begin - part.begin + part.local_begin, size) : t;
+    };
+    const at::Tensor value = in_part(part.values);
+    const at::Device place = moment1_.device();
+    const Stretch stretch{.value = value.to(place),
+                          .gradient = in_part(part.gradients).to(place),
+                          .moment1 = in_moment(moment1_),
+                          .moment2 = in_moment(moment2_),
+                          .slow_moment = in_moment(slow_moment_)};
+    step_stretch(stretch, range.weight_decay, lr);
+    if (value.device() != place) value.copy_(stretch.value);
+  }
+}
+
+void AdamW::step_stretch(const Stretch& stretch, double weight_decay, double lr) {
   const auto& o = options_;
   const double correction1 = 1.0 - std::pow(o.beta1, static_cast<double>(num_steps_));
   const double correction2 = std::sqrt(1.0 - std::pow(o.beta2, static_cast<double>(num_steps_)));
-  if (step_on_gpu(range, lr, correction1, correction2)) return;
-  const auto part = [&](const at::Tensor& flat) {
-    return flat.narrow(0, range.begin, range.end - range.begin);
-  };
-  const at::Tensor value = part(parameters_.flat_values());
-  const at::Tensor gradient = part(parameters_.flat_gradients());
-  const at::Tensor m = part(moment1_), v = part(moment2_);
-  if (o.kind == OptimizerKind::kAdamW) value.mul_(1.0 - lr * range.weight_decay);
+  if (step_on_gpu(stretch, weight_decay, lr, correction1, correction2)) return;
+  const auto& [value, gradient, m, v, slow] = stretch;
+  if (o.kind == OptimizerKind::kAdamW) value.mul_(1.0 - lr * weight_decay);
   m.lerp_(gradient, 1.0 - o.beta1);
   v.mul_(o.beta2).addcmul_(gradient, gradient, 1.0 - o.beta2);
   const at::Tensor denominator = (v.sqrt() / correction2).add_(o.eps);
@@ -155,11 +200,10 @@ void AdamW::step_range(const ParameterRange& range, double lr) {
     value.addcdiv_(m, denominator, -lr / correction1);
     return;
   }
-  const at::Tensor slow = part(slow_moment_);
   slow.lerp_(gradient, 1.0 - ademamix_beta3(o, num_steps_));
   const at::Tensor update =
       (m / correction1).add_(slow, ademamix_alpha(o, num_steps_)).div_(denominator);
-  value.sub_(update.add_(value, range.weight_decay), lr);
+  value.sub_(update.add_(value, weight_decay), lr);
 }
 
 }  // namespace aifs::train

@@ -10,6 +10,7 @@
 
 #include "core/config.h"
 #include "model/parameters.h"
+#include "parallel/communicator.h"
 #include "train/parameter_groups.h"
 
 namespace aifs::train {
@@ -40,11 +41,36 @@ double scaled_lr(double lr, LrScaling rule, int64_t samples_per_step, int64_t re
 // Clamps every element to [-limit, limit], or scales all by limit / norm where the global L2 norm
 // exceeds `limit`. In place. Returns the norm before clipping for kNorm, else 0.
 double clip_gradients(const at::Tensor& flat_gradients, ClipKind kind, double limit);
+// The same for gradients in parts, shared out over a group: the norm is that of all. Collective.
+double clip_gradients(const std::vector<at::Tensor>& parts, ClipKind kind, double limit,
+                      parallel::Communicator& group);
+
+// A stretch of the flat buffers that this rank updates: its first element there and in the moments,
+// its values and gradients.
+struct OwnPart {
+  int64_t begin = 0, local_begin = 0;
+  at::Tensor values, gradients;
+
+  int64_t end() const { return begin + values.numel(); }
+};
+
+// What a checkpoint keeps of an optimiser: tensors laid out as the flat values, by name.
+using FlatState = std::pair<std::string, at::Tensor>;
+struct OptimizerState {
+  std::vector<FlatState> flats;
+  int64_t num_steps = 0;
+};
 
 class AdamW {
  public:
   // `parameters` must be flat and outlive the optimiser.
   AdamW(const model::ParameterSet& parameters, const AdamWOptions& options);
+  // Of own parts only, which ascend; `local_size` elements in all, with moments on the host if
+  // wanted: values and gradients then go there and back in every step.
+  AdamW(const model::ParameterSet& parameters, const AdamWOptions& options,
+        std::vector<OwnPart> parts, int64_t local_size, bool on_host);
+  // The same parts, with values or gradients that are now elsewhere.
+  void set_parts(std::vector<OwnPart> parts) { parts_ = std::move(parts); }
 
   // Which parameters are updated, and how; all alike unless called. Parameters marked as unused are
   // left out of them.
@@ -58,23 +84,29 @@ class AdamW {
 
   int64_t num_steps() const { return num_steps_; }
   void set_num_steps(int64_t steps) { num_steps_ = steps; }
-  // First and second moments, laid out as the flat values.
+  // First and second moments: own parts one after another.
   const at::Tensor& moment1() const { return moment1_; }
   const at::Tensor& moment2() const { return moment2_; }
 
-  // Everything that a checkpoint keeps, by name, laid out as the flat values: the moments and what
-  // was attached.
-  using FlatState = std::pair<std::string, at::Tensor>;
+  // Everything that a checkpoint keeps, by name, laid out as the moments: they and what was
+  // attached.
   const std::vector<FlatState>& states() const { return states_; }
+  // The same as a checkpoint has it; of an optimiser of all parameters.
+  OptimizerState state() const { return {states_, num_steps_}; }
   void attach(const std::string& name, const at::Tensor& flat) { states_.emplace_back(name, flat); }
 
  private:
   void leave_out(const model::Parameter& parameter);
   void step_range(const ParameterRange& range, double lr);
-  bool step_on_gpu(const ParameterRange& range, double lr, double correction1, double correction2);
+  // One stretch of values, gradients and moments.
+  struct Stretch;
+  void step_stretch(const Stretch& stretch, double weight_decay, double lr);
+  bool step_on_gpu(const Stretch& stretch, double weight_decay, double lr, double correction1,
+                   double correction2);
 
   const model::ParameterSet& parameters_;
   AdamWOptions options_;
+  std::vector<OwnPart> parts_;
 
   at::Tensor moment1_, moment2_, slow_moment_;
   int64_t num_steps_ = 0;

@@ -99,7 +99,7 @@ std::vector<ParameterRange> parameter_ranges(const model::ParameterSet& paramete
     }
     ParameterRange range{
         .begin = parameter.offset,
-        .end = i + 1 < order.size() ? order[i + 1]->offset : parameters.flat_values().numel(),
+        .end = i + 1 < order.size() ? order[i + 1]->offset : parameters.flat_size(),
         .weight_decay = weight_decay};
     for (const ParameterGroupOptions& group : groups) {
       if (!fits_any(parameter.name, group.parameters)) continue;

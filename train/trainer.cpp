@@ -45,7 +45,8 @@ struct Trainer::StepFigures {
   double loss = 0.0, lr = 0.0, step_s = 0.0, data_s = 0.0, gradient_norm = 0.0;
   int64_t rollout = 1, samples = 0;
   bool stop = false, skipped = false;
-  std::string bad;  // what is known of this rank's first loss that is not finite
+  bool finite = true;  // all losses on all ranks
+  std::string bad;     // what is known of this rank's first loss that is not finite
 };
 
 struct Trainer::Logs {
@@ -77,7 +78,6 @@ Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
       parts_(parts),
       forecaster_(parts.network, parts.variables, parts.window, parts.device,
                   {.recompute_steps = options.train.rollout.recompute}),
-      optimizer_(parts.parameters, options.optimizer.adamw),
       loss_scale_(options.train.precision) {
   const OptimizerOptions& o = options_.optimizer;
   ScheduleOptions schedule = complete(o.schedule, options.train);
@@ -86,21 +86,48 @@ Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
       parts.sampling.batch_size * parts.sampling.num_groups * options.train.accumulate_batches,
       o.reference_samples);
   options_.optimizer.schedule = schedule;
-  optimizer_.set_ranges(
-      parameter_ranges(parts.parameters, o.groups, o.freeze, o.adamw.weight_decay));
   freeze(parts.parameters, o.freeze);
+  check_reduction(options.sharding, options.reduction);
+  shards_ = std::make_unique<ParameterShards>(parts.parameters, options.sharding,
+                                              options.reduction.bucket_mb, parts.mesh);
+  reducer_ = std::make_unique<GradientReducer>(parts.parameters, *shards_, options.reduction,
+                                               parts.mesh, parts.sampling.seed);
+  optimizer_ = std::make_unique<AdamW>(parts.parameters, o.adamw, own_parts(),
+                                       shards_->layout().local_size(), shards_->on_host());
+  optimizer_->set_ranges(
+      parameter_ranges(parts.parameters, o.groups, o.freeze, o.adamw.weight_decay));
   if (o.average.kind != AverageKind::kNone) {
     average_.emplace(o.average.kind, o.average.decay);
-    average_->prepare(parts.parameters.flat_values());
-    optimizer_.attach(kAverageState, average_->values());
+    average_->prepare(shards_->local_values());
+    optimizer_->attach(kAverageState, average_->values());
   }
+}
+
+// Where nothing is shared out, one part is everything.
+std::vector<OwnPart> Trainer::own_parts() const {
+  if (shards_->states() == Sharding::kNone) {
+    return {{.values = parts_.parameters.flat_values(),
+             .gradients = parts_.parameters.flat_gradients()}};
+  }
+  std::vector<OwnPart> parts;
+  for (const ShardBucket& bucket : shards_->layout().buckets()) {
+    parts.push_back({.begin = bucket.own_begin,
+                     .local_begin = bucket.local_begin,
+                     .values = shards_->own_values(bucket),
+                     .gradients = reducer_->own_gradients(bucket)});
+  }
+  return parts;
 }
 
 Trainer::~Trainer() = default;
 
 void Trainer::load(const CheckpointInfo& checkpoint) {
   load_parameters(checkpoint, parts_.parameters);
-  load_optimizer(checkpoint, parts_.parameters, optimizer_);
+  for (const auto& [name, local] : optimizer_->states()) {
+    loaded_.flats.emplace_back(
+        name, at::zeros({parts_.parameters.flat_size()}, local.options().device(at::kCPU)));
+  }
+  load_optimizer(checkpoint, parts_.parameters, loaded_);
   state_ = checkpoint.state;
 }
 
@@ -112,7 +139,7 @@ void Trainer::share_state(bool resumed) {
                                   static_cast<double>(state_.batch_in_epoch),
                                   state_.loss_scale,
                                   static_cast<double>(state_.loss_scale_steps),
-                                  static_cast<double>(optimizer_.num_steps())};
+                                  static_cast<double>(loaded_.num_steps)};
   const at::Tensor numbers = at::tensor(at::ArrayRef<double>(own), at::kDouble);
   world.broadcast(numbers, 0);
   const double* shared = numbers.const_data_ptr<double>();
@@ -121,11 +148,18 @@ void Trainer::share_state(bool resumed) {
             .batch_in_epoch = static_cast<int64_t>(shared[3]),
             .loss_scale = shared[4],
             .loss_scale_steps = static_cast<int64_t>(shared[5])};
-  optimizer_.set_num_steps(static_cast<int64_t>(shared[6]));
-  world.broadcast(parts_.parameters.flat_values(), 0);
-  for (const auto& [name, flat] : optimizer_.states())
-    world.broadcast(flat, 0);
-  if (average_) average_->set_num_updates(optimizer_.num_steps());
+  optimizer_->set_num_steps(static_cast<int64_t>(shared[6]));
+  const at::Tensor& values = parts_.parameters.flat_values();
+  world.broadcast(values, 0);
+  const auto& states = optimizer_->states();
+  for (size_t i = 0; i < states.size() && shared[0] != 0.0; ++i) {
+    const at::Tensor whole =
+        resumed ? loaded_.flats[i].second.to(values.device()) : at::empty_like(values);
+    world.broadcast(whole, 0);
+    states[i].second.copy_(shards_->own(whole));
+  }
+  loaded_ = {};
+  if (average_) average_->set_num_updates(optimizer_->num_steps());
   if (loss_scale_.active() && state_.loss_scale > 0.0) {
     loss_scale_.restore(state_.loss_scale, state_.loss_scale_steps);
   }
@@ -138,6 +172,8 @@ Outcome Trainer::run() {
   start_ = Clock::now();
   check_training_samples(parts_.source.dataset->info(), parts_.window, options_.train.rollout,
                          options_.train.max_epochs);
+  shards_->take_values();
+  optimizer_->set_parts(own_parts());
   const bool resumed = last_checkpoint_step_ >= 0;
   if (parts_.mesh.is_main()) {
     logs_ = std::make_unique<Logs>(options_, resumed ? state_.step : -1);
@@ -227,18 +263,18 @@ Trainer::EpochEnd Trainer::run_epoch() {
       loader.next(batch);
     }
     if (accumulated == 0) {
-      parts_.parameters.zero_gradients();
+      reducer_->start_step(state_.step);
+      figures.rollout = rollout;
       if (options_.at_step) options_.at_step(state_.step + 1);
     }
-    figures.loss += accumulate_gradients(batch, rollout, figures.bad);
-    figures.samples += static_cast<int64_t>(batch.anchors.size());
     ++accumulated;
+    const bool last = accumulated == options_.train.accumulate_batches || left == 1;
+    accumulate_gradients(batch, figures, last);
     ++state_.batch_in_epoch;
-    if (accumulated < options_.train.accumulate_batches && left > 1) continue;
+    if (!last) continue;
 
     figures.loss /= static_cast<double>(accumulated);
-    figures.rollout = rollout;
-    agree(figures);
+    shards_->release_all();
     update_weights(figures);
     figures.data_s = loader.wait_s() - std::exchange(waited_before, loader.wait_s());
     figures.step_s = seconds_since(step_start);
@@ -269,49 +305,60 @@ void Trainer::seed_noise() const {
   at::manual_seed(derive_seed(parts_.sampling.seed, SeedContext::kModel, batch_place_));
 }
 
-double Trainer::accumulate_gradients(const data::Batch& batch, int64_t rollout, std::string& bad) {
+at::Tensor Trainer::loss_of(const data::Batch& batch, int64_t rollout) {
+  const PartTimer::Scope scope(timer_, Part::kForward);
+  const at::Tensor values = batch.values.to(parts_.device, parts_.parameters.dtype());
+  seed_noise();
+  const LossCall call = call_of_batch(parts_.loss_nodes, batch.nan_mask, parts_.variables, values);
+  at::Tensor total;
+  forecaster_.run(values, rollout, [&](const ForecastStep& step) {
+    const at::Tensor value = (*parts_.loss)(step.prediction, step.truth, call);
+    total = total.defined() ? total + value : value;
+  });
+  return total / static_cast<double>(rollout);
+}
+
+void Trainer::accumulate_gradients(const data::Batch& batch, StepFigures& figures, bool last) {
   batch_ = &batch;
   batch_place_ = {static_cast<uint32_t>(state_.epoch),
                   static_cast<uint32_t>(state_.batch_in_epoch)};
-  const at::ScalarType dtype = parts_.parameters.dtype();
-  at::Tensor total;
-  {
-    const PartTimer::Scope scope(timer_, Part::kForward);
-    const at::Tensor values = batch.values.to(parts_.device, dtype);
-    seed_noise();
-    const LossCall call =
-        call_of_batch(parts_.loss_nodes, batch.nan_mask, parts_.variables, values);
-    forecaster_.run(values, rollout, [&](const ForecastStep& step) {
-      const at::Tensor value = (*parts_.loss)(step.prediction, step.truth, call);
-      total = total.defined() ? total + value : value;
-    });
-    total = total / static_cast<double>(rollout);
-  }
+  shards_->start_pass(figures.rollout);
+  shards_->fetch(0);
+  const at::Tensor total = loss_of(batch, figures.rollout);
   const auto value = total.item<double>();
-  if (!std::isfinite(value)) {  // on all ranks of a model group or none: they share the loss
-    if (bad.empty()) bad = describe_nonfinite(concat("the loss is ", value), rollout);
-    return value;
+  if (!agree(figures, value, static_cast<int64_t>(batch.anchors.size()))) {
+    figures.finite = false;
+    shards_->fetch_all();
+    // On all ranks of a model group or none: they share the loss.
+    if (!std::isfinite(value) && figures.bad.empty())
+      figures.bad = describe_nonfinite(concat("the loss is ", value), figures.rollout);
+    shards_->release_all();
+    return;
   }
-  const PartTimer::Scope scope(timer_, Part::kBackward);
-  (total * (loss_scale_.value() / static_cast<double>(options_.train.accumulate_batches)))
-      .backward();
-  return value;
+  reducer_->start_pass(figures.rollout, last);
+  {
+    const PartTimer::Scope scope(timer_, Part::kBackward);
+    (total * (loss_scale_.value() / static_cast<double>(options_.train.accumulate_batches)))
+        .backward();
+  }
+  const PartTimer::Scope scope(timer_, Part::kCommunication);
+  reducer_->end_pass();
 }
 
-void Trainer::agree(StepFigures& figures) const {
+bool Trainer::agree(StepFigures& figures, double loss, int64_t samples) const {
   const bool wish = out_of_time() || (options_.should_stop && options_.should_stop());
   // The loss is the same on all ranks of a model group.
   const std::vector<double> sums = parallel::sum_over(
-      parts_.mesh.world(),
-      {figures.loss, static_cast<double>(figures.samples), static_cast<double>(wish)});
-  figures.loss = sums[0] / static_cast<double>(parts_.mesh.world().size());
-  figures.samples = static_cast<int64_t>(sums[1]) / parts_.mesh.sizes().model;
-  figures.stop = sums[2] > 0;
+      parts_.mesh.world(), {loss, static_cast<double>(samples), static_cast<double>(wish)});
+  figures.loss += sums[0] / static_cast<double>(parts_.mesh.world().size());
+  figures.samples += static_cast<int64_t>(sums[1]) / parts_.mesh.sizes().model;
+  figures.stop = figures.stop || sums[2] > 0;
+  return std::isfinite(sums[0]);
 }
 
 std::string Trainer::find_nonfinite(const data::Batch& batch, int64_t rollout) const {
   const at::NoGradGuard no_grad;
-  std::string found = first_bad_parameter(parts_.parameters, /*gradients=*/false);
+  std::string found = first_bad_weight(parts_.parameters);
   const data::DatasetInfo& info = parts_.source.dataset->info();
   const auto own = [&](const std::vector<double>& all) {
     const data::NodeRange& nodes = parts_.loading.nodes;
@@ -348,7 +395,7 @@ std::string Trainer::describe_nonfinite(const std::string& what, int64_t rollout
   const auto note = [&](const std::string& more) {
     if (!more.empty()) text += "\n" + more;
   };
-  note(first_bad_parameter(parts_.parameters, /*gradients=*/true));
+  note(first_bad_gradient(parts_.parameters, own_parts()));
   note(find_nonfinite(*batch_, rollout));
   const fs::path folder =
       options_.run_dir / concat("nonfinite-step-", state_.step + 1, "-rank-", rank);
@@ -379,31 +426,34 @@ void Trainer::skip_or_fail(const std::string& text) const {
 }
 
 void Trainer::update_weights(StepFigures& figures) {
-  bool finite = std::isfinite(figures.loss);  // the loss of all ranks
+  bool finite = figures.finite;
   if (!finite) skip_or_fail(figures.bad);
-  if (finite) {
-    const PartTimer::Scope scope(timer_, Part::kCommunication);
-    parts_.mesh.reduce_gradients(parts_.parameters.flat_gradients());
-  }
   const PartTimer::Scope scope(timer_, Part::kOptimizer);
   figures.lr = learning_rate(options_.optimizer.schedule, state_.step);
-  const at::Tensor& gradients = parts_.parameters.flat_gradients();
+  const std::vector<at::Tensor> gradients = reducer_->own_gradients();
   if (finite) {
-    if (loss_scale_.active()) gradients.div_(loss_scale_.value());
-    // All ranks have the same gradients; they also draw the same conclusion from a sum of them that
-    // is at the edge of what is finite.
-    const bool bad = !gradients_are_finite(parts_.parameters);
+    if (loss_scale_.active()) {
+      for (const at::Tensor& part : gradients)
+        part.div_(loss_scale_.value());
+    }
+    // Ranks with the same gradients also draw the same conclusion from a sum of them that is at the
+    // edge of what is finite.
+    const bool bad = !are_finite(gradients);
     finite = parallel::sum_over(parts_.mesh.world(), {static_cast<double>(bad)})[0] == 0.0;
     // In fp16 gradients that overflow are how the loss scale finds its size.
     if (!finite && !loss_scale_.active()) {
-      skip_or_fail(describe_nonfinite("a gradient is not finite", figures.rollout));
+      shards_->fetch_all();
+      const std::string text = describe_nonfinite("a gradient is not finite", figures.rollout);
+      shards_->release_all();
+      skip_or_fail(text);
     }
   }
   if (finite) {
-    figures.gradient_norm =
-        clip_gradients(gradients, options_.optimizer.clip, options_.optimizer.clip_limit);
-    optimizer_.step(figures.lr);
-    if (average_) average_->update(parts_.parameters.flat_values());
+    figures.gradient_norm = clip_gradients(gradients, options_.optimizer.clip,
+                                           options_.optimizer.clip_limit, shards_->shard_group());
+    optimizer_->step(figures.lr);
+    if (average_) average_->update(shards_->local_values());
+    shards_->publish();
   }
   loss_scale_.update(finite);
   state_.loss_scale = loss_scale_.active() ? loss_scale_.value() : 0.0;
@@ -434,18 +484,26 @@ void Trainer::record(const StepFigures& figures) {
 
 ValidationResult Trainer::validation_result() {
   if (!average_ || average_->num_updates() == 0) {
-    return parts_.validation->run(forecaster_, *parts_.loss);
+    shards_->fetch_all();
+    ValidationResult result = parts_.validation->run(forecaster_, *parts_.loss);
+    shards_->release_all();
+    return result;
   }
   // The averaged weights stand in for the live ones meanwhile.
-  const at::Tensor& weights = parts_.parameters.flat_values();
-  const at::Tensor live = weights.detach().clone();
-  weights.detach().copy_(average_->values());
+  const at::Tensor live = shards_->local_values().detach().clone();
+  shards_->set_local_values(average_->values());
+  // Replicas may have different numbers of dates: nothing is fetched between them.
+  shards_->fetch_all();
+  const auto restore = [&] {
+    shards_->release_all();
+    shards_->set_local_values(live);
+  };
   try {
     ValidationResult result = parts_.validation->run(forecaster_, *parts_.loss);
-    weights.detach().copy_(live);
+    restore();
     return result;
   } catch (...) {
-    weights.detach().copy_(live);
+    restore();
     throw;
   }
 }
@@ -478,7 +536,8 @@ void Trainer::validate() {
 void Trainer::checkpoint(bool required) {
   if (last_checkpoint_step_ == state_.step) return;
   const PartTimer::Scope scope(timer_, Part::kCheckpoint);
-  if (!parts_.parameters.flat_values().isfinite().all().item<bool>()) {
+  const bool bad = !are_finite({shards_->local_values()});
+  if (parallel::sum_over(parts_.mesh.world(), {static_cast<double>(bad)})[0] > 0.0) {
     throw NumericalError(
         concat("the weights are not finite after step ", state_.step, ": no checkpoint is written"),
         last_checkpoint_step_ >= 0
@@ -486,7 +545,10 @@ void Trainer::checkpoint(bool required) {
                      " with a smaller learning rate")
             : std::string("try a smaller learning rate, or a longer warm-up"));
   }
+  shards_->fetch_all();
+  const OptimizerState optimizer = whole_state();
   if (!parts_.mesh.is_main()) {
+    shards_->release_all();
     last_checkpoint_step_ = state_.step;
     return;
   }
@@ -495,7 +557,7 @@ void Trainer::checkpoint(bool required) {
   meta.time_utc = format_date(static_cast<int64_t>(std::time(nullptr)));
   try {
     const fs::path path =
-        write_checkpoint(checkpoint_folder(options_.run_dir), state_, parts_.parameters, optimizer_,
+        write_checkpoint(checkpoint_folder(options_.run_dir), state_, parts_.parameters, optimizer,
                          meta, options_.checkpoint.keep);
     last_checkpoint_step_ = state_.step;
     log::info("checkpoint '", path.string(), "'");
@@ -504,6 +566,16 @@ void Trainer::checkpoint(bool required) {
     log::error("no checkpoint at step ", state_.step, ": ", error.what(),
                "; training goes on, the next one will be tried");
   }
+  shards_->release_all();
+}
+
+OptimizerState Trainer::whole_state() const {
+  OptimizerState state{.flats = {}, .num_steps = optimizer_->num_steps()};
+  for (const auto& [name, local] : optimizer_->states()) {
+    const at::Tensor whole = shards_->whole(local);
+    if (parts_.mesh.is_main()) state.flats.emplace_back(name, whole.cpu());
+  }
+  return state;
 }
 
 }  // namespace aifs::train

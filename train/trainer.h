@@ -13,6 +13,7 @@
 #include "data/sampler.h"
 #include "parallel/process_mesh.h"
 #include "train/checkpoint.h"
+#include "train/gradient_reducer.h"
 #include "train/loss_setup.h"
 #include "train/metrics_log.h"
 #include "train/part_timer.h"
@@ -44,6 +45,8 @@ struct TrainerOptions {
   CheckpointOptions checkpoint;
   LogOptions log;
   ProfileOptions profile;
+  ShardingOptions sharding;
+  ReductionOptions reduction;
   fs::path run_dir;
   CheckpointMeta checkpoint_meta;             // time_utc is filled in when one is written
   std::function<bool()> should_stop;          // asked in every step; true: checkpoint and leave
@@ -83,15 +86,18 @@ class Trainer {
 
   EpochEnd run_epoch();
   std::vector<data::BatchRequest> requests_of_epoch(int64_t rollout) const;
-  // Adds the gradients of a batch. A loss that is not finite adds none and is described in `bad`.
-  double accumulate_gradients(const data::Batch& batch, int64_t rollout, std::string& bad);
+  // Adds the gradients of a batch, the last one of a step or not. Where the loss of any rank is not
+  // finite, none adds any.
+  void accumulate_gradients(const data::Batch& batch, StepFigures& figures, bool last);
+  at::Tensor loss_of(const data::Batch& batch, int64_t rollout);
   // What the network draws depends on the position in training alone.
   void seed_noise() const;
-  // Makes figures and the wish to stop those of all ranks.
-  void agree(StepFigures& figures) const;
+  // Adds a batch to the figures of all ranks: its loss, its samples, and the wish to stop. Says
+  // whether the loss is finite on all.
+  bool agree(StepFigures& figures, double loss, int64_t samples) const;
   void update_weights(StepFigures& figures);
-  // What is not finite and where, with the batch in a folder. Collective over the model group: the
-  // network runs again.
+  // What is not finite and where, with the batch in a folder. All ranks of a model group call it,
+  // or none: the network runs again, with all values there (ParameterShards::fetch_all()).
   std::string describe_nonfinite(const std::string& what, int64_t rollout) const;
   std::string find_nonfinite(const data::Batch& batch, int64_t rollout) const;
   // Throws unless the step may be skipped, which all ranks decide alike. `text` is empty where
@@ -106,10 +112,17 @@ class Trainer {
   bool at_step_limit() const;
   bool out_of_time() const;
 
+  std::vector<OwnPart> own_parts() const;
+  // Moments and averages as a checkpoint has them, on the main rank. Collective.
+  OptimizerState whole_state() const;
+
   TrainerOptions options_;
   TrainerParts parts_;
   Forecaster forecaster_;
-  AdamW optimizer_;
+  std::unique_ptr<ParameterShards> shards_;
+  std::unique_ptr<GradientReducer> reducer_;
+  std::unique_ptr<AdamW> optimizer_;
+  OptimizerState loaded_;  // of a checkpoint, until all ranks have it
   std::optional<WeightAverage> average_;
   LoopState state_;
   LossScale loss_scale_;

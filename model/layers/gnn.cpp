@@ -57,9 +57,11 @@ GnnProcessor::GnnProcessor(const ParameterScope& scope, const ParameterScope& ed
       edge_features_(edge_scope, edges, num_edge_trainable),
       emb_edges_(scope / "proc" / 0 / "emb_edges",
                  options.mlp(edge_features_.width(), options.channels)),
-      edges_(std::make_unique<LocalEdges>(edges)) {
+      edges_(std::make_unique<LocalEdges>(edges)),
+      units_(scope.set()) {
   for (int64_t layer = 0; layer < num_layers; ++layer) {
     blocks_.emplace_back(scope / "proc" / layer, options);
+    units_.end_layer();
   }
 }
 
@@ -75,7 +77,7 @@ at::Tensor GnnProcessor::forward(const at::Tensor& x, int64_t copies,
       return {block.update_nodes(in[0], sent.nodes), sent.edges};
     });
   }
-  return run_steps(steps, options_.recompute, options_.chunks, {x, e}, {})[0];
+  return run_steps(units_.in_units(steps), options_.recompute, options_.chunks, {x, e}, {})[0];
 }
 
 GnnDecoder::GnnDecoder(const ParameterScope& scope, const ParameterScope& edge_scope,

@@ -53,6 +53,7 @@ class GnnProcessor : public Processor {
   Mlp emb_edges_;
   std::vector<GraphConvBlock> blocks_;
   std::unique_ptr<LocalEdges> edges_;
+  LayerUnits units_;
 };
 
 class GnnDecoder : public Decoder {

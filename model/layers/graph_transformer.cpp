@@ -111,10 +111,12 @@ GraphTransformerProcessor::GraphTransformerProcessor(const ParameterScope& scope
                                                      int64_t num_edge_trainable, int64_t num_layers)
     : options_(options),
       edge_features_(edge_scope, edges, num_edge_trainable),
-      edges_(std::make_unique<LocalEdges>(edges)) {
+      edges_(std::make_unique<LocalEdges>(edges)),
+      units_(scope.set()) {
   for (int64_t layer = 0; layer < num_layers; ++layer) {
     blocks_.emplace_back(scope / "proc" / layer, options, edge_features_.width(),
                          GraphTransformerBlock::Use::kProcessor);
+    units_.end_layer();
   }
 }
 
@@ -133,7 +135,8 @@ at::Tensor GraphTransformerProcessor::forward(const at::Tensor& x, int64_t copie
   std::vector<Step> steps;
   for (size_t layer = 0; layer < blocks_.size(); ++layer)
     steps.push_back(run_block(layer));
-  return run_steps(steps, options_.recompute, options_.chunks, {x}, {condition, raw})[0];
+  return run_steps(units_.in_units(steps), options_.recompute, options_.chunks, {x},
+                   {condition, raw})[0];
 }
 
 // ------------------------------------------------------------------------------------- mappers ---

@@ -106,6 +106,7 @@ class GraphTransformerProcessor : public Processor {
   EdgeFeatures edge_features_;
   std::vector<GraphTransformerBlock> blocks_;
   std::unique_ptr<LocalEdges> edges_;
+  LayerUnits units_;
 };
 
 class GraphTransformerDecoder : public Decoder {

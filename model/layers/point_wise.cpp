@@ -14,7 +14,7 @@ Encoded PointWiseEncoder::forward(const at::Tensor& x_data, const at::Tensor& /*
 
 PointWiseProcessor::PointWiseProcessor(const ParameterScope& scope, const PointWiseOptions& options,
                                        int64_t num_layers)
-    : options_(options) {
+    : options_(options), units_(scope.set()) {
   for (int64_t i = 0; i < num_layers; ++i) {
     const ParameterScope mlp = scope / "proc" / i / "mlp";
     Layer& layer = layers_.emplace_back();
@@ -23,6 +23,7 @@ PointWiseProcessor::PointWiseProcessor(const ParameterScope& scope, const PointW
     if (options.hidden != options.channels) {
       layer.out = Linear(mlp / 3, options.hidden, options.channels);
     }
+    units_.end_layer();
   }
 }
 
@@ -36,7 +37,7 @@ at::Tensor PointWiseProcessor::forward(const at::Tensor& x, int64_t /*copies*/,
       return {layer.out.weight.defined() ? layer.out.forward(h) : h};
     });
   }
-  return run_steps(steps, options_.recompute, options_.chunks, {x}, {})[0];
+  return run_steps(units_.in_units(steps), options_.recompute, options_.chunks, {x}, {})[0];
 }
 
 PointWiseDecoder::PointWiseDecoder(const ParameterScope& scope, const PointWiseOptions& options,

@@ -49,6 +49,7 @@ class PointWiseProcessor : public Processor {
   };
   PointWiseOptions options_;
   std::vector<Layer> layers_;
+  LayerUnits units_;
 };
 
 // A norm and a linear map of the latent rows.

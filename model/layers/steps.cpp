@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "model/parameter_unit.h"
+
 namespace aifs::model {
 
 TensorList maybe_recomputed(bool wanted, const Piece& piece, const TensorList& inputs) {
@@ -28,6 +30,20 @@ TensorList maybe_recomputed(bool wanted, const Piece& piece, const TensorList& i
 
 at::Tensor repeat_rows(const at::Tensor& rows, int64_t copies) {
   return copies == 1 ? rows : rows.repeat({copies, 1});
+}
+
+void LayerUnits::end_layer() {
+  units_.push_back(set_->add_unit(first_));
+  first_ = set_->entries().size();
+}
+
+std::vector<Step> LayerUnits::in_units(std::vector<Step> steps) const {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    steps[i] = [set = set_, unit = units_[i], step = std::move(steps[i])](const TensorList& in) {
+      return in_unit(*set, unit, step, in);
+    };
+  }
+  return steps;
 }
 
 TensorList run_steps(const std::vector<Step>& steps, RecomputePolicy policy, int64_t groups,

@@ -6,6 +6,7 @@
 #include "core/enum_names.h"
 #include "model/kernels/edge_chunks.h"
 #include "model/kernels/segment.h"
+#include "model/parameters.h"
 #include "model/recompute.h"
 
 namespace aifs::model {
@@ -25,6 +26,22 @@ at::Tensor repeat_rows(const at::Tensor& rows, int64_t copies);
 
 // One layer: from [state..., context...] to the next state.
 using Step = Piece;
+
+// The layers of a processor as units of its parameters (ParameterSet::add_unit()).
+class LayerUnits {
+ public:
+  // Before the first layer is built.
+  explicit LayerUnits(ParameterSet& set) : set_(&set), first_(set.entries().size()) {}
+  // After each layer.
+  void end_layer();
+  // Each step, one a layer, with the tensors of its unit.
+  std::vector<Step> in_units(std::vector<Step> steps) const;
+
+ private:
+  ParameterSet* set_;
+  size_t first_;
+  std::vector<int64_t> units_;
+};
 
 // The state through all steps, each given `context` too. kBlock recomputes every step on its own,
 // kFull `groups` groups of consecutive steps.

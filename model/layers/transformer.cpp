@@ -62,7 +62,7 @@ at::Tensor HeadAttention::forward(const at::Tensor& targets, const at::Tensor& s
 
 TransformerProcessor::TransformerProcessor(const ParameterScope& scope,
                                            const TransformerOptions& options, int64_t num_layers)
-    : options_(options) {
+    : options_(options), units_(scope.set()) {
   for (int64_t i = 0; i < num_layers; ++i) {
     const ParameterScope block = scope / "proc" / i;
     Layer& layer = layers_.emplace_back();
@@ -71,6 +71,7 @@ TransformerProcessor::TransformerProcessor(const ParameterScope& scope,
     layer.attention = HeadAttention(block / "attention", options, /*is_mapper=*/false);
     layer.norm_mlp = LayerNorm(block / "layer_norm_mlp", options.channels, options.norm);
     layer.mlp = Mlp(block / "mlp", options.mlp());
+    units_.end_layer();
   }
 }
 
@@ -88,7 +89,8 @@ at::Tensor TransformerProcessor::forward(const at::Tensor& x, int64_t copies,
               maybe_recomputed(options_.recompute == RecomputePolicy::kMlp, mlp, {y, in[1]})[0]};
     });
   }
-  return run_steps(steps, options_.recompute, options_.chunks, {x}, {condition})[0];
+  return run_steps(units_.in_units(steps), options_.recompute, options_.chunks, {x},
+                   {condition})[0];
 }
 
 // ------------------------------------------------------------------------------------- mappers ---

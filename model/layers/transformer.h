@@ -74,6 +74,7 @@ class TransformerProcessor : public Processor {
   };
   TransformerOptions options_;
   std::vector<Layer> layers_;
+  LayerUnits units_;
 };
 
 // The block of a mapper: targets attend to sources.

@@ -183,6 +183,38 @@ TEST_CASE("replicas train alike whether or not each is divided", "[parallel]") {
   REQUIRE(alone["loss"].get<double>() == Approx(a["loss"].get<double>()).epsilon(1e-12));
 }
 
+TEST_CASE("moments, gradients and values that are shared out train as whole ones do",
+          "[parallel]") {
+  const test::TemporaryFolder folder;
+  const std::string more =
+      concat(kFiveSteps,
+             "--set train.precision=fp64 --set train.rollout.start=2 --set train.rollout.maximum=2 "
+             "--set parallel.gradients.bucket_mb=0.02 --set model.encoder.chunks=2 "
+             "--set model.decoder.chunks=2 --set model.decoder.recompute=block ");
+  const fs::path plain = folder.path() / "plain";
+  REQUIRE(run_ranks(2, plain, more).exit_code == 0);
+  for (const Layout& layout : std::vector<Layout>{
+           {2, 1, "--set parallel.sharding.states=optimizer"},
+           {2, 1, "--set parallel.sharding.states=gradients"},
+           {2, 1, "--set parallel.sharding.states=parameters"},
+           {4, 2,
+            "--set parallel.sharding.states=parameters --set model.processor.recompute=block"},
+           {6, 3, "--set parallel.sharding.states=gradients --set parallel.sharding.ranks=3"}}) {
+    INFO(layout.ranks << " ranks, " << layout.more);
+    const fs::path dir = folder.path() / "shared";
+    fs::remove_all(dir);
+    const auto result = run_ranks(
+        layout.ranks, dir, concat(more, "--set parallel.model=", layout.model, " ", layout.more));
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    require_close(losses_of(dir), losses_of(plain), 1e-13);
+    REQUIRE(parameter_difference(dir / kLast, plain / kLast) <= 1e-12);
+    const Json a = lines_of(plain / "validation.jsonl").back();
+    const Json b = lines_of(dir / "validation.jsonl").back();
+    REQUIRE(a["loss"].get<double>() == Approx(b["loss"].get<double>()).epsilon(1e-12));
+  }
+}
+
 TEST_CASE("a checkpoint of one layout resumes under another", "[parallel]") {
   const test::TemporaryFolder folder;
   const std::string more = "--set train.precision=fp64 --set checkpoint.every_steps=5 ";
@@ -191,7 +223,9 @@ TEST_CASE("a checkpoint of one layout resumes under another", "[parallel]") {
   REQUIRE(
       run_ranks(3, changed, more + "--set parallel.model=3 --set train.max_steps=5").exit_code ==
       0);
-  REQUIRE(run_ranks(2, changed, more + "--set parallel.model=2 --set train.max_steps=10 --resume")
+  REQUIRE(run_ranks(2, changed,
+                    more + "--set parallel.model=2 --set train.max_steps=10 --resume "
+                           "--set parallel.sharding.states=parameters")
               .exit_code == 0);
   require_close(losses_of(changed), losses_of(whole), 1e-13);
   REQUIRE(parameter_difference(changed / "checkpoints/step-00000010",

@@ -42,13 +42,16 @@ TEST_CASE("the loss of persistence on SPEEDY is that of the reference", "[speedy
   REQUIRE(unpacked.exit_code == 0);
   ::setenv("AIFS_SPEEDY", (folder.path() / "speedy.zarr").c_str(), 1);
   const parallel::ProcessMesh mesh;
-  const app::Run run(app::load_config((test::source_folder() / "configs/speedy.json").string(), {}),
-                     mesh, at::kCPU);
+  const auto build = [&](const char* config) {
+    auto run = std::make_unique<app::Run>(
+        app::load_config((test::source_folder() / config).string(), {}), mesh, at::kCPU);
+    run->build();
+    return run;
+  };
+  const std::unique_ptr<app::Run> gnn = build("configs/speedy.json");
+  const app::Run& run = *gnn;
   REQUIRE(run.parameters().num_trainable() == 530310);
-  const app::Run graph_transformer(
-      app::load_config((test::source_folder() / "configs/speedy_gt.json").string(), {}), mesh,
-      at::kCPU);
-  REQUIRE(graph_transformer.parameters().num_trainable() == 587206);
+  REQUIRE(build("configs/speedy_gt.json")->parameters().num_trainable() == 587206);
   constexpr int64_t kSamples = 202;
   REQUIRE(std::abs(persistence_loss(run, 0) - 0.17848) < 1e-4 * 0.17848);
   double sum = 0.0;

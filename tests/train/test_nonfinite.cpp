@@ -48,13 +48,15 @@ TEST_CASE("the first bad value of a field is named by variable, level and node",
 
 TEST_CASE("bad weights and gradients are named", "[nonfinite]") {
   const Network network;
-  REQUIRE(gradients_are_finite(network.set));
-  REQUIRE(first_bad_parameter(network.set, true).empty());
+  const at::Tensor& gradients = network.set.flat_gradients();
+  const std::vector<OwnPart> parts{{.values = network.set.flat_values(), .gradients = gradients}};
+  REQUIRE(are_finite({gradients}));
+  REQUIRE(first_bad_gradient(network.set, parts).empty());
   network.set.gradient(network.set.at("second.weight"))[1][0] = kNan;
-  REQUIRE_FALSE(gradients_are_finite(network.set));
-  REQUIRE(first_bad_parameter(network.set, true) ==
+  REQUIRE_FALSE(are_finite({gradients}));
+  REQUIRE(first_bad_gradient(network.set, parts) ==
           "gradient of 'second.weight' is nan at element 2 of [2, 2]");
-  REQUIRE(first_bad_parameter(network.set, false).empty());
+  REQUIRE(first_bad_weight(network.set).empty());
 }
 
 TEST_CASE("the operation that makes the first bad value is named", "[nonfinite]") {

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/shard_layout.h"
+
+#include "core/check.h"
+#include "core/shares.h"
+
+namespace aifs::train {
+
+ShardLayout::ShardLayout(const model::ParameterSet& parameters, int64_t bucket_elements,
+                         bool by_unit, int64_t num_shards, int64_t shard)
+    : bucket_of_(parameters.entries().size(), 0) {
+  AIFS_CHECK(parameters.is_flat(), "shards are those of flat parameters");
+  for (size_t i = 0; i < parameters.entries().size(); ++i) {
+    const model::Parameter& parameter = parameters.entries()[i];
+    if (parameter.offset < 0 || !parameter.alias_of.empty()) continue;
+    const bool full = !buckets_.empty() &&
+                      (by_unit ? buckets_.back().unit != parameter.unit
+                               : parameter.offset - buckets_.back().begin >= bucket_elements);
+    if (buckets_.empty() || full) {
+      if (full) buckets_.back().end = parameter.offset;
+      buckets_.push_back({.begin = parameter.offset, .unit = by_unit ? parameter.unit : 0});
+    }
+    buckets_.back().parameters.push_back(i);
+    bucket_of_[i] = buckets_.size() - 1;
+  }
+  if (!buckets_.empty()) buckets_.back().end = parameters.flat_size();
+  constexpr int64_t kBlock = model::ParameterSet::kAlignment;
+  for (ShardBucket& bucket : buckets_) {
+    AIFS_CHECK(bucket.size() % kBlock == 0, "a bucket of ", bucket.size(), " elements");
+    for (const int64_t blocks : balanced_counts(bucket.size() / kBlock, num_shards))
+      bucket.counts.push_back(blocks * kBlock);
+    const auto own = static_cast<size_t>(shard);
+    bucket.own_begin = bucket.begin + starts_of(bucket.counts)[own];
+    bucket.own_size = bucket.counts[own];
+    bucket.local_begin = local_size_;
+    local_size_ += bucket.own_size;
+  }
+}
+
+}  // namespace aifs::train

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each rank keeps of values, gradients and moments, and how gradients become those of all:
+// the options of `parallel.sharding` and `parallel.gradients`.
+#pragma once
+
+#include "core/config.h"
+
+namespace aifs::train {
+
+// Shared out over ranks, each on top of the former: nothing; the optimiser's moments (ZeRO-1); the
+// gradients (ZeRO-2); the values (ZeRO-3, FSDP). Rajbhandari et al. 2020, Zhao et al. 2023.
+enum class Sharding { kNone, kOptimizer, kGradients, kParameters };
+
+// When the values of the next layer are fetched: when it begins, before the layer at hand runs, or
+// after it was started.
+enum class Prefetch { kNone, kPre, kPost };
+
+// What is kept in the memory of the host instead of the device's.
+enum class Offload { kNone, kOptimizer, kParameters };
+
+struct ShardingOptions {
+  Sharding states = Sharding::kNone;
+  int64_t ranks = 0;  // that hold all of it together; 0: all that have the same parameters
+  Prefetch prefetch = Prefetch::kPre;
+  int64_t max_fetched = 2;  // layers fetched ahead or in use
+  Offload offload = Offload::kNone;
+
+  void bind(config::Binder& b);
+  void validate(const std::string& path) const;
+};
+
+// How gradients travel. PowerSGD: Vogels et al. 2019.
+enum class Compression { kNone, kBf16, kFp16, kPowerSgd };
+
+struct ReductionOptions {
+  double bucket_mb = 25.0;
+  Compression compression = Compression::kNone;
+  // PowerSGD
+  int64_t rank = 4;
+  bool warm_start = true, error_feedback = true;
+  int64_t start_step = 10;  // uncompressed steps before
+
+  void bind(config::Binder& b);
+};
+
+// Throws ConfigError (paths under "parallel") for choices that do not go together.
+void check_reduction(const ShardingOptions& sharding, const ReductionOptions& reduction);
+
+}  // namespace aifs::train
+
+template <>
+struct aifs::EnumNames<aifs::train::Sharding> {
+  using S = aifs::train::Sharding;
+  static constexpr std::array<std::pair<S, const char*>, 4> table{{{S::kNone, "none"},
+                                                                   {S::kOptimizer, "optimizer"},
+                                                                   {S::kGradients, "gradients"},
+                                                                   {S::kParameters, "parameters"}}};
+};
+
+template <>
+struct aifs::EnumNames<aifs::train::Prefetch> {
+  using P = aifs::train::Prefetch;
+  static constexpr std::array<std::pair<P, const char*>, 3> table{
+      {{P::kNone, "none"}, {P::kPre, "pre"}, {P::kPost, "post"}}};
+};
+
+template <>
+struct aifs::EnumNames<aifs::train::Offload> {
+  using O = aifs::train::Offload;
+  static constexpr std::array<std::pair<O, const char*>, 3> table{
+      {{O::kNone, "none"}, {O::kOptimizer, "optimizer"}, {O::kParameters, "parameters"}}};
+};
+
+template <>
+struct aifs::EnumNames<aifs::train::Compression> {
+  using C = aifs::train::Compression;
+  static constexpr std::array<std::pair<C, const char*>, 4> table{
+      {{C::kNone, "none"}, {C::kBf16, "bf16"}, {C::kFp16, "fp16"}, {C::kPowerSgd, "powersgd"}}};
+};
