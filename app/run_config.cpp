@@ -46,6 +46,12 @@ void check_together(const RunConfig& c) {
                       "set it, or use \"kind\": \"constant\"");
   }
   train::check_reduction(c.parallel.sharding, c.parallel.gradients);
+  if (c.parallel.reproducible && c.model.ensemble.noise != model::NoiseKind::kNone) {
+    throw ConfigError(
+        "parallel.reproducible",
+        "the ranks of a process would draw the noise of an ensemble from one generator",
+        "leave it out: noise is the same on any number of ranks anyway");
+  }
   c.loss.check(c.model.ensemble.members, c.data.multistep_output);
 }
 
@@ -103,13 +109,18 @@ void ParallelOptions::bind(config::Binder& b) {
             {"replicas of the model; 0: all ranks there are, divided by parallel.model"});
   b.choice("hidden_order", hidden_order,
            {"how hidden nodes are divided over the ranks of a sample: by latitude, along a Hilbert "
-            "curve, or whichever moves fewer rows"});
+            "curve, in the mesh's own order; auto: the last for a transformer, else whichever of "
+            "the others moves fewer rows"});
   b.choice(
       "mapper_sources", mapper_sources,
       {"how encoder and decoder get the nodes that their edges start from: only those of other "
        "ranks that are needed, or all"});
   b.section("sharding", sharding, {"What each rank keeps of moments, gradients and values"});
   b.section("gradients", gradients, {"How gradients are summed over ranks"});
+  b.choice(
+      "attention", attention,
+      {"how a transformer meets the rows of other ranks: all rows for a share of the heads, or "
+       "all heads for the keys and values that own rows see; auto: whichever sends less"});
   b.boolean("reproducible", reproducible,
             {"the same bits for any number of processes that divides parallel.virtual_ranks: these "
              "are the ranks, each with one thread and weights of its own, and all sums are in "

@@ -38,6 +38,7 @@ struct ParallelOptions {
   train::ReductionOptions gradients;
   graph::HiddenOrder hidden_order = graph::HiddenOrder::kAuto;
   graph::SourceRows mapper_sources = graph::SourceRows::kHalo;
+  model::AttentionSharing attention = model::AttentionSharing::kAuto;
   double timeout_s = 60.0;
   bool reproducible = false;
   int64_t virtual_ranks = 8;

@@ -161,22 +161,13 @@ model::FieldLayout field_layout(const DataParts& data) {
   return layout;
 }
 
-// Refuses what cannot be divided over the ranks of a sample.
-void check_divisible(const model::ModelOptions& m) {
-  const auto refuse = [](const std::string& what) {
-    throw ConfigError("parallel.model", what + " cannot be divided over ranks yet",
-                      "use 1, and parallel.data for more ranks");
-  };
-  for (const model::BlockOptions* block :
-       {&m.encoder, &m.processor, static_cast<const model::BlockOptions*>(&m.decoder)}) {
-    if (block->kind == model::BlockKind::kTransformer) refuse("attention over all nodes");
-  }
-  if (!m.hierarchy.meshes.empty()) refuse("a hierarchy of meshes");
-  if (m.ensemble.noise != model::NoiseKind::kNone) refuse("an ensemble with noise");
-  if (m.residual.kind != model::ResidualKind::kSkip &&
-      m.residual.kind != model::ResidualKind::kNone) {
-    refuse(concat("a residual of kind \"", enum_name(m.residual.kind), "\""));
-  }
+// Attention works in node order, and a window of it sees little of other ranks if these have
+// ranges.
+graph::HiddenOrder hidden_order(const RunConfig& config) {
+  const bool is_auto = config.parallel.hidden_order == graph::HiddenOrder::kAuto;
+  return is_auto && config.model.uses(model::BlockKind::kTransformer)
+             ? graph::HiddenOrder::kMesh
+             : config.parallel.hidden_order;
 }
 
 // Weights of the cells in validation scores.
@@ -233,11 +224,11 @@ model::GraphTensors Run::make_tensors(at::ScalarType dtype) {
     cells_per_rank_ = {graph_.graph.nodes("data").num_nodes()};
     return model::GraphTensors::create(graph_.graph, attributes, dtype);
   }
-  check_divisible(config_.model);
-  const graph::GraphPartition partition = graph::make_partition(
-      graph_.graph, shards, config_.parallel.hidden_order, config_.model.layers);
+  const graph::GraphPartition partition =
+      graph::make_partition(graph_.graph, shards, hidden_order(config_), config_.model.layers);
   cells_per_rank_ = partition.data.counts();
-  const model::Shard shard{partition, mesh_->model(), config_.parallel.mapper_sources};
+  const model::Shard shard{partition, mesh_->model(), config_.parallel.mapper_sources,
+                           config_.parallel.attention};
   return model::GraphTensors::create(graph_.graph, attributes, dtype, &shard);
 }
 
@@ -443,7 +434,7 @@ std::string check_config(const RunConfig& config) {
                        {.times_in = layout.times_in,
                         .input_names = layout.input_names,
                         .input_prognostic = layout.input_prognostic,
-                        .latlon_rad = coordinates_of(info)});
+                        .nodes = {.latlon_rad = coordinates_of(info)}});
   return concat(info.num_rows(), " training and ", data.validation->info().num_rows(),
                 " validation dates, ", data.variables.num_inputs(), " variables in, ",
                 data.variables.num_outputs(), " out");

@@ -96,13 +96,13 @@ std::vector<std::pair<int32_t, int32_t>> crossings(const EdgeSet& edges,
 }
 
 int64_t rows_moved(const Graph& graph, const GraphPartition& partition, int64_t layers) {
-  const auto halo = [&](const char* from, const NodePartition& sources, const char* to,
-                        const NodePartition& targets) {
-    return exchange_volume(graph.edges(from, to), sources, targets).halo_rows;
-  };
-  return halo("data", partition.data, "hidden", partition.hidden) +
-         layers * halo("hidden", partition.hidden, "hidden", partition.hidden) +
-         halo("hidden", partition.hidden, "data", partition.data);
+  int64_t rows = 0;
+  for (const EdgeSet& edges : graph.edge_sets) {
+    rows +=
+        (edges.source == edges.target ? layers : 1) *
+        exchange_volume(edges, partition.of(edges.source), partition.of(edges.target)).halo_rows;
+  }
+  return rows;
 }
 
 }  // namespace
@@ -153,6 +153,17 @@ std::vector<int64_t> NodePartition::owned(int64_t rank) const {
           nodes_.begin() + begin_[static_cast<size_t>(rank) + 1]};
 }
 
+bool NodePartition::in_node_order() const {
+  return std::is_sorted(owner_.begin(), owner_.end());
+}
+
+const NodePartition& GraphPartition::of(const std::string& nodes) const {
+  if (nodes == "data") return data;
+  const auto found = meshes.find(nodes);
+  if (found == meshes.end()) throw Error(concat("nodes '", nodes, "' are not divided over ranks"));
+  return found->second;
+}
+
 std::vector<int32_t> hilbert_order(const NodeSet& nodes) {
   std::vector<uint64_t> keys;
   for (size_t i = 0; i < nodes.lat_rad.size(); ++i)
@@ -175,15 +186,29 @@ ExchangeVolume exchange_volume(const EdgeSet& edges, const NodePartition& source
 
 GraphPartition make_partition(const Graph& graph, int64_t num_ranks, HiddenOrder order,
                               int64_t layers) {
-  const NodeSet& hidden = graph.nodes("hidden");
-  const int64_t num_data = graph.nodes("data").num_nodes();
-  const auto along = [&](const std::vector<int32_t>& path) {
-    return GraphPartition{NodePartition::contiguous(num_data, num_ranks),
-                          NodePartition::along(path, num_ranks)};
+  const auto divide = [&](const auto& mesh_partition) {
+    GraphPartition partition;
+    for (const NodeSet& nodes : graph.node_sets) {
+      if (nodes.name == "data") {
+        partition.data = NodePartition::contiguous(nodes.num_nodes(), num_ranks);
+      } else {
+        partition.meshes[nodes.name] = mesh_partition(nodes);
+      }
+    }
+    return partition;
   };
-  if (order == HiddenOrder::kLatitude || num_ranks == 1) return along(latitude_order(hidden));
-  if (order == HiddenOrder::kHilbert) return along(hilbert_order(hidden));
-  GraphPartition bands = along(latitude_order(hidden)), curve = along(hilbert_order(hidden));
+  const auto along = [&](std::vector<int32_t> (*path)(const NodeSet&)) {
+    return divide(
+        [&](const NodeSet& nodes) { return NodePartition::along(path(nodes), num_ranks); });
+  };
+  if (order == HiddenOrder::kMesh || num_ranks == 1) {
+    return divide([&](const NodeSet& nodes) {
+      return NodePartition::contiguous(nodes.num_nodes(), num_ranks);
+    });
+  }
+  if (order == HiddenOrder::kLatitude) return along(latitude_order);
+  if (order == HiddenOrder::kHilbert) return along(hilbert_order);
+  GraphPartition bands = along(latitude_order), curve = along(hilbert_order);
   return rows_moved(graph, bands, layers) <= rows_moved(graph, curve, layers) ? bands : curve;
 }
 

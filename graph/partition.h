@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ class NodePartition {
   int32_t local(int64_t node) const { return local_[static_cast<size_t>(node)]; }
   // Nodes of one rank, ascending.
   std::vector<int64_t> owned(int64_t rank) const;
+  // Whether the nodes of each rank follow those of the rank before it.
+  bool in_node_order() const;
 
  private:
   std::vector<int32_t> owner_, local_;
@@ -45,10 +48,14 @@ class NodePartition {
 };
 
 struct GraphPartition {
-  NodePartition data, hidden;
+  NodePartition data;
+  std::map<std::string, NodePartition> meshes;  // every other node set
+
+  // Throws Error for a set that the graph does not have.
+  const NodePartition& of(const std::string& nodes) const;
 };
 
-enum class HiddenOrder { kAuto, kLatitude, kHilbert };
+enum class HiddenOrder { kAuto, kLatitude, kHilbert, kMesh };
 
 // Rows that cross ranks in one forward pass of one copy of the graph, by the two ways of getting
 // them: only the rows that edges need, or all of them.
@@ -56,9 +63,10 @@ struct ExchangeVolume {
   int64_t halo_rows = 0, gathered_rows = 0;
 };
 
-// Data nodes (set "data") in contiguous ranges, as datasets are read; hidden nodes by latitude or
-// along a Hilbert curve on the faces of a cube, kAuto: whichever moves fewer rows over one encoder,
-// `layers` processor layers and one decoder.
+// Data nodes (set "data") in contiguous ranges, as datasets are read; those of every mesh by
+// latitude, along a Hilbert curve on the faces of a cube, or as the mesh numbers them. kAuto:
+// latitude or curve, whichever moves fewer rows over once all edges between sets and `layers` times
+// those within one.
 GraphPartition make_partition(const Graph& graph, int64_t num_ranks, HiddenOrder order,
                               int64_t layers);
 
@@ -99,6 +107,8 @@ struct aifs::EnumNames<aifs::graph::SourceRows> {
 template <>
 struct aifs::EnumNames<aifs::graph::HiddenOrder> {
   using K = aifs::graph::HiddenOrder;
-  static constexpr std::array<std::pair<K, const char*>, 3> table{
-      {{K::kAuto, "auto"}, {K::kLatitude, "latitude"}, {K::kHilbert, "hilbert"}}};
+  static constexpr std::array<std::pair<K, const char*>, 4> table{{{K::kAuto, "auto"},
+                                                                   {K::kLatitude, "latitude"},
+                                                                   {K::kHilbert, "hilbert"},
+                                                                   {K::kMesh, "mesh"}}};
 };

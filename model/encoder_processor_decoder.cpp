@@ -91,7 +91,7 @@ EncoderProcessorDecoder::EncoderProcessorDecoder(ParameterSet& parameters, const
         std::make_unique<NoiseInjector>(root / "noise_injector",
                                         NoiseOptions{ensemble.noise_channels, ensemble.noise_hidden,
                                                      ensemble.noise_std, ensemble.noise_activation},
-                                        graph.num_nodes(mesh_), plan.noise_projection);
+                                        graph.nodes(mesh_), plan.noise_projection);
   }
   add_levels(plan, graph);
   for (size_t i = 0; i < plan.datasets.size(); ++i)
@@ -237,7 +237,7 @@ void EncoderProcessorDecoder::add_output(const DatasetPlan& d, Dataset& dataset,
                         .input_names = layout.input_names,
                         .input_prognostic = layout.input_prognostic,
                         .stdev_tendency = d.stdev_tendency,
-                        .latlon_rad = graph.latlon_rad(d.name),
+                        .nodes = graph.nodes(d.name),
                         .down = d.truncation_down,
                         .up = d.truncation_up,
                         .path = concat(d.path, ".residual")};

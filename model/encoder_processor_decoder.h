@@ -59,7 +59,7 @@ struct NetworkPlan {
 // What a forecast step knows besides the fields.
 struct StepContext {
   int64_t step = 0;       // of the rollout
-  at::Tensor noise = {};  // (B, E, N, noise channels) of unit variance; undefined: drawn
+  at::Tensor noise = {};  // as of draw_noise(); undefined: drawn
 };
 
 class EncoderProcessorDecoder {
@@ -84,8 +84,8 @@ class EncoderProcessorDecoder {
   // Members that a forecast must have; 1 if there is no noise.
   int64_t num_members() const { return num_members_; }
   bool has_noise() const { return noise_ != nullptr; }
-  // Noise for a step from x, (B, E, N, noise channels) from the default generator; undefined if the
-  // network takes none.
+  // Noise for a step from x, (B, E, N, noise channels) of unit variance from the default generator,
+  // for all nodes of all ranks; undefined if the network takes none.
   at::Tensor draw_noise(const at::Tensor& x) const;
   // What the encoder sees of an input: itself, unless the residual filters it. Throws Error for
   // another shape than the layout's.

@@ -42,14 +42,6 @@ at::Tensor attribute_columns(const graph::EdgeSet& edges,
   return columns.empty() ? at::empty({edges.num_edges(), 0}) : at::cat(columns, 1);
 }
 
-const graph::NodePartition& partition_of(const Shard& shard, const std::string& nodes) {
-  if (nodes == "data") return shard.partition.data;
-  if (nodes == "hidden") return shard.partition.hidden;
-  throw ConfigError("parallel.model",
-                    concat("nodes '", nodes, "' cannot be divided over ranks yet"),
-                    "use 1: only \"data\" and \"hidden\" can");
-}
-
 // All edges, sorted, without an index.
 EdgeTensors sorted_edges(const graph::EdgeSet& edges, const std::vector<std::string>& attributes,
                          at::ScalarType dtype) {
@@ -71,27 +63,28 @@ void index_all(EdgeTensors& tensors, const graph::EdgeSet& edges, int64_t num_so
                                     num_sources, num_targets);
 }
 
-// Takes this rank's edges out of the whole set.
-void keep_local(EdgeTensors& tensors, const graph::EdgeSet& edges,
-                const graph::NodePartition& sources, const graph::NodePartition& targets,
-                const Shard& shard, graph::SourceRows rows) {
-  const int64_t rank = shard.group.rank();
-  const graph::LocalEdgeSet local = graph::local_edges(edges, sources, targets, rank, rows);
+}  // namespace
+
+void keep_own_edges(EdgeTensors& tensors, const graph::EdgeSet& edges,
+                    const graph::NodePartition& sources, const NodeShare& targets,
+                    graph::SourceRows rows) {
+  const int64_t rank = targets.group->rank();
+  const graph::LocalEdgeSet local =
+      graph::local_edges(edges, sources, targets.partition, rank, rows);
   tensors.rows = at::tensor(local.position, at::kLong);
   tensors.attributes = tensors.attributes.index_select(0, tensors.rows);
   tensors.index = EdgeIndex::create(to_tensor(local.source_index), to_tensor(local.target_index),
-                                    local.num_sources, targets.num_owned(rank));
+                                    local.num_sources, targets.partition.num_owned(rank));
+  if (sources.num_ranks() == 1) return;
   auto exchange = std::make_shared<SourceExchange>();
-  exchange->group = &shard.group;
+  exchange->group = targets.group;
   if (rows == graph::SourceRows::kHalo) {
-    exchange->halo = parallel::RowExchange::create(local.exchange, shard.group, at::kCPU);
+    exchange->halo = parallel::RowExchange::create(local.exchange, *targets.group, at::kCPU);
   } else {
     exchange->gather_counts = sources.counts();
   }
   tensors.exchange = exchange;
 }
-
-}  // namespace
 
 EdgeTensors make_edge_tensors(const graph::EdgeSet& edges, int64_t num_sources, int64_t num_targets,
                               const std::vector<std::string>& attributes, at::ScalarType dtype) {
@@ -104,12 +97,14 @@ GraphTensors GraphTensors::create(const graph::Graph& graph,
                                   const std::vector<std::string>& edge_attributes,
                                   at::ScalarType dtype, const Shard* shard) {
   GraphTensors tensors;
+  if (shard) tensors.attention_ = shard->attention;
   for (const graph::NodeSet& nodes : graph.node_sets) {
     NodeTensors& mine = tensors.nodes_[nodes.name];
     mine.latlon_rad = coordinates(nodes);
     if (shard) {
-      mine.rows =
-          at::tensor(partition_of(*shard, nodes.name).owned(shard->group.rank()), at::kLong);
+      mine.share = std::make_shared<const NodeShare>(
+          NodeShare{shard->partition.of(nodes.name), &shard->group});
+      mine.rows = at::tensor(mine.share->partition.owned(shard->group.rank()), at::kLong);
     }
   }
   for (const graph::EdgeSet& edges : graph.edge_sets) {
@@ -128,9 +123,9 @@ GraphTensors GraphTensors::create(const graph::Graph& graph,
     }
     if (shard) {
       const bool mapper = edges.source != edges.target;
-      keep_local(mine, edges, partition_of(*shard, edges.source),
-                 partition_of(*shard, edges.target), *shard,
-                 mapper ? shard->mapper_sources : graph::SourceRows::kHalo);
+      keep_own_edges(mine, edges, shard->partition.of(edges.source),
+                     *tensors.nodes(edges.target).share,
+                     mapper ? shard->mapper_sources : graph::SourceRows::kHalo);
     }
   }
   return tensors;

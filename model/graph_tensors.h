@@ -33,13 +33,23 @@ struct EdgeTensors {
   int64_t attribute_width() const { return attributes.size(1); }
 };
 
+// How the nodes of one set are divided over the ranks that share a sample.
+struct NodeShare {
+  graph::NodePartition partition;
+  parallel::Communicator* group = nullptr;
+};
+
 // Nodes of one set: coordinates of all, and which of them are this rank's.
 struct NodeTensors {
-  at::Tensor latlon_rad;  // (N, 2) f32
-  at::Tensor rows;        // (n) i64 ascending; undefined: all
+  at::Tensor latlon_rad = {};                        // (N, 2) f32
+  at::Tensor rows = {};                              // (n) i64 ascending; undefined: all
+  std::shared_ptr<const NodeShare> share = nullptr;  // null: all are here
 
   int64_t total() const { return latlon_rad.size(0); }
 };
+
+// How attention over whole node sets meets the rows of other ranks (model/local_sequences.h).
+enum class AttentionSharing { kAuto, kHeads, kSequence };
 
 // A rank's part in the division of one sample over a group. The group outlives every tensor.
 struct Shard {
@@ -47,13 +57,13 @@ struct Shard {
   parallel::Communicator& group;
   // How mappers get their sources; the processor always exchanges halos.
   graph::SourceRows mapper_sources = graph::SourceRows::kHalo;
+  AttentionSharing attention = AttentionSharing::kAuto;
 };
 
 class GraphTensors {
  public:
   // All node sets, and the edge sets that have the attributes `edge_attributes`, which are used in
-  // this column order; attributes get the type `dtype`. With a shard: the part of its rank; only
-  // node sets "data" and "hidden" can be divided, others are a ConfigError.
+  // this column order; attributes get the type `dtype`. With a shard: the part of its rank.
   static GraphTensors create(const graph::Graph& graph,
                              const std::vector<std::string>& edge_attributes, at::ScalarType dtype,
                              const Shard* shard = nullptr);
@@ -64,6 +74,7 @@ class GraphTensors {
   const EdgeTensors& edges(const std::string& source, const std::string& target) const;
   bool has_edges(const std::string& source, const std::string& target) const;
 
+  AttentionSharing attention() const { return attention_; }
   // Nodes of the whole set.
   int64_t num_nodes(const std::string& name) const { return nodes(name).total(); }
 
@@ -73,10 +84,24 @@ class GraphTensors {
   std::map<std::string, NodeTensors> nodes_;
   std::map<std::pair<std::string, std::string>, EdgeTensors> edges_;
   std::map<std::pair<std::string, std::string>, std::string> unusable_;  // why
+  AttentionSharing attention_ = AttentionSharing::kAuto;
 };
+
+// Leaves this rank's edges of all, whose attributes are sorted by target; `edges` gives their ends.
+// Sources divided over one rank are those of a set that every rank has whole (with kAll).
+void keep_own_edges(EdgeTensors& tensors, const graph::EdgeSet& edges,
+                    const graph::NodePartition& sources, const NodeShare& targets,
+                    graph::SourceRows rows);
 
 // Edges of one set, sorted, for tests and other graphs.
 EdgeTensors make_edge_tensors(const graph::EdgeSet& edges, int64_t num_sources, int64_t num_targets,
                               const std::vector<std::string>& attributes, at::ScalarType dtype);
 
 }  // namespace aifs::model
+
+template <>
+struct aifs::EnumNames<aifs::model::AttentionSharing> {
+  using A = aifs::model::AttentionSharing;
+  static constexpr std::array<std::pair<A, const char*>, 3> table{
+      {{A::kAuto, "auto"}, {A::kHeads, "heads"}, {A::kSequence, "sequence"}}};
+};

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "core/check.h"
+#include "model/node_rows.h"
 
 namespace aifs::model {
 
@@ -28,14 +29,7 @@ std::shared_ptr<const EdgeIndex> LocalEdges::index(int64_t copies) const {
 
 at::Tensor LocalEdges::sources(const at::Tensor& own_rows, int64_t copies) const {
   if (exchange_) {
-    AIFS_CHECK(own_rows.size(0) % copies == 0, own_rows.size(0), " rows of ", copies, " copies");
-    if (copies == 1) return exchange_rows(own_rows, *exchange_);
-    // Rows of all copies of a node travel together.
-    const int64_t own = own_rows.size(0) / copies, width = own_rows.size(1);
-    const at::Tensor by_node =
-        own_rows.view({copies, own, width}).transpose(0, 1).reshape({own, copies * width});
-    const at::Tensor all = exchange_rows(by_node, *exchange_);
-    return all.view({all.size(0), copies, width}).transpose(0, 1).reshape({-1, width});
+    return copy_after_copy(exchange_rows(side_by_side(own_rows, copies), *exchange_), copies);
   }
   AIFS_CHECK(own_rows.size(0) == copies * index_->num_sources, own_rows.size(0), " rows for ",
              copies, " copies of ", index_->num_sources, " sources");

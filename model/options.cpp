@@ -197,6 +197,12 @@ void ModelOptions::bind(config::Binder& b) {
   b.section("ensemble", ensemble, {"several members instead of one"});
 }
 
+bool ModelOptions::uses(BlockKind kind) const {
+  const bool in_levels = !hierarchy.meshes.empty() &&
+                         (hierarchy.upscale.kind == kind || hierarchy.downscale.kind == kind);
+  return encoder.kind == kind || processor.kind == kind || decoder.kind == kind || in_levels;
+}
+
 void ModelOptions::validate(const std::string& path) const {
   const auto at = [&](const char* part) { return concat(path, ".", part); };
   check_mapper(encoder, at("encoder"));

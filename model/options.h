@@ -111,6 +111,8 @@ struct ModelOptions {
   void bind(config::Binder& b);
   // What must hold between the parts: widths and heads, encoder and decoder.
   void validate(const std::string& path) const;
+  // Whether any part is of this kind.
+  bool uses(BlockKind kind) const;
   // The width of a part.
   int64_t width(const BlockOptions& block) const {
     return block.channels > 0 ? block.channels : channels;

@@ -71,6 +71,11 @@ const EdgeTensors& edges_of(const PartPlace& place) {
   return place.graph.edges(place.source, place.target);
 }
 
+SequenceNodes nodes_of(const PartPlace& place) {
+  return {place.graph.nodes(place.source), place.graph.nodes(place.target),
+          place.graph.attention()};
+}
+
 }  // namespace
 
 int64_t handed_on_width(const BlockOptions& encoder, const MapperWidths& widths) {
@@ -92,7 +97,8 @@ std::unique_ptr<Encoder> make_encoder(const ParameterScope& scope, const Paramet
           edges_of(place), place.edge_trainable, widths.source, widths.target);
     case BlockKind::kTransformer:
       return std::make_unique<TransformerEncoder>(
-          scope, transformer_options(options, widths.channels, norm), widths.source, widths.target);
+          scope, transformer_options(options, widths.channels, norm), widths.source, widths.target,
+          nodes_of(place));
     case BlockKind::kPointWise:
       AIFS_CHECK(place.source == place.target, "point-wise from '", place.source, "' to '",
                  place.target, "', which are not the same nodes");
@@ -120,7 +126,7 @@ std::unique_ptr<Processor> make_processor(const ParameterScope& scope,
           place.edge_trainable, num_layers);
     case BlockKind::kTransformer:
       return std::make_unique<TransformerProcessor>(
-          scope, transformer_options(options, channels, norm), num_layers);
+          scope, transformer_options(options, channels, norm), num_layers, nodes_of(place));
     case BlockKind::kPointWise:
       return std::make_unique<PointWiseProcessor>(
           scope, point_wise_options(options, channels, norm), num_layers);
@@ -157,7 +163,7 @@ std::unique_ptr<Decoder> make_decoder(const ParameterScope& scope, const Paramet
     case BlockKind::kTransformer:
       return std::make_unique<TransformerDecoder>(
           scope, transformer_options(options, widths.channels, norm), widths.source, widths.target,
-          widths.out);
+          widths.out, nodes_of(place));
     case BlockKind::kPointWise: {
       PointWiseOptions o = point_wise_options(options, widths.channels, norm);
       o.zero_extractor = zero_extractor;

@@ -57,13 +57,18 @@ std::shared_ptr<const EdgeIndex> EdgeIndex::repeat(int64_t copies) const {
                 copies * num_sources, copies * num_targets);
 }
 
-std::shared_ptr<const EdgeIndex> EdgeIndex::to(at::Device device) const {
-  auto moved = std::make_shared<EdgeIndex>(*this);
-  for (at::Tensor* tensor : {&moved->source, &moved->target, &moved->target_begin,
-                             &moved->source_begin, &moved->source_edges}) {
-    *tensor = tensor->to(device);
+std::shared_ptr<const EdgeIndex> EdgeIndex::with_each(
+    const std::function<at::Tensor(const at::Tensor&)>& replace) const {
+  auto other = std::make_shared<EdgeIndex>(*this);
+  for (at::Tensor* tensor : {&other->source, &other->target, &other->target_begin,
+                             &other->source_begin, &other->source_edges}) {
+    *tensor = replace(*tensor);
   }
-  return moved;
+  return other;
+}
+
+std::shared_ptr<const EdgeIndex> EdgeIndex::to(at::Device device) const {
+  return with_each([&](const at::Tensor& tensor) { return tensor.to(device); });
 }
 
 }  // namespace aifs::model

@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 
 namespace aifs::model {
@@ -25,6 +26,9 @@ struct EdgeIndex {
   // The same graph `copies` times over, copy b on nodes b * num_sources ... and b * num_targets ...
   std::shared_ptr<const EdgeIndex> repeat(int64_t copies) const;
 
+  // The same with each tensor replaced by one of the same values.
+  std::shared_ptr<const EdgeIndex> with_each(
+      const std::function<at::Tensor(const at::Tensor&)>& replace) const;
   std::shared_ptr<const EdgeIndex> to(at::Device device) const;
 };
 

@@ -18,12 +18,11 @@ constexpr int64_t kSmallestBlock = 128;  // queries that are worked on together
 struct Block {
   at::Tensor query, key, value;
   int64_t first_query = 0, first_key = 0;
-  int64_t shift = 0;  // added to the position of a query
 };
 
 at::Tensor attend(const Block& b, const SequenceAttentionOptions& options) {
   const auto integers = b.query.options().dtype(at::kLong);
-  const int64_t first = b.first_query + b.shift;
+  const int64_t first = b.first_query + options.shift;
   const at::Tensor distance =
       (at::arange(first, first + b.query.size(2), integers).unsqueeze(1) -
        at::arange(b.first_key, b.first_key + b.key.size(2), integers).unsqueeze(0))
@@ -31,8 +30,8 @@ at::Tensor attend(const Block& b, const SequenceAttentionOptions& options) {
   const double scale = 1.0 / std::sqrt(static_cast<double>(b.query.size(3)));
   at::Tensor score = at::matmul(b.query, b.key.transpose(2, 3)) * scale;
   if (options.softcap > 0.0) score = at::tanh(score / options.softcap) * options.softcap;
-  if (options.alibi) {
-    const at::Tensor slopes = alibi_slopes(options.heads).to(score.options());
+  if (options.alibi_slopes.defined()) {
+    const at::Tensor slopes = options.alibi_slopes.to(score.options());
     score = score - slopes.view({-1, 1, 1}) * distance.to(score.scalar_type());
   }
   if (!options.window) return at::matmul(at::softmax(score, -1), b.value);
@@ -60,13 +59,15 @@ at::Tensor alibi_slopes(int64_t heads) {
   return slopes;
 }
 
-at::Tensor rotate_by_position(const at::Tensor& x, int64_t copies, int64_t heads) {
+at::Tensor rotate_by_position(const at::Tensor& x, int64_t copies, int64_t heads,
+                              const at::Tensor& positions) {
   const int64_t rows = x.size(0) / copies, width = x.size(1) / heads, half = width / 2;
   AIFS_CHECK(width % 2 == 0, "heads of odd width ", width, " cannot be rotated");
   const auto real = x.options().dtype(at::kDouble);
   const at::Tensor rate =
       at::pow(10000.0, at::arange(half, real) * (-2.0 / static_cast<double>(width)));
-  const at::Tensor angle = at::arange(rows, real).unsqueeze(1) * rate.unsqueeze(0);
+  const at::Tensor at = positions.defined() ? positions.to(real) : at::arange(rows, real);
+  const at::Tensor angle = at.unsqueeze(1) * rate.unsqueeze(0);
   const at::Tensor cos = at::cos(angle).view({1, rows, 1, half}).to(x.scalar_type());
   const at::Tensor sin = at::sin(angle).view({1, rows, 1, half}).to(x.scalar_type());
   const at::Tensor by_head = x.view({copies, rows, heads, width});
@@ -74,9 +75,18 @@ at::Tensor rotate_by_position(const at::Tensor& x, int64_t copies, int64_t heads
   return at::cat({a * cos - b * sin, b * cos + a * sin}, -1).reshape(x.sizes());
 }
 
+KeyRange visible_keys(int64_t first, int64_t count, int64_t num_keys,
+                      const SequenceAttentionOptions& options) {
+  if (!options.window) return {0, num_keys};
+  const int64_t nearest = first + options.shift - *options.window;
+  const int64_t begin = std::clamp<int64_t>(nearest, 0, num_keys - 1);
+  return {begin, std::clamp<int64_t>(nearest + count + 2 * *options.window, begin + 1, num_keys)};
+}
+
 at::Tensor sequence_attention(const at::Tensor& query, const at::Tensor& key,
                               const at::Tensor& value, int64_t copies,
                               const SequenceAttentionOptions& options) {
+  if (query.numel() == 0) return query + (key.sum() + value.sum());
   AIFS_CHECK(query.size(1) % options.heads == 0 && key.size(1) == query.size(1) &&
                  value.sizes() == key.sizes(),
              "attention of ", options.heads, " heads: queries ", query.sizes(), ", keys ",
@@ -87,9 +97,8 @@ at::Tensor sequence_attention(const at::Tensor& query, const at::Tensor& key,
   };
   const at::Tensor q = by_head(query), k = by_head(key), v = by_head(value);
   const int64_t num_queries = q.size(2), num_keys = k.size(2);
-  const int64_t shift = options.aligned_at_end ? num_keys - num_queries : 0;
   at::Tensor out;
-  const bool plain = !options.window && options.softcap <= 0.0 && !options.alibi;
+  const bool plain = !options.window && options.softcap <= 0.0 && !options.alibi_slopes.defined();
   if (plain) {
     out = at::scaled_dot_product_attention(q, k, v);
   } else {
@@ -98,13 +107,9 @@ at::Tensor sequence_attention(const at::Tensor& query, const at::Tensor& key,
     std::vector<at::Tensor> parts;
     for (int64_t first = 0; first < num_queries; first += size) {
       const int64_t count = std::min(size, num_queries - first);
-      int64_t begin = 0, end = num_keys;
-      if (options.window) {
-        begin = std::clamp<int64_t>(first + shift - *options.window, 0, num_keys - 1);
-        end = std::clamp<int64_t>(first + shift + count + *options.window, begin + 1, num_keys);
-      }
+      const auto [begin, end] = visible_keys(first, count, num_keys, options);
       parts.push_back(attend({q.narrow(2, first, count), k.narrow(2, begin, end - begin),
-                              v.narrow(2, begin, end - begin), first, begin, shift},
+                              v.narrow(2, begin, end - begin), first, begin},
                              options));
     }
     out = parts.size() == 1 ? parts[0] : at::cat(parts, 2);

@@ -13,10 +13,10 @@ namespace {
 
 // (rows, H w) -> (H, rows, w) and back.
 at::Tensor heads_first(const at::Tensor& rows, int64_t heads) {
-  return rows.view({rows.size(0), heads, -1}).transpose(0, 1);
+  return rows.view({rows.size(0), heads, rows.size(1) / heads}).transpose(0, 1);
 }
 at::Tensor rows_first(const at::Tensor& by_head) {
-  return by_head.transpose(0, 1).reshape({by_head.size(1), -1});
+  return by_head.transpose(0, 1).flatten(1);
 }
 
 }  // namespace
@@ -67,7 +67,8 @@ at::Tensor GraphTransformerBlock::edge_features(const at::Tensor& e) const {
 at::Tensor GraphTransformerBlock::per_head_norm(const LayerNorm& norm,
                                                 const at::Tensor& rows) const {
   if (!options_.qk_norm) return rows;
-  return norm.forward(rows.view({rows.size(0), options_.heads, -1})).view(rows.sizes());
+  const int64_t heads = options_.heads;
+  return norm.forward(rows.view({rows.size(0), heads, rows.size(1) / heads})).view(rows.sizes());
 }
 
 GraphTransformerBlock::Sources GraphTransformerBlock::sources(const at::Tensor& u) const {

@@ -4,13 +4,15 @@
 #include <ATen/ATen.h>
 
 #include "core/check.h"
+#include "model/node_rows.h"
 
 namespace aifs::model {
 
 NoiseInjector::NoiseInjector(const ParameterScope& scope, const NoiseOptions& options,
-                             int64_t num_nodes, const SparseMatrix& projection)
+                             const NodeTensors& nodes, const SparseMatrix& projection)
     : options_(options),
-      num_noise_nodes_(projection.defined() ? projection.index->num_sources : num_nodes),
+      nodes_(nodes),
+      num_noise_nodes_(projection.defined() ? projection.index->num_sources : nodes.total()),
       mlp_(scope / "noise_mlp", {.in = options.channels,
                                  .hidden = options.hidden,
                                  .out = options.channels,
@@ -18,10 +20,9 @@ NoiseInjector::NoiseInjector(const ParameterScope& scope, const NoiseOptions& op
                                  .activation = options.activation,
                                  .layer_norm_eps = options.layer_norm_eps}) {
   if (!projection.defined()) return;
-  AIFS_CHECK(projection.index->num_targets == num_nodes, "noise is projected to ",
-             projection.index->num_targets, " nodes, the mesh has ", num_nodes);
-  projection_ = projection.to(scope.dtype());
-  projection_.values = scope.set().add_constant(projection_.values);
+  AIFS_CHECK(projection.index->num_targets == nodes.total(), "noise is projected to ",
+             projection.index->num_targets, " nodes, the mesh has ", nodes.total());
+  projection_.emplace(scope, projection, /*sources=*/nullptr, nodes.share.get());
 }
 
 at::Tensor NoiseInjector::forward(const at::Tensor& noise) const {
@@ -30,7 +31,8 @@ at::Tensor NoiseInjector::forward(const at::Tensor& noise) const {
       "noise of shape ", noise.sizes(), ", expected (B, E, ", num_noise_nodes_, ", ",
       options_.channels, ")");
   const at::Tensor scaled = noise * options_.std;
-  const at::Tensor at_nodes = projection_.defined() ? sparse_product(projection_, scaled) : scaled;
+  const at::Tensor at_nodes =
+      projection_ ? projection_->product(scaled) : own_nodes(scaled, nodes_, 2);
   return mlp_.forward(at_nodes.reshape({-1, options_.channels}));
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/check.h"
 #include "model/kernels/spectral_transform.h"
+#include "model/node_rows.h"
 
 namespace aifs::model {
 
@@ -95,7 +96,7 @@ class ScalarOrnsteinResidual : public Residual {
 
 // Lengths of the rings of the data grid.
 std::vector<int64_t> ring_lengths(SpectralGrid grid, const ResidualInputs& inputs) {
-  const at::Tensor latitudes = inputs.latlon_rad.select(1, 0).contiguous().cpu();
+  const at::Tensor latitudes = inputs.nodes.latlon_rad.select(1, 0).contiguous().cpu();
   const int64_t nodes = latitudes.size(0);
   const int64_t rings = std::get<0>(at::_unique(latitudes)).size(0);
   std::vector<int64_t> lengths(static_cast<size_t>(rings), nodes / rings);
@@ -152,6 +153,7 @@ class SpectralOrnsteinResidual : public Residual {
         anti_aliasing_(options.anti_aliasing),
         coarse_(lengths, options.lmax - 1),
         full_(lengths, static_cast<int64_t>(lengths.size()) - 1),
+        nodes_(inputs.nodes),
         prognostic_(columns(scope, inputs.input_prognostic)),
         regressors_(columns(scope, regressor_columns(options, inputs))) {
     const int64_t rows = 2 + regressors_.size(0), width = prognostic_.size(0), l = options.lmax;
@@ -171,7 +173,7 @@ class SpectralOrnsteinResidual : public Residual {
 
   // (..., l, m, 2) -> (..., N).
   at::Tensor synthesise(const at::Tensor& weight) const {
-    return coarse_.synthesise(at::view_as_complex(weight.contiguous()));
+    return own_nodes(coarse_.synthesise(at::view_as_complex(weight.contiguous())), nodes_, -1);
   }
 
   // (B, 1, E, N, P) -> the same, low-pass.
@@ -179,7 +181,8 @@ class SpectralOrnsteinResidual : public Residual {
     const at::Tensor plain = state.transpose(-1, -2);  // (..., P, N)
     const at::Tensor sums = at::cumsum(filter_.square(), 1);
     const at::Tensor factor = 1.0 - sums / (1.0 + sums);  // (P, l)
-    at::Tensor smooth = full_.synthesise(full_.analyse(plain) * factor.unsqueeze(-1));
+    const at::Tensor waves = full_.analyse(all_nodes(plain, nodes_, -1));
+    at::Tensor smooth = own_nodes(full_.synthesise(waves * factor.unsqueeze(-1)), nodes_, -1);
     if (anti_aliasing_) {
       const at::Tensor share = at::sigmoid(synthesise(alias_));
       smooth = share * plain + (1.0 - share) * smooth;
@@ -189,7 +192,8 @@ class SpectralOrnsteinResidual : public Residual {
 
   double buffer_;
   bool truncate_, anti_aliasing_;
-  SphericalTransform coarse_, full_;
+  SphericalTransform coarse_, full_;  // of all nodes: every rank works on whole fields
+  NodeTensors nodes_;
   at::Tensor prognostic_, regressors_;
   at::Tensor weight_, mean_mask_, filter_, alias_;
 };

@@ -5,6 +5,7 @@
 
 #include "core/check.h"
 #include "model/layers/ornstein.h"
+#include "model/local_matrix.h"
 #include "model/truncation.h"
 
 namespace aifs::model {
@@ -38,20 +39,25 @@ class SkipResidual : public Residual {
 class TruncatedResidual : public Residual {
  public:
   TruncatedResidual(const ParameterScope& scope, const ResidualInputs& inputs)
-      : prognostic_(columns(scope, inputs.input_prognostic)),
-        down_(inputs.down.to(scope.dtype())),
-        up_(inputs.up.to(scope.dtype())) {
-    down_.values = scope.set().add_constant(down_.values);
-    up_.values = scope.set().add_constant(up_.values);
+      : prognostic_(columns(scope, inputs.input_prognostic)) {
+    const NodeShare* fine = inputs.nodes.share.get();
+    std::optional<NodeShare> coarse;  // over the same ranks, evenly
+    if (fine) {
+      const int64_t num_coarse = inputs.down.index->num_targets;
+      coarse = {graph::NodePartition::contiguous(num_coarse, fine->group->size()), fine->group};
+    }
+    const NodeShare* shared = coarse ? &*coarse : nullptr;
+    down_ = LocalMatrix(scope, inputs.down, fine, shared);
+    up_ = LocalMatrix(scope, inputs.up, shared, fine);
   }
   at::Tensor forward(const at::Tensor& x) const override {
     const at::Tensor newest = x.narrow(1, x.size(1) - 1, 1).index_select(-1, prognostic_);
-    return sparse_product(up_, sparse_product(down_, newest));
+    return up_.product(down_.product(newest));
   }
 
  private:
   at::Tensor prognostic_;
-  SparseMatrix down_, up_;
+  LocalMatrix down_, up_;
 };
 
 // The matrices that are given, or those of the options.
@@ -60,7 +66,7 @@ ResidualInputs with_matrices(const ResidualOptions& options, const ResidualInput
   ResidualInputs complete = inputs;
   try {
     const Truncation truncation =
-        make_truncation(inputs.latlon_rad, coarse_grid(options.truncation_grid),
+        make_truncation(inputs.nodes.latlon_rad, coarse_grid(options.truncation_grid),
                         options.truncation_neighbours, options.truncation_sigma);
     complete.down = truncation.down;
     complete.up = truncation.up;

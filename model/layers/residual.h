@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/config.h"
+#include "model/graph_tensors.h"
 #include "model/kernels/sparse_product.h"
 #include "model/parameters.h"
 
@@ -46,8 +47,8 @@ struct ResidualInputs {
   std::vector<std::string> input_names = {};            // V_in; may be empty if no option names one
   std::vector<int64_t> input_prognostic = {};           // columns of the prognostic variables
   std::vector<double> stdev = {}, stdev_tendency = {};  // of the prognostic variables, or empty
-  at::Tensor latlon_rad = {};                           // (N, 2) f32, of the whole grid
-  SparseMatrix down = {}, up = {};                      // truncated
+  NodeTensors nodes = {};                               // of the grid
+  SparseMatrix down = {}, up = {};                      // truncated, of the whole grid
   std::string path = "model.residual";
 };
 
@@ -57,6 +58,7 @@ class Residual {
   // What the network is given instead of x; x itself for most.
   virtual at::Tensor prepare(const at::Tensor& x) const { return x; }
   // prepare(x) (B, T, E, N, V_in) -> (B, 1, E, N, P), the prognostic variables in dataset order.
+  // Both take and give own nodes; truncated and spectral ones are collective.
   virtual at::Tensor forward(const at::Tensor& x) const = 0;
 };
 

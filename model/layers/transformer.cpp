@@ -18,8 +18,11 @@ MlpOptions TransformerOptions::mlp() const {
 }
 
 HeadAttention::HeadAttention(const ParameterScope& scope, const TransformerOptions& options,
-                             bool is_mapper)
-    : options_(options), is_mapper_(is_mapper) {
+                             bool is_mapper, const SequenceNodes& nodes)
+    : options_(options),
+      is_mapper_(is_mapper),
+      source_rows_(nodes.sources.rows),
+      target_rows_(nodes.targets.rows) {
   const int64_t c = options.channels, a = options.attention_width();
   AIFS_CHECK(a % options.heads == 0, a, " attention channels for ", options.heads, " heads");
   lin_q_ = Linear(scope / "lin_q", c, a, /*with_bias=*/false);
@@ -31,44 +34,58 @@ HeadAttention::HeadAttention(const ParameterScope& scope, const TransformerOptio
     q_norm_ = LayerNorm(scope / "q_norm", a / options.heads, per_head);
     k_norm_ = LayerNorm(scope / "k_norm", a / options.heads, per_head);
   }
+  if (nodes.targets.share) {
+    sequences_ = make_local_sequences(
+        nodes, attention_options(nodes.sources.total(), nodes.targets.total()));
+  }
+}
+
+SequenceAttentionOptions HeadAttention::attention_options(int64_t num_sources,
+                                                          int64_t num_targets) const {
+  const bool flash = options_.backend == AttentionBackend::kFlash;
+  SequenceAttentionOptions attention{.heads = options_.heads,
+                                     .window = options_.window,
+                                     .shift = flash ? num_sources - num_targets : 0,
+                                     .softcap = options_.softcap};
+  if (options_.window == -1) {
+    const bool counts_keys = is_mapper_ && !flash;
+    attention.window = counts_keys ? std::optional(num_sources) : std::nullopt;
+  }
+  if (options_.alibi) attention.alibi_slopes = alibi_slopes(options_.heads);
+  return attention;
 }
 
 at::Tensor HeadAttention::forward(const at::Tensor& targets, const at::Tensor& sources,
                                   int64_t copies) const {
-  const auto prepare = [&](const LayerNorm& norm, at::Tensor rows) {
+  const int64_t width = options_.attention_width() / options_.heads;
+  const auto prepare = [&](const LayerNorm& norm, at::Tensor rows, const at::Tensor& positions) {
     if (options_.qk_norm) {
-      rows = norm.forward(rows.view({rows.size(0), options_.heads, -1})).view(rows.sizes());
+      rows = norm.forward(rows.view({rows.size(0), options_.heads, width})).view(rows.sizes());
     }
-    return options_.rotary ? rotate_by_position(rows, copies, options_.heads) : rows;
+    return options_.rotary ? rotate_by_position(rows, copies, options_.heads, positions) : rows;
   };
-  const bool flash = options_.backend == AttentionBackend::kFlash;
-  std::optional<int64_t> window = options_.window;
-  if (window == -1) {
-    const bool counts_keys = is_mapper_ && !flash;
-    window = counts_keys ? std::optional(sources.size(0) / copies) : std::nullopt;
-  }
-  const at::Tensor attended =
-      sequence_attention(prepare(q_norm_, lin_q_.forward(targets)),
-                         prepare(k_norm_, lin_k_.forward(sources)), lin_v_.forward(sources), copies,
-                         {.heads = options_.heads,
-                          .window = window,
-                          .aligned_at_end = flash,
-                          .softcap = options_.softcap,
-                          .alibi = options_.alibi});
-  return projection_.forward(attended);
+  const at::Tensor query = prepare(q_norm_, lin_q_.forward(targets), target_rows_);
+  const at::Tensor key = prepare(k_norm_, lin_k_.forward(sources), source_rows_);
+  const at::Tensor value = lin_v_.forward(sources);
+  return projection_.forward(sequences_
+                                 ? sequences_->attend(query, key, value, copies)
+                                 : sequence_attention(query, key, value, copies,
+                                                      attention_options(sources.size(0) / copies,
+                                                                        targets.size(0) / copies)));
 }
 
 // ----------------------------------------------------------------------------------- processor ---
 
 TransformerProcessor::TransformerProcessor(const ParameterScope& scope,
-                                           const TransformerOptions& options, int64_t num_layers)
+                                           const TransformerOptions& options, int64_t num_layers,
+                                           const SequenceNodes& nodes)
     : options_(options), units_(scope.set()) {
   for (int64_t i = 0; i < num_layers; ++i) {
     const ParameterScope block = scope / "proc" / i;
     Layer& layer = layers_.emplace_back();
     layer.norm_attention =
         LayerNorm(block / "layer_norm_attention", options.channels, options.norm);
-    layer.attention = HeadAttention(block / "attention", options, /*is_mapper=*/false);
+    layer.attention = HeadAttention(block / "attention", options, /*is_mapper=*/false, nodes);
     layer.norm_mlp = LayerNorm(block / "layer_norm_mlp", options.channels, options.norm);
     layer.mlp = Mlp(block / "mlp", options.mlp());
     units_.end_layer();
@@ -96,14 +113,15 @@ at::Tensor TransformerProcessor::forward(const at::Tensor& x, int64_t copies,
 // ------------------------------------------------------------------------------------- mappers ---
 
 CrossAttentionBlock::CrossAttentionBlock(const ParameterScope& scope,
-                                         const TransformerOptions& options)
+                                         const TransformerOptions& options,
+                                         const SequenceNodes& nodes)
     : options_(options),
       unused_norms_{LayerNorm(scope / "layer_norm_attention", options.channels, options.norm),
                     LayerNorm(scope / "layer_norm_mlp", options.channels, options.norm)},
       norm_sources_(scope / "layer_norm_attention_src", options.channels, options.norm),
       norm_targets_(scope / "layer_norm_attention_dst", options.channels, options.norm),
       norm_mlp_(scope / "layer_norm_mpl", options.channels, options.norm),  // sic
-      attention_(scope / "attention", options, /*is_mapper=*/true),
+      attention_(scope / "attention", options, /*is_mapper=*/true, nodes),
       mlp_(scope / "mlp", options.mlp()) {
   for (const char* unused : {"layer_norm_attention.", "layer_norm_mlp."})
     scope.set().mark_unused(scope.name(unused));
@@ -130,9 +148,9 @@ bool recomputes_all(const TransformerOptions& options) {
 
 TransformerEncoder::TransformerEncoder(const ParameterScope& scope,
                                        const TransformerOptions& options, int64_t data_width,
-                                       int64_t hidden_width)
+                                       int64_t hidden_width, const SequenceNodes& nodes)
     : options_(options),
-      block_(std::make_unique<CrossAttentionBlock>(scope / "proc", options)),
+      block_(std::make_unique<CrossAttentionBlock>(scope / "proc", options, nodes)),
       emb_nodes_dst_(scope / "emb_nodes_dst", hidden_width, options.channels),
       emb_nodes_src_(scope / "emb_nodes_src", data_width, options.channels) {}
 
@@ -147,8 +165,10 @@ Encoded TransformerEncoder::forward(const at::Tensor& x_data, const at::Tensor& 
 
 TransformerDecoder::TransformerDecoder(const ParameterScope& scope,
                                        const TransformerOptions& options, int64_t latent_width,
-                                       int64_t target_width, int64_t out_width)
-    : options_(options), block_(std::make_unique<CrossAttentionBlock>(scope / "proc", options)) {
+                                       int64_t target_width, int64_t out_width,
+                                       const SequenceNodes& nodes)
+    : options_(options),
+      block_(std::make_unique<CrossAttentionBlock>(scope / "proc", options, nodes)) {
   const int64_t c = options.channels;
   if (latent_width != c) emb_nodes_src_ = Linear(scope / "emb_nodes_src", latent_width, c);
   emb_nodes_dst_ = Linear(scope / "emb_nodes_dst", target_width, c);

@@ -11,10 +11,10 @@
 #include <memory>
 #include <vector>
 
-#include "model/kernels/sequence_attention.h"
 #include "model/layers/mlp.h"
 #include "model/layers/part.h"
 #include "model/layers/steps.h"
+#include "model/local_sequences.h"
 
 namespace aifs::model {
 
@@ -47,22 +47,28 @@ struct TransformerOptions {
 class HeadAttention {
  public:
   HeadAttention() = default;
-  HeadAttention(const ParameterScope& scope, const TransformerOptions& options, bool is_mapper);
+  HeadAttention(const ParameterScope& scope, const TransformerOptions& options, bool is_mapper,
+                const SequenceNodes& nodes = {});
   // Queries from rows of targets, keys and values from rows of sources.
   at::Tensor forward(const at::Tensor& targets, const at::Tensor& sources, int64_t copies) const;
 
  private:
+  // Of whole sequences.
+  SequenceAttentionOptions attention_options(int64_t num_sources, int64_t num_targets) const;
+
   TransformerOptions options_;
   bool is_mapper_ = false;
   Linear lin_q_, lin_k_, lin_v_, projection_;
   LayerNorm q_norm_, k_norm_;
+  at::Tensor source_rows_, target_rows_;             // positions of own rows; undefined: all
+  std::shared_ptr<const LocalSequences> sequences_;  // null: this rank has all rows
 };
 
 class TransformerProcessor : public Processor {
  public:
   using Processor::forward;
   TransformerProcessor(const ParameterScope& scope, const TransformerOptions& options,
-                       int64_t num_layers);
+                       int64_t num_layers, const SequenceNodes& nodes = {});
   at::Tensor forward(const at::Tensor& x, int64_t copies,
                      const at::Tensor& condition) const override;
 
@@ -80,7 +86,8 @@ class TransformerProcessor : public Processor {
 // The block of a mapper: targets attend to sources.
 class CrossAttentionBlock {
  public:
-  CrossAttentionBlock(const ParameterScope& scope, const TransformerOptions& options);
+  CrossAttentionBlock(const ParameterScope& scope, const TransformerOptions& options,
+                      const SequenceNodes& nodes = {});
   at::Tensor forward(const at::Tensor& targets, const at::Tensor& sources, int64_t copies) const;
 
  private:
@@ -94,7 +101,7 @@ class CrossAttentionBlock {
 class TransformerEncoder : public Encoder {
  public:
   TransformerEncoder(const ParameterScope& scope, const TransformerOptions& options,
-                     int64_t data_width, int64_t hidden_width);
+                     int64_t data_width, int64_t hidden_width, const SequenceNodes& nodes = {});
   // The data rows are handed on as they came.
   Encoded forward(const at::Tensor& x_data, const at::Tensor& x_hidden,
                   int64_t copies) const override;
@@ -108,7 +115,8 @@ class TransformerEncoder : public Encoder {
 class TransformerDecoder : public Decoder {
  public:
   TransformerDecoder(const ParameterScope& scope, const TransformerOptions& options,
-                     int64_t latent_width, int64_t target_width, int64_t out_width);
+                     int64_t latent_width, int64_t target_width, int64_t out_width,
+                     const SequenceNodes& nodes = {});
   at::Tensor forward(const at::Tensor& latent, const at::Tensor& data,
                      int64_t copies) const override;
 

@@ -1,76 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program under mpirun: the same numbers on any layout, checkpoints that fit any layout, and
-// an end for all when one rank ends.
-#include <cmath>
-#include <nlohmann/json.hpp>
-
-#include "core/file_io.h"
-#include "core/safetensors.h"
-#include "tests/app/program.h"
-#include "tests/support/catch.h"
+// The program under mpirun: the same numbers on any layout (for other networks than the GNN see
+// test_parallel_families.cpp), checkpoints that fit any layout, and an end for all when one rank
+// ends.
+#include "tests/app/ranks.h"
 
 using namespace aifs;
-using test::run_command;
-using test::run_train;
+using namespace aifs::test;
 
 namespace {
 
 using Json = nlohmann::json;
-
-// Environment and launcher in front of the program.
-std::string mpirun(int ranks) {
-  return concat(
-      "OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
-      "mpirun --oversubscribe -n ",
-      ranks, " ");
-}
-
-test::CommandResult run_ranks(int ranks, const fs::path& dir, const std::string& more) {
-  return run_command(mpirun(ranks) + test::train_command(dir, more));
-}
-
-std::vector<Json> lines_of(const fs::path& file) {
-  std::istringstream lines(read_file(file));
-  std::vector<Json> all;
-  std::string line;
-  while (std::getline(lines, line))
-    all.push_back(Json::parse(line));
-  return all;
-}
-
-std::vector<double> losses_of(const fs::path& dir) {
-  std::vector<double> losses;
-  for (const Json& line : lines_of(dir / "metrics.jsonl"))
-    losses.push_back(line["loss"]);
-  return losses;
-}
-
-void require_close(const std::vector<double>& a, const std::vector<double>& b, double relative) {
-  REQUIRE(a.size() == b.size());
-  for (size_t i = 0; i < a.size(); ++i) {
-    INFO("step " << i + 1);
-    REQUIRE(std::abs(a[i] - b[i]) <= relative * std::abs(b[i]));
-  }
-}
-
-// Largest difference over all parameters, relative to the largest parameter.
-double parameter_difference(const fs::path& a, const fs::path& b) {
-  const SafetensorsFile ours(a / "parameters.safetensors"), theirs(b / "parameters.safetensors");
-  double worst = 0.0, largest = 0.0;
-  for (const auto& [name, entry] : theirs.entries()) {
-    if (entry.dtype == DType::kI64) continue;
-    const std::vector<double> x = ours.doubles(name), y = theirs.doubles(name);
-    REQUIRE(x.size() == y.size());
-    for (size_t i = 0; i < x.size(); ++i) {
-      worst = std::max(worst, std::abs(x[i] - y[i]));
-      largest = std::max(largest, std::abs(y[i]));
-    }
-  }
-  return worst / largest;
-}
-
-constexpr const char* kFiveSteps = "--set train.max_steps=5 --set checkpoint.every_steps=0 ";
-constexpr const char* kLast = "checkpoints/step-00000005";
 
 struct Layout {
   int ranks, model;
@@ -80,7 +19,7 @@ struct Layout {
 }  // namespace
 
 TEST_CASE("a sample over many ranks trains as on one, in fp32 and fp64", "[parallel]") {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string rollout = "--set train.rollout.start=2 --set train.rollout.maximum=2 ";
   for (const std::string precision : {"fp32", "fp64"}) {
     const std::string more = concat(kFiveSteps, rollout, "--set train.precision=", precision, " ");
@@ -101,37 +40,8 @@ TEST_CASE("a sample over many ranks trains as on one, in fp32 and fp64", "[paral
   }
 }
 
-TEST_CASE(
-    "GraphTransformer and point-wise layers divide like the GNN; attention over all is refused",
-    "[parallel]") {
-  const test::TemporaryFolder folder;
-  const auto kinds = [](const std::string& mapper, const std::string& processor) {
-    std::string more = concat(kFiveSteps, "--set train.precision=fp64 ");
-    for (const char* part : {"encoder", "decoder"})
-      more += concat("--set model.", part, ".kind=", mapper, " --set model.", part, ".heads=2 ");
-    return more + concat("--set model.processor.kind=", processor, " ",
-                         processor == "point_wise" ? "" : "--set model.processor.heads=2 ");
-  };
-  for (const std::string processor : {"graph_transformer", "point_wise"}) {
-    const std::string more = kinds("graph_transformer", processor);
-    const fs::path one = folder.path() / (processor + "1"),
-                   three = folder.path() / (processor + "3");
-    const auto alone = run_train(one, more);
-    INFO(alone.err);
-    REQUIRE(alone.exit_code == 0);
-    REQUIRE(run_ranks(3, three, more + "--set parallel.model=3").exit_code == 0);
-    require_close(losses_of(three), losses_of(one), 1e-13);
-    REQUIRE(parameter_difference(three / kLast, one / kLast) <= 1e-12);
-  }
-  const auto refused =
-      run_ranks(2, folder.path() / "no",
-                kinds("graph_transformer", "transformer") + "--set parallel.model=2");
-  REQUIRE(refused.exit_code == 2);
-  REQUIRE(refused.err.find("attention over all nodes cannot be divided") != std::string::npos);
-}
-
 TEST_CASE("losses of waves and of scales divide over ranks", "[parallel]") {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string more =
       concat(kFiveSteps, "--set train.precision=fp64 --set 'loss.terms=[{\"kind\": \"mse\"}, ",
              "{\"kind\": \"spectral_amse\", \"weight\": 0.1, \"scalers\": [\"spectral\"]}, ",
@@ -150,7 +60,7 @@ TEST_CASE("losses of waves and of scales divide over ranks", "[parallel]") {
 }
 
 TEST_CASE("a step that is not finite is skipped or ends the run on all ranks", "[parallel]") {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string bad = concat(kFiveSteps, "--set loss.variable_weights.default=1e38 ");
   for (const std::string model : {"1", "3"}) {
     const fs::path skipped = folder.path() / ("skipped" + model);
@@ -164,7 +74,7 @@ TEST_CASE("a step that is not finite is skipped or ends the run on all ranks", "
 }
 
 TEST_CASE("replicas train alike whether or not each is divided", "[parallel]") {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string more = concat(kFiveSteps, "--set train.precision=fp64 ");
   const fs::path plain = folder.path() / "plain", divided = folder.path() / "divided";
   REQUIRE(run_ranks(2, plain, more).exit_code == 0);
@@ -216,7 +126,7 @@ TEST_CASE("moments, gradients and values that are shared out train as whole ones
 }
 
 TEST_CASE("a checkpoint of one layout resumes under another", "[parallel]") {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string more = "--set train.precision=fp64 --set checkpoint.every_steps=5 ";
   const fs::path whole = folder.path() / "whole", changed = folder.path() / "changed";
   REQUIRE(run_train(whole, more + "--set train.max_steps=10").exit_code == 0);
@@ -233,7 +143,7 @@ TEST_CASE("a checkpoint of one layout resumes under another", "[parallel]") {
 }
 
 TEST_CASE("a reproducible run gives the same bits on 1, 2, 4 and 8 processes", "[parallel]") {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string more = concat(
       kFiveSteps, "--set parallel.reproducible=true --set parallel.model=4 --set data.threads=1 ");
   const fs::path one = folder.path() / "one";
@@ -254,7 +164,7 @@ TEST_CASE("a reproducible run gives the same bits on 1, 2, 4 and 8 processes", "
 
 TEST_CASE("a reproducible run changed to another number of processes goes on with the same bits",
           "[parallel]") {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string more =
       "--set parallel.reproducible=true --set parallel.virtual_ranks=4 --set parallel.model=4 "
       "--set checkpoint.every_steps=5 ";
@@ -268,7 +178,7 @@ TEST_CASE("a reproducible run changed to another number of processes goes on wit
 
 TEST_CASE("sizes that do not multiply to the number of ranks are a mistake, said once",
           "[parallel]") {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const auto two =
       run_ranks(2, folder.path() / "a", "--set parallel.model=2 --set parallel.data=2");
   REQUIRE(two.exit_code == 2);
@@ -283,9 +193,9 @@ TEST_CASE("sizes that do not multiply to the number of ranks are a mistake, said
 }
 
 TEST_CASE("ranks with other options than the first are found at the start", "[parallel]") {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const fs::path dir = folder.path() / "run";
-  const std::string one = test::train_command(dir, "--set parallel.model=2");
+  const std::string one = train_command(dir, "--set parallel.model=2");
   const auto result =
       run_command(concat(mpirun(1), one, " --set run.seed=1 : -n 1 ", one, " --set run.seed=2"));
   REQUIRE(result.exit_code == 2);
@@ -294,7 +204,7 @@ TEST_CASE("ranks with other options than the first are found at the start", "[pa
 }
 
 TEST_CASE("what fails on the main rank ends all, with its exit code", "[parallel]") {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   REQUIRE(
       run_ranks(2, folder.path() / "a", concat(kFiveSteps, "--set parallel.model=2")).exit_code ==
       0);
@@ -306,14 +216,14 @@ TEST_CASE("what fails on the main rank ends all, with its exit code", "[parallel
 
 TEST_CASE("when one rank is stopped the others end within the time limit and say who waits",
           "[parallel]") {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const fs::path dir = folder.path() / "run";
   // Once there is a checkpoint the last rank is stopped: it hangs.
   const std::string hang =
       concat(mpirun(3), "sh -c 'if [ \"$OMPI_COMM_WORLD_RANK\" = 2 ]; then (while [ ! -e \"",
              dir.string(), "/checkpoints/latest\" ]; do sleep 0.2; done; kill -STOP $$; sleep 30; ",
-             "kill -KILL $$) & fi; exec \"", test::program("aifs-train").string(), "\" --config \"",
-             test::tiny_config(), "\" --set run.dir=\"", dir.string(),
+             "kill -KILL $$) & fi; exec \"", program("aifs-train").string(), "\" --config \"",
+             tiny_config(), "\" --set run.dir=\"", dir.string(),
              "\" --set train.max_steps=1000000 --set parallel.model=3 --set parallel.timeout_s=5 ",
              "--set checkpoint.every_steps=20 --set log.tensorboard=false'");
   const auto result = run_command(hang);

@@ -2,7 +2,6 @@
 #include "graph/partition.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 #include "core/check.h"
@@ -87,10 +86,9 @@ TEST_CASE("local edges are the edges at own targets, in order, with the right so
   const Graph graph = small_sphere();
   for (const int64_t ranks : {1, 2, 3, 4, 7}) {
     const GraphPartition partition = make_partition(graph, ranks, HiddenOrder::kHilbert, 2);
-    const std::map<std::string, const NodePartition*> of{{"data", &partition.data},
-                                                         {"hidden", &partition.hidden}};
     for (const EdgeSet& edges : graph.edge_sets) {
-      const NodePartition &sources = *of.at(edges.source), &targets = *of.at(edges.target);
+      const NodePartition &sources = partition.of(edges.source),
+                          &targets = partition.of(edges.target);
       const SortedEdges sorted(edges);
       for (const SourceRows rows : {SourceRows::kHalo, SourceRows::kAll}) {
         std::vector<LocalEdgeSet> all;
@@ -129,18 +127,19 @@ TEST_CASE("what one rank sends is what the other expects, each row once", "[part
   const Graph graph = small_sphere();
   const GraphPartition partition = make_partition(graph, 5, HiddenOrder::kAuto, 2);
   const EdgeSet& edges = graph.edges("hidden", "hidden");
+  const NodePartition& hidden = partition.of("hidden");
   int64_t rows = 0;
   std::vector<LocalEdgeSet> all;
   for (int64_t r = 0; r < 5; ++r)
-    all.push_back(local_edges(edges, partition.hidden, partition.hidden, r));
+    all.push_back(local_edges(edges, hidden, hidden, r));
   for (size_t p = 0; p < 5; ++p) {
     for (size_t q = 0; q < 5; ++q)
       REQUIRE(all[p].exchange.send_counts[q] == all[q].exchange.recv_counts[p]);
     REQUIRE(all[p].exchange.send_counts[p] == 0);
     rows += all[p].exchange.num_received();
   }
-  REQUIRE(rows == exchange_volume(edges, partition.hidden, partition.hidden).halo_rows);
-  REQUIRE(rows < exchange_volume(edges, partition.hidden, partition.hidden).gathered_rows);
+  REQUIRE(rows == exchange_volume(edges, hidden, hidden).halo_rows);
+  REQUIRE(rows < exchange_volume(edges, hidden, hidden).gathered_rows);
 }
 
 TEST_CASE("neighbours on the Hilbert curve are near on the sphere", "[partition]") {
@@ -164,9 +163,10 @@ TEST_CASE("auto moves no more rows than either order", "[partition]") {
   for (const int64_t ranks : {2, 4, 16}) {
     const auto rows = [&](HiddenOrder order) {
       const GraphPartition p = make_partition(graph, ranks, order, 4);
-      return exchange_volume(graph.edges("data", "hidden"), p.data, p.hidden).halo_rows +
-             4 * exchange_volume(graph.edges("hidden", "hidden"), p.hidden, p.hidden).halo_rows +
-             exchange_volume(graph.edges("hidden", "data"), p.hidden, p.data).halo_rows;
+      const NodePartition& hidden = p.of("hidden");
+      return exchange_volume(graph.edges("data", "hidden"), p.data, hidden).halo_rows +
+             4 * exchange_volume(graph.edges("hidden", "hidden"), hidden, hidden).halo_rows +
+             exchange_volume(graph.edges("hidden", "data"), hidden, p.data).halo_rows;
     };
     const int64_t chosen = rows(HiddenOrder::kAuto);
     REQUIRE(chosen == std::min(rows(HiddenOrder::kLatitude), rows(HiddenOrder::kHilbert)));

@@ -12,6 +12,14 @@ using namespace aifs::model;
 using test::max_difference;
 using test::random_tensor;
 
+namespace {
+
+NodeTensors nodes(int64_t count) {
+  return {.latlon_rad = at::zeros({count, 2})};
+}
+
+}  // namespace
+
 TEST_CASE("noise is scaled, projected and taken through its MLP", "[noise]") {
   const SparseMatrix to_mesh =
       SparseMatrix::create(at::tensor({0, 1, 1}, at::kLong), at::tensor({2, 0, 3}, at::kLong),
@@ -19,7 +27,8 @@ TEST_CASE("noise is scaled, projected and taken through its MLP", "[noise]") {
   ParameterSet parameters(at::kDouble, 1);
   const ParameterScope root(parameters);
   const NoiseOptions options{.channels = 3, .hidden = 5, .std = 2.0};
-  const NoiseInjector injector(root / "a", options, 2, to_mesh), direct(root / "b", options, 2, {});
+  const NoiseInjector injector(root / "a", options, nodes(2), to_mesh),
+      direct(root / "b", options, nodes(2), {});
   for (const Parameter& p : parameters.entries()) {
     if (p.name.starts_with("b.")) parameters.assign("a" + p.name.substr(1), p.tensor.detach());
   }
@@ -34,8 +43,8 @@ TEST_CASE("noise is scaled, projected and taken through its MLP", "[noise]") {
 
 TEST_CASE("the standard deviation scales what enters the MLP", "[noise]") {
   ParameterSet one(at::kDouble, 1), two(at::kDouble, 1);
-  const NoiseInjector a(ParameterScope(one), {.std = 1.0}, 6, {});
-  const NoiseInjector b(ParameterScope(two), {.std = 3.0}, 6, {});
+  const NoiseInjector a(ParameterScope(one), {.std = 1.0}, nodes(6), {});
+  const NoiseInjector b(ParameterScope(two), {.std = 3.0}, nodes(6), {});
   const at::Tensor noise = random_tensor({1, 2, 6, 4}, 1);
   REQUIRE(max_difference(a.forward(3.0 * noise), b.forward(noise)) <= 1e-14);
 }

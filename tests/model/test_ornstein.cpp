@@ -7,6 +7,8 @@
 #include <numbers>
 
 #include "core/check.h"
+#include "model/node_rows.h"
+#include "parallel/comm_virtual.h"
 #include "tests/support/catch.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/tensors.h"
@@ -39,7 +41,7 @@ ResidualInputs inputs() {
           .input_prognostic = {0, 2},
           .stdev = {2.0, 4.0},
           .stdev_tendency = {1.0, 1.0},
-          .latlon_rad = grid_nodes(4, 10)};
+          .nodes = {.latlon_rad = grid_nodes(4, 10)}};
 }
 
 at::Tensor fields() {
@@ -136,6 +138,43 @@ TEST_CASE("both have the gradients of finite differences", "[ornstein]") {
     REQUIRE(test::gradient_error(function, {random_tensor({1, 2, 1, 40, 3}, 1)}) <=
             test::gradient_tolerance());
   }
+}
+
+TEST_CASE("spectral: nodes divided over ranks, in any order, change nothing",
+          "[ornstein][parallel]") {
+  const ResidualOptions options{.theta_init = 0.2, .regressors = {"sun"}, .truncate = true};
+  // Result and gradients of the weighted squares of it; `nodes` says which nodes are here.
+  const auto run = [&](const NodeTensors& nodes) {
+    ResidualInputs in = inputs();
+    in.nodes = nodes;
+    ParameterSet parameters(at::kDouble, 1);
+    const auto residual = make_spectral_ornstein(ParameterScope(parameters), options, in);
+    const at::Tensor x = own_nodes(fields(), nodes, 3).clone().set_requires_grad(true);
+    const at::Tensor y = residual->forward(residual->prepare(x));
+    (y.square() * own_nodes(random_tensor({40, 1}, 5), nodes, 0)).sum().backward();
+    std::vector<at::Tensor> all{y.detach(), x.grad()};
+    for (const char* name : {"weight", "filter", "walias"})
+      all.push_back(parameters.at(name).tensor.grad());
+    return all;
+  };
+  const std::vector<at::Tensor> whole = run(inputs().nodes);
+  std::vector<int32_t> order;
+  for (int32_t i = 0; i < 40; ++i)
+    order.push_back(7 * i % 40);
+  REQUIRE_NOTHROW(parallel::run_as_threads(3, [&](parallel::Communicator& group) {
+    NodeTensors nodes = inputs().nodes;
+    nodes.share = std::make_shared<const NodeShare>(
+        NodeShare{graph::NodePartition::along(order, group.size()), &group});
+    nodes.rows = at::tensor(nodes.share->partition.owned(group.rank()), at::kLong);
+    const std::vector<at::Tensor> mine = run(nodes);
+    for (size_t i = 0; i < mine.size(); ++i) {
+      const bool is_field = i < 2;
+      if (!is_field) group.all_reduce(mine[i], parallel::Reduction::kSum);
+      const at::Tensor expected = is_field ? own_nodes(whole[i], nodes, 3) : whole[i];
+      if (max_difference(mine[i], expected) > kRounding * expected.abs().max().item<double>())
+        throw Error(concat("rank ", group.rank(), ": tensor ", i, " differs"));
+    }
+  }));
 }
 
 TEST_CASE("unknown regressors and nodes that are no grid are refused", "[ornstein]") {

@@ -71,7 +71,7 @@ TEST_CASE("truncated goes down to the coarse grid and up again", "[residual]") {
 
 TEST_CASE("truncated makes its matrices for a grid by name", "[residual]") {
   ResidualInputs in = inputs();
-  in.latlon_rad = random_tensor({5, 2}, 3).to(at::kFloat).clamp(-1.5, 1.5);
+  in.nodes.latlon_rad = random_tensor({5, 2}, 3).to(at::kFloat).clamp(-1.5, 1.5);
   ResidualOptions options{.kind = ResidualKind::kTruncated, .truncation_grid = "tri1"};
   ParameterSet parameters(at::kDouble, 1);
   const auto residual = make_residual(ParameterScope(parameters), options, in);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One sample over many ranks gives the numbers of one rank: outputs, gradients of all parameters.
+// One sample over many ranks gives the numbers of one rank, for every family: outputs, gradients of
+// all parameters.
 #include <ATen/ATen.h>
 
 #include "core/check.h"
@@ -19,10 +20,29 @@ using test::random_tensor;
 namespace {
 
 constexpr int64_t kData = 37, kHidden = 11;  // primes: no number of ranks divides them
+constexpr int64_t kMiddle = 5, kDeep = 2;    // coarser meshes
+constexpr int64_t kNoiseNodes = 7, kNoiseChannels = 3, kMembers = 2;
 constexpr double kRounding = 1e-12;
 
 graph::Graph toy_graph() {
-  return test::random_graph({kData, kHidden, 60, 66, 111}, 5);
+  graph::Graph graph = test::random_graph({kData, kHidden, 60, 66, 111}, 5);
+  graph::Graph coarse = test::random_graph({kMiddle, kDeep, 9, 8, 9}, 6);
+  coarse.node_sets[0].name = "middle";
+  coarse.node_sets[1].name = "deep";
+  for (const graph::NodeSet& nodes : coarse.node_sets)
+    graph.node_sets.push_back(nodes);
+  for (const auto& [from, n, to, m] :
+       std::vector<std::tuple<const char*, int64_t, const char*, int64_t>>{
+           {"hidden", kHidden, "middle", kMiddle},
+           {"middle", kMiddle, "hidden", kHidden},
+           {"middle", kMiddle, "middle", kMiddle},
+           {"middle", kMiddle, "deep", kDeep},
+           {"deep", kDeep, "middle", kMiddle},
+           {"deep", kDeep, "deep", kDeep}}) {
+    graph.edge_sets.push_back(
+        test::random_edges(from, n, to, m, 4 * m, static_cast<uint64_t>(n + 20 * m)));
+  }
+  return graph;
 }
 
 FieldLayout toy_layout() {
@@ -34,57 +54,186 @@ FieldLayout toy_layout() {
   return layout;
 }
 
+struct Family {
+  std::string name;
+  std::function<void(ModelOptions&)> change;
+  bool projected_noise = false;
+
+  NetworkPlan plan() const {
+    ModelOptions options;
+    options.channels = 12;
+    options.layers = 2;
+    for (BlockOptions* block :
+         {&options.encoder, &options.processor, static_cast<BlockOptions*>(&options.decoder)})
+      block->heads = 3;  // fewer than ranks, and not a multiple of them
+    change(options);
+    NetworkPlan plan = NetworkPlan::single(options, toy_layout());
+    if (projected_noise) {
+      const at::Tensor to = at::arange(3 * kHidden) % kHidden,
+                       from = at::arange(3 * kHidden) % kNoiseNodes;
+      plan.noise_projection =
+          SparseMatrix::create(to, from, random_tensor({3 * kHidden}, 4), kHidden, kNoiseNodes);
+    }
+    return plan;
+  }
+};
+
+void kinds(ModelOptions& options, BlockKind mappers, BlockKind processor) {
+  options.encoder.kind = options.decoder.kind = mappers;
+  options.processor.kind = processor;
+}
+
+void noise(ModelOptions& options) {
+  options.ensemble.members = kMembers;
+  options.ensemble.noise = NoiseKind::kConditioning;
+  options.ensemble.noise_channels = kNoiseChannels;
+}
+
+void levels(ModelOptions& options, std::vector<std::string> meshes, BlockKind kind) {
+  kinds(options, BlockKind::kGraphTransformer,
+        kind == BlockKind::kGnn ? BlockKind::kGnn : BlockKind::kTransformer);
+  options.hierarchy.meshes = std::move(meshes);
+  options.hierarchy.level_processing = true;
+  for (BlockOptions* block : {&options.hierarchy.upscale, &options.hierarchy.downscale}) {
+    block->kind = kind;
+    block->heads = 3;
+  }
+}
+
+const std::vector<Family> kFamilies{
+    {"gnn", [](ModelOptions&) {}},
+    {"gnn in chunks, recomputed",
+     [](ModelOptions& o) {
+       o.set_recompute(RecomputePolicy::kBlock);
+       o.encoder.chunks = o.decoder.chunks = 3;
+     }},
+    {"graph transformer in chunks",
+     [](ModelOptions& o) {
+       kinds(o, BlockKind::kGraphTransformer, BlockKind::kGraphTransformer);
+       o.encoder.chunks = o.decoder.chunks = 3;
+       o.processor.qk_norm = true;
+     }},
+    {"point-wise", [](ModelOptions& o) { kinds(o, BlockKind::kPointWise, BlockKind::kPointWise); }},
+    {"transformer between point-wise maps",
+     [](ModelOptions& o) { kinds(o, BlockKind::kPointWise, BlockKind::kTransformer); }},
+    {"transformer, all nodes",
+     [](ModelOptions& o) { kinds(o, BlockKind::kGraphTransformer, BlockKind::kTransformer); }},
+    {"transformer, window, recomputed",
+     [](ModelOptions& o) {
+       kinds(o, BlockKind::kTransformer, BlockKind::kTransformer);
+       o.encoder.window = 6;
+       o.processor.window = 1;
+       o.decoder.window = 4;
+       o.processor.qk_norm = o.encoder.qk_norm = true;
+       o.set_recompute(RecomputePolicy::kFull);
+     }},
+    {"transformer, window of as many as there are keys",
+     [](ModelOptions& o) {
+       kinds(o, BlockKind::kTransformer, BlockKind::kTransformer);
+       o.encoder.window = o.processor.window = o.decoder.window = -1;
+     }},
+    {"transformer as flash-attention has it",
+     [](ModelOptions& o) {
+       kinds(o, BlockKind::kTransformer, BlockKind::kTransformer);
+       for (BlockOptions* block :
+            {&o.encoder, &o.processor, static_cast<BlockOptions*>(&o.decoder)}) {
+         block->attention = AttentionBackend::kFlash;
+         block->alibi = true;
+         block->softcap = 2.0;
+       }
+       o.processor.window = 2;
+       o.encoder.rotary = o.decoder.rotary = true;
+       o.decoder.window = 5;
+     }},
+    {"two levels of gnn",
+     [](ModelOptions& o) {
+       levels(o, {"hidden", "middle"}, BlockKind::kGnn);
+     }},
+    {"three levels of graph transformer",
+     [](ModelOptions& o) {
+       levels(o, {"hidden", "middle", "deep"}, BlockKind::kGraphTransformer);
+     }},
+    {"three levels of transformer",
+     [](ModelOptions& o) {
+       levels(o, {"hidden", "middle", "deep"}, BlockKind::kTransformer);
+       o.processor.window = 1;
+     }},
+    {"ensemble of graph transformer",
+     [](ModelOptions& o) {
+       kinds(o, BlockKind::kGraphTransformer, BlockKind::kGraphTransformer);
+       noise(o);
+     }},
+    {"ensemble of transformer, projected noise",
+     [](ModelOptions& o) {
+       kinds(o, BlockKind::kGraphTransformer, BlockKind::kTransformer);
+       noise(o);
+     },
+     /*projected_noise=*/true},
+    {"truncated residual",
+     [](ModelOptions& o) {
+       o.residual.kind = ResidualKind::kTruncated;
+       o.residual.truncation_grid = "tri0";
+     }},
+    {"ornstein residual", [](ModelOptions& o) { o.residual.kind = ResidualKind::kScalarOrnstein; }},
+};
+
 struct Toy {
   ParameterSet parameters{at::kDouble, 3};
   EncoderProcessorDecoder network;
 
-  explicit Toy(const GraphTensors& graph) : network(parameters, options(), graph, toy_layout()) {
+  Toy(const Family& family, const Shard* shard = nullptr)
+      : network(
+            parameters, family.plan(),
+            GraphTensors::create(toy_graph(), ModelOptions().edge_attributes, at::kDouble, shard)) {
     parameters.flatten(at::kCPU);
     uint64_t seed = 90;
     for (const Parameter& p : parameters.entries()) {
       if (p.trainable) p.tensor.detach().add_(random_tensor(p.tensor.sizes(), ++seed), 0.1);
     }
   }
-  static ModelOptions options() {
-    ModelOptions options;
-    options.channels = 16;
-    options.layers = 2;
-    return options;
-  }
-  static GraphTensors tensors(const Shard* shard = nullptr) {
-    return GraphTensors::create(toy_graph(), options().edge_attributes, at::kDouble, shard);
-  }
-};
 
-struct Case {
-  int ranks;
-  HiddenOrder order;
-  SourceRows rows;
+  // Noise is drawn for the whole set.
+  at::Tensor forward(const Family& family, const at::Tensor& x) const {
+    StepContext context;
+    const int64_t nodes = family.projected_noise ? kNoiseNodes : kHidden;
+    if (network.has_noise()) context.noise = random_tensor({2, kMembers, nodes, kNoiseChannels}, 8);
+    return network.forward(x, context);
+  }
 };
 
 // Output and gradient of sum(weights * output^2) on one rank.
 struct Whole {
-  at::Tensor x = random_tensor({2, 2, 2, kData, 6}, 1), weights = random_tensor({kData, 1}, 2);
+  at::Tensor x = random_tensor({2, 2, kMembers, kData, 6}, 1),
+             weights = random_tensor({kData, 1}, 2);
   at::Tensor y, gradients;
-  Whole() {
-    Toy toy(Toy::tensors());
-    y = toy.network.forward(x);
+  explicit Whole(const Family& family) {
+    const Toy toy(family);
+    y = toy.forward(family, x);
     (y.square() * weights).sum().backward();
     y = y.detach();
     gradients = toy.parameters.flat_gradients();
   }
 };
 
-void compare_rank(const Case& c, const Whole& whole, parallel::Communicator& group) {
-  const graph::GraphPartition partition = graph::make_partition(toy_graph(), c.ranks, c.order, 2);
-  const Shard shard{partition, group, c.rows};
-  Toy toy(Toy::tensors(&shard));
+struct Layout {
+  HiddenOrder order;
+  SourceRows rows;
+  AttentionSharing attention;
+};
+
+void compare_rank(const Family& family, const Layout& layout, const Whole& whole,
+                  parallel::Communicator& group) {
+  const graph::GraphPartition partition =
+      graph::make_partition(toy_graph(), group.size(), layout.order, 2);
+  const Shard shard{partition, group, layout.rows, layout.attention};
+  const Toy toy(family, &shard);
   const at::Tensor own = at::tensor(partition.data.owned(group.rank()), at::kLong);
-  const at::Tensor y = toy.network.forward(whole.x.index_select(3, own));
+  const at::Tensor y = toy.forward(family, whole.x.index_select(3, own));
   (y.square() * whole.weights.index_select(0, own)).sum().backward();
   const at::Tensor gradients = toy.parameters.flat_gradients();
   group.all_reduce(gradients, parallel::Reduction::kSum);
-  if (own.numel() > 0 && max_difference(y, whole.y.index_select(3, own)) > kRounding)
+  const double size = whole.y.abs().max().item<double>();
+  if (own.numel() > 0 && max_difference(y, whole.y.index_select(3, own)) > kRounding * size)
     throw Error(concat("rank ", group.rank(), ": another output"));
   const double scale = whole.gradients.abs().max().item<double>();
   if (max_difference(gradients, whole.gradients) > kRounding * scale)
@@ -94,13 +243,16 @@ void compare_rank(const Case& c, const Whole& whole, parallel::Communicator& gro
 }  // namespace
 
 TEST_CASE("a sharded sample gives the outputs and gradients of one rank", "[model][parallel]") {
-  const Whole whole;
-  for (const int ranks : {1, 2, 3, 4, 6, 8, 13}) {  // 13: ranks without hidden nodes
-    for (const HiddenOrder order : {HiddenOrder::kLatitude, HiddenOrder::kHilbert}) {
-      for (const SourceRows rows : {SourceRows::kHalo, SourceRows::kAll}) {
-        INFO(ranks << " ranks");
+  for (const Family& family : kFamilies) {
+    const Whole whole(family);
+    for (const int ranks : {1, 2, 3, 4, 13}) {  // 13: ranks without hidden nodes
+      for (const Layout& layout :
+           {Layout{HiddenOrder::kHilbert, SourceRows::kHalo, AttentionSharing::kAuto},
+            Layout{HiddenOrder::kLatitude, SourceRows::kAll, AttentionSharing::kHeads},
+            Layout{HiddenOrder::kMesh, SourceRows::kHalo, AttentionSharing::kSequence}}) {
+        INFO(family.name << ", " << ranks << " ranks, order " << enum_name(layout.order));
         REQUIRE_NOTHROW(parallel::run_as_threads(ranks, [&](parallel::Communicator& group) {
-          compare_rank({ranks, order, rows}, whole, group);
+          compare_rank(family, layout, whole, group);
         }));
       }
     }
