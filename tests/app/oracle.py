@@ -76,6 +76,13 @@ def check_family(program, file, folder, write):
     exchange.to_anemoi(folder / "out", folder / "model.ckpt")
     check_inference_reads(folder / "model.ckpt", interface)
     exchange.from_anemoi(folder / "model.ckpt", folder / "back")
+    training = {"state_dict": {"model." + name: t for name, t in interface.state_dict().items()},
+                "hyper_parameters": {"graph_data": interface.graph_data}}  # what Lightning keeps, as far as it is read
+    torch.save(training, folder / "last.ckpt")
+    exchange.from_anemoi(folder / "last.ckpt", folder / "of_training")
+    for name in ("model.safetensors", "graph.safetensors"):
+        same = (folder / "back" / name).read_bytes() == (folder / "of_training" / name).read_bytes()
+        require(same, f"{name} of a training checkpoint")
     run(program, "import", "--config", folder / "out/config.json", folder / "back", folder / "again")
     require_same_bits(exchange.load_tensors(folder / "run/checkpoints/step-00000001/parameters.safetensors"),
                       exchange.load_tensors(folder / "again/checkpoints/step-00000000/parameters.safetensors"),
