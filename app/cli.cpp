@@ -14,10 +14,23 @@ constexpr const char* kFooter = R"(Examples
   aifs-train --config configs/o96.json --set run.dir=runs/a --set train.max_steps=60
   aifs-train --config configs/o96.json --resume            go on from the latest checkpoint
   aifs-train --config configs/o96.json --validate-only     score the latest checkpoint
+  aifs-train export --format anemoi runs/a OUT             a model for Anemoi
 
 Exit codes
   0 success   1 internal error   2 usage or configuration   3 data, graph or checkpoint
   4 numerical (NaN, infinity)    5 interrupted after a checkpoint, go on with --resume)";
+
+CLI::App* add_exchange(CLI::App& app, const char* name, const char* what, const char* from_name,
+                       const char* to_name, ExchangeCommand& exchange) {
+  CLI::App* command = app.add_subcommand(name, what);
+  command->fallthrough();  // --config and --set may follow
+  command->add_option("--format", exchange.format, "form of the model outside")
+      ->check(CLI::IsMember({"anemoi"}))
+      ->default_val("anemoi");
+  command->add_option("FROM", exchange.from, from_name)->required();
+  command->add_option("TO", exchange.to, to_name)->required();
+  return command;
+}
 
 }  // namespace
 
@@ -52,11 +65,21 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
   app.add_flag("--print-reference", c.print_reference,
                "print the reference of all keys (Markdown) and stop");
   app.add_flag("--version", c.version, "print versions of the program and its libraries and stop");
+  ExchangeCommand exchange;
+  const auto* to_others = add_exchange(
+      app, "export", "write a model for Anemoi: a folder for tools/anemoi_checkpoint.py",
+      "checkpoint or run", "new folder", exchange);
+  const auto* from_others =
+      add_exchange(app, "import", "make a run of a model of Anemoi: a checkpoint to start from",
+                   "folder that export or tools/anemoi_checkpoint.py wrote", "new run", exchange);
+  app.require_subcommand(0, 1);
   try {
     app.parse(argc, argv);
+    exchange.import = from_others->parsed();
+    if (to_others->parsed() || from_others->parsed()) c.exchange = exchange;
     c.resume = resume->count() > 0;
     c.validate_only = validate->count() > 0;
-    const bool needs_config = !(c.print_schema || c.print_reference || c.version);
+    const bool needs_config = !(c.print_schema || c.print_reference || c.version || c.exchange);
     if (needs_config && c.config.empty()) throw CLI::RequiredError("--config");
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);

@@ -8,6 +8,13 @@
 
 namespace aifs::app {
 
+// `export` and `import`: a model in a form that other programs read.
+struct ExchangeCommand {
+  bool import = false;
+  std::string format;
+  std::string from, to;
+};
+
 struct CommandLine {
   std::string config;
   std::vector<std::string> overrides;  // --set path.to.key=value, in order
@@ -17,6 +24,7 @@ struct CommandLine {
   std::string checkpoint;  // of --validate-only; empty: the latest of run.dir
   bool check_config = false, print_config = false, print_schema = false, print_reference = false;
   bool version = false;
+  std::optional<ExchangeCommand> exchange;
 };
 
 // Parses; on --help or a mistake prints to the terminal and gives the exit code instead.

@@ -11,6 +11,7 @@
 
 #include "app/cli.h"
 #include "app/device.h"
+#include "app/exchange.h"
 #include "app/exit_codes.h"
 #include "app/failure.h"
 #include "app/run_card.h"
@@ -214,7 +215,35 @@ int leave(parallel::Runtime& runtime, const std::exception& error) {
   return code;
 }
 
+// A model for another program, or from one. Without --config the model's own configuration holds.
+int exchange_model(const CommandLine& c) {
+  const ExchangeCommand& exchange = *c.exchange;
+  const parallel::ProcessMesh mesh;
+  if (exchange.import) {
+    const fs::path own = fs::path(exchange.from) / "config.json";
+    if (c.config.empty() && !fs::exists(own)) {
+      throw ConfigError("", concat("'", exchange.from, "' has no configuration of its own"),
+                        "name that of the model: --config FILE");
+    }
+    RunConfig config = load_config(c.config.empty() ? own.string() : c.config, c.overrides);
+    config.run.dir = exchange.to;
+    const fs::path checkpoint = import_model(config, exchange.from, mesh);
+    log::info("wrote '", checkpoint.string(),
+              "', to be named in init.from; or go on with --config ",
+              (fs::path(exchange.to) / "config.json").string(), " --resume");
+    return kSuccess;
+  }
+  const train::CheckpointInfo checkpoint = find_checkpoint(exchange.from);
+  Run run(c.config.empty() ? parse_config(checkpoint.meta.config_json, c.overrides)
+                           : load_config(c.config, c.overrides),
+          mesh, at::kCPU);
+  export_model(run, checkpoint, exchange.to);
+  log::info("wrote the model of '", checkpoint.path.string(), "' to '", exchange.to, "'");
+  return kSuccess;
+}
+
 int execute(const CommandLine& c) {
+  if (c.exchange) return exchange_model(c);
   if (c.version) return std::fputs(versions_text().c_str(), stdout), kSuccess;
   if (c.print_schema) return std::fputs(schema_json().c_str(), stdout), kSuccess;
   if (c.print_reference) return std::fputs(reference_markdown().c_str(), stdout), kSuccess;

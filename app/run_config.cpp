@@ -69,6 +69,16 @@ config::Json numbers_only(config::Json tree) {
   return tree;
 }
 
+void read_tree(RunConfig& config, const std::vector<config::Field>& fields, config::Json tree,
+               const std::vector<std::string>& overrides) {
+  config::ReadContext context;
+  for (const std::string& assignment : overrides) {
+    config::apply_override(tree, assignment, fields, context);
+  }
+  config::read_object(fields, tree, "", context);
+  check_together(config);
+}
+
 void add_differences(const config::Json& a, const config::Json& b, const std::string& path,
                      std::vector<std::string>& out) {
   if (!a.is_object() || !b.is_object()) {
@@ -150,13 +160,14 @@ void RunConfig::bind(config::Binder& b) {
 RunConfig load_config(const std::string& file, const std::vector<std::string>& overrides) {
   RunConfig config;
   const std::vector<config::Field> fields = config::fields_of(config);
-  config::Json tree = config::load_file(file, fields);
-  config::ReadContext context;
-  for (const std::string& assignment : overrides) {
-    config::apply_override(tree, assignment, fields, context);
-  }
-  config::read_object(fields, tree, "", context);
-  check_together(config);
+  read_tree(config, fields, config::load_file(file, fields), overrides);
+  return config;
+}
+
+RunConfig parse_config(const std::string& json, const std::vector<std::string>& overrides) {
+  RunConfig config;
+  read_tree(config, config::fields_of(config), config::parse_json(json, "configuration"),
+            overrides);
   return config;
 }
 

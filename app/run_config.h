@@ -67,6 +67,9 @@ struct RunConfig {
 // sections. Throws ConfigError.
 RunConfig load_config(const std::string& file, const std::vector<std::string>& overrides);
 
+// The same from the text of an effective configuration, as checkpoints keep it.
+RunConfig parse_config(const std::string& json, const std::vector<std::string>& overrides);
+
 // The effective configuration with all defaults, as JSON text.
 std::string effective_json(RunConfig& config);
 // Hash of what determines the numbers of a run: everything but run.dir, log, profile, checkpoint

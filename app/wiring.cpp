@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "app/device.h"
@@ -356,15 +357,29 @@ void Run::check_graph(const train::CheckpointInfo& checkpoint) const {
                   "restore the options of section graph, or the graph file");
 }
 
+void Run::load_weights(const train::CheckpointInfo& checkpoint) {
+  train::load_parameters(checkpoint, *parameters_);
+  if (config_.optimizer.average.kind != train::AverageKind::kNone) {
+    train::load_average(checkpoint, *parameters_);
+  }
+  check_graph(checkpoint);
+}
+
+fs::path Run::adopt_weights(const SafetensorsFile& weights, const std::string& prefix) {
+  train::load_parameters(weights, prefix, *parameters_);
+  train::AdamW optimizer(*parameters_, config_.optimizer.adamw);
+  if (config_.optimizer.average.kind != train::AverageKind::kNone) {
+    optimizer.attach(train::kAverageState, parameters_->flat_values());
+  }
+  train::CheckpointMeta meta = checkpoint_meta();
+  meta.time_utc = format_date(static_cast<int64_t>(std::time(nullptr)));
+  return train::write_checkpoint(checkpoint_folder(config_), {}, *parameters_, optimizer, meta,
+                                 /*keep=*/0);
+}
+
 void Run::validate(const train::CheckpointInfo& checkpoint) {
-  const auto load = [&] {
-    train::load_parameters(checkpoint, *parameters_);
-    if (config_.optimizer.average.kind != train::AverageKind::kNone) {
-      train::load_average(checkpoint, *parameters_);
-    }
-    check_graph(checkpoint);
-  };
-  parallel::together(mesh_->world(), load, failure_handling());
+  parallel::together(
+      mesh_->world(), [&] { load_weights(checkpoint); }, failure_handling());
   const train::Forecaster forecaster(*network_, data_.variables, data_.window, device_);
   const train::ValidationResult result = validation_->run(forecaster, *loss_);
   if (!mesh_->is_main()) return;

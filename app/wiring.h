@@ -49,6 +49,12 @@ class Run {
   // Trains (from a checkpoint if the main rank has one). Collective.
   train::Outcome train(const std::optional<train::CheckpointInfo>& resume_from,
                        const std::function<void(int64_t)>& at_step = {});
+  // Takes the weights of a checkpoint; averaged ones if the configuration averages. Throws
+  // DataError if it is of another model or graph. Local.
+  void load_weights(const train::CheckpointInfo& checkpoint);
+  // Starts a run from weights of another program: copies the tensors of `weights` whose names start
+  // with `prefix` and writes them as the checkpoint of step 0 of this run. Returns its path. Local.
+  fs::path adopt_weights(const SafetensorsFile& weights, const std::string& prefix);
   // Scores the weights of a checkpoint; prints a table and writes
   // <run.dir>/validation-step-<n>.json. Collective; only the main rank prints and writes.
   void validate(const train::CheckpointInfo& checkpoint);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -193,6 +194,7 @@ SafetensorsFile::SafetensorsFile(const fs::path& path) : file_(path) {
       }
     } else {
       entries_[name] = parse_entry(value, name, path, payload);
+      names_.push_back(name);
     }
   }
 }
@@ -278,14 +280,22 @@ std::string write_safetensors(const fs::path& path, const std::vector<Safetensor
                               const std::map<std::string, std::string>& metadata) {
   Json header = Json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
-  uint64_t offset = 0;
+  std::vector<const SafetensorsItem*> by_width;
   for (const SafetensorsItem& item : items) {
     AIFS_CHECK(!header.contains(item.name), "two tensors are called '", item.name, "'");
-    const uint64_t bytes = static_cast<uint64_t>(product(item.shape)) * dtype_bytes(item.dtype);
-    header[item.name] = Json{{"dtype", dtype_name(item.dtype)},
-                             {"shape", item.shape},
-                             {"data_offsets", Json::array({offset, offset + bytes})}};
-    offset += bytes;
+    header[item.name] = Json{{"dtype", dtype_name(item.dtype)}, {"shape", item.shape}};
+    by_width.push_back(&item);
+  }
+  std::stable_sort(by_width.begin(), by_width.end(), [](const auto* a, const auto* b) {
+    return dtype_bytes(a->dtype) > dtype_bytes(b->dtype);
+  });
+  const auto bytes_of = [](const SafetensorsItem& item) {
+    return static_cast<size_t>(product(item.shape)) * dtype_bytes(item.dtype);
+  };
+  uint64_t offset = 0;
+  for (const SafetensorsItem* item : by_width) {
+    header[item->name]["data_offsets"] = Json::array({offset, offset + bytes_of(*item)});
+    offset += bytes_of(*item);
   }
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');  // tensors start at a multiple of 8
@@ -295,9 +305,8 @@ std::string write_safetensors(const fs::path& path, const std::vector<Safetensor
   HashingWriter writer(temporary);
   writer.write(&header_bytes, kLengthBytes);
   writer.write(text.data(), text.size());
-  for (const SafetensorsItem& item : items) {
-    writer.write(item.data, static_cast<size_t>(product(item.shape)) * dtype_bytes(item.dtype));
-  }
+  for (const SafetensorsItem* item : by_width)
+    writer.write(item->data, bytes_of(*item));
   std::string digest = writer.finish();
   std::error_code error;
   fs::rename(temporary, path, error);

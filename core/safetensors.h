@@ -36,6 +36,8 @@ class SafetensorsFile {
   explicit SafetensorsFile(const fs::path& path);
 
   const fs::path& path() const { return file_.path(); }
+  // In the order of the header.
+  const std::vector<std::string>& names() const { return names_; }
   // All tensors, by name.
   const std::map<std::string, SafetensorsEntry>& entries() const { return entries_; }
   bool contains(const std::string& name) const { return entries_.count(name) != 0; }
@@ -49,6 +51,7 @@ class SafetensorsFile {
 
  private:
   MappedFile file_;
+  std::vector<std::string> names_;
   std::map<std::string, SafetensorsEntry> entries_;
   std::map<std::string, std::string> metadata_;
 };
@@ -61,7 +64,9 @@ struct SafetensorsItem {
   const void* data = nullptr;
 };
 
-// Writes beside `path` and renames; returns the SHA-256 of the file. Items keep their order.
+// Writes beside `path` and renames; returns the SHA-256 of the file. The header keeps the order of
+// the items; their bytes are sorted by the width of the type, so that all are aligned, as readers
+// in Python demand.
 std::string write_safetensors(const fs::path& path, const std::vector<SafetensorsItem>& items,
                               const std::map<std::string, std::string>& metadata = {});
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Scores and loss curves of SPEEDY runs beside those of the reference, as Markdown and SVG.
+"""Scores and curves of SPEEDY runs beside those of the reference, as Markdown and SVG.
 
 usage: compare_speedy.py REFERENCE.json OUT_FOLDER LABEL=RUN_DIR [LABEL=RUN_DIR ...]
-REFERENCE.json is anchors_speedy.json of the reference data; needs matplotlib for the curves.
+REFERENCE.json is anchors_speedy.json of the reference data; needs matplotlib for the curves. Beside the loss, the score is drawn
+over all lead times that the runs were validated at (train.validation.lead_times).
 """
 import json
 import pathlib
@@ -77,6 +78,11 @@ def main():
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "speedy"
     from matplotlib import pyplot
+    draw_losses(pyplot, runs, data, out / "speedy_loss.svg")
+    draw_lead_times(pyplot, runs, out / "speedy_lead_times.svg")
+
+
+def draw_losses(pyplot, runs, data, path):
     figure, axes = pyplot.subplots(figsize=(7, 4))
     for label, run in runs.items():
         curve = smooth(run["loss"])
@@ -85,12 +91,25 @@ def main():
         if any(label.startswith(name.split()[0]) for name in runs):
             curve = reference_curve(run)
             axes.semilogy([50 * (i + 1) for i in range(len(curve))], curve, "--", label=f"{label} (reference)")
-    axes.set_xlabel("step")
-    axes.set_ylabel("training loss, mean of 50 steps")
+    finish(figure, axes, "step", "training loss, mean of 50 steps", path)
+
+
+def draw_lead_times(pyplot, runs, path):
+    figure, axes = pyplot.subplots(figsize=(7, 4))
+    for label, run in runs.items():
+        hours = [int(lead.removesuffix("h")) for lead in run["scores"]]
+        axes.plot(hours, [score["mean_ratio"] for score in run["scores"].values()], marker=".", label=label)
+    axes.set_xticks(range(0, 73, 12))
+    finish(figure, axes, "lead time [h]", "RMSE / RMSE of persistence, mean of variables", path)
+
+
+def finish(figure, axes, xlabel, ylabel, path):
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
     axes.grid(alpha=0.3)
     axes.legend()
     figure.tight_layout()
-    figure.savefig(out / "speedy_loss.svg", metadata={"Date": None})
+    figure.savefig(path, metadata={"Date": None})
 
 
 if __name__ == "__main__":

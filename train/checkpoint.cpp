@@ -69,7 +69,11 @@ class TensorList {
     const at::Tensor& host = kept_.emplace_back(tensor.detach().cpu().contiguous());
     items_.push_back({name, stored_type(host.scalar_type()), host.sizes().vec(), host.data_ptr()});
   }
-  std::string write(const fs::path& path) const { return write_safetensors(path, items_); }
+  // After the items of `all`.
+  std::string write(const fs::path& path, std::vector<SafetensorsItem> all = {}) const {
+    all.insert(all.end(), items_.begin(), items_.end());
+    return write_safetensors(path, all);
+  }
 
  private:
   std::vector<at::Tensor> kept_;
@@ -315,8 +319,10 @@ std::optional<CheckpointInfo> find_latest_checkpoint(const fs::path& folder) {
 
 namespace {
 
-// The tensors of a file must be exactly `wanted`, with their shapes.
-void check_tensors(const SafetensorsFile& file, const std::map<std::string, at::Tensor>& wanted) {
+// The tensors of a file whose names start with `prefix` must be exactly `wanted`, with their
+// shapes.
+void check_tensors(const SafetensorsFile& file, const std::map<std::string, at::Tensor>& wanted,
+                   const std::string& prefix = "") {
   std::vector<std::string> faults;
   for (const auto& [name, tensor] : wanted) {
     if (!file.contains(name)) {
@@ -327,7 +333,9 @@ void check_tensors(const SafetensorsFile& file, const std::map<std::string, at::
     }
   }
   for (const auto& [name, entry] : file.entries()) {
-    if (wanted.count(name) == 0) faults.push_back(concat("'", name, "' is not in this model"));
+    if (name.starts_with(prefix) && wanted.count(name) == 0) {
+      faults.push_back(concat("'", name, "' is not in this model"));
+    }
   }
   if (faults.empty()) return;
   constexpr size_t kShown = 8;
@@ -351,14 +359,27 @@ void copy_tensors(const SafetensorsFile& file, const std::map<std::string, at::T
 
 }  // namespace
 
-void load_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters) {
+void load_parameters(const SafetensorsFile& file, const std::string& prefix,
+                     model::ParameterSet& parameters) {
   std::map<std::string, at::Tensor> wanted;
   for (const model::Parameter& parameter : parameters.entries()) {
-    wanted[parameter.name] = parameter.tensor;
+    wanted[prefix + parameter.name] = parameter.tensor;
   }
-  const SafetensorsFile file(checkpoint.path / kParameters);
-  check_tensors(file, wanted);
+  check_tensors(file, wanted, prefix);
   copy_tensors(file, wanted);
+}
+
+void load_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters) {
+  load_parameters(SafetensorsFile(checkpoint.path / kParameters), "", parameters);
+}
+
+std::string write_parameters(const fs::path& path, const model::ParameterSet& parameters,
+                             const std::vector<std::string>& names, const std::string& prefix,
+                             std::vector<SafetensorsItem> first) {
+  TensorList weights;
+  for (const std::string& name : names)
+    weights.add(prefix + name, parameters.at(name).tensor);
+  return weights.write(path, std::move(first));
 }
 
 void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet& parameters,

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/file_io.h"
+#include "core/safetensors.h"
 #include "model/parameters.h"
 #include "train/loop_state.h"
 #include "train/optimizer.h"
@@ -59,9 +60,18 @@ std::optional<CheckpointInfo> find_latest_checkpoint(const fs::path& folder);
 // Copies the tensors in. Throws DataError listing parameters that are missing, superfluous or of
 // another shape: the checkpoint is of another model. Nothing is changed in that case.
 void load_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters);
+// The same from any file, whose names have `prefix` in front; others are not looked at.
+void load_parameters(const SafetensorsFile& file, const std::string& prefix,
+                     model::ParameterSet& parameters);
 // Fills the tensors that are there, by name; they are those of an optimiser of all parameters.
 void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet& parameters,
                     OptimizerState& optimizer);
+
+// Writes the tensors called `names`, in that order, after `first` and with `prefix` in front of
+// their names. Returns the SHA-256 of the file.
+std::string write_parameters(const fs::path& path, const model::ParameterSet& parameters,
+                             const std::vector<std::string>& names, const std::string& prefix,
+                             std::vector<SafetensorsItem> first);
 
 // The state that holds averaged weights (AdamW::attach).
 inline constexpr const char* kAverageState = "average";

@@ -10,8 +10,6 @@ namespace aifs::conformance {
 
 // The roles listed under "variables", of a case with one dataset.
 data::VariableTable variables_of(const Json& json);
-// All node and edge sets under `prefix` ("" or "graph/") of a file.
-graph::Graph read_graph(const SafetensorsFile& file, const std::string& prefix);
 // The graph named by "graph_file", looked for beside the case and in the folders above it, or the
 // one inside the case's own tensors.
 graph::Graph graph_of(const CaseFile& file, const SafetensorsFile& tensors);

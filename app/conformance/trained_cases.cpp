@@ -9,6 +9,7 @@
 #include "app/conformance/dataset_stores.h"
 #include "app/conformance/model_setup.h"
 #include "app/conformance/tensors.h"
+#include "app/graph_tensors.h"
 #include "core/time.h"
 #include "data/anemoi_dataset.h"
 #include "data/data_loader.h"
@@ -124,7 +125,7 @@ void check_forecast(const CaseFile& file, at::ScalarType dtype, Comparison& comp
     if (name.starts_with("forecast/")) leads_s.push_back(parse_duration(name.substr(9)));
   }
   const int64_t steps = *std::max_element(leads_s.begin(), leads_s.end()) / kTimestep_s;
-  const CaseModel model(trained_plan(file.json, variables), read_graph(tensors, ""),
+  const CaseModel model(trained_plan(file.json, variables), app::read_graph_tensors(tensors),
                         {"edge_length", "edge_dirs"}, tensors, dtype);
   const train::Window window;
   data::LoaderOptions loading;

@@ -35,6 +35,24 @@ TEST_CASE("tensors survive a round trip", "[safetensors]") {
   REQUIRE(file.metadata().at("step") == "60");
 }
 
+TEST_CASE("the header keeps the order of the items, and every tensor is aligned", "[safetensors]") {
+  const test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "a.safetensors";
+  const std::vector<float> odd{1.0f, 2.0f, 3.0f};
+  const int64_t version = 1;
+  write_safetensors(path, {{"odd", DType::kF32, {3}, odd.data()},
+                           {"version", DType::kI64, {}, &version},
+                           {"more", DType::kF32, {3}, odd.data()}});
+  const SafetensorsFile file(path);
+  REQUIRE(file.names() == std::vector<std::string>{"odd", "version", "more"});
+  REQUIRE(file.integers("version") == std::vector<int64_t>{1});
+  REQUIRE(file.doubles("more")[2] == 3.0);
+  for (const auto& [name, entry] : file.entries()) {
+    INFO(name);
+    REQUIRE(reinterpret_cast<uintptr_t>(entry.bytes.data()) % dtype_bytes(entry.dtype) == 0);
+  }
+}
+
 TEST_CASE("asking for what is not there names the file and near names", "[safetensors]") {
   const test::TemporaryFolder folder;
   sample_file(folder.path() / "a.safetensors");

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/exchange.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "app/graph_tensors.h"
+#include "core/check.h"
+#include "core/log.h"
+#include "core/time.h"
+#include "core/version.h"
+#include "data/anemoi_dataset.h"
+#include "graph/graph_file.h"
+
+namespace aifs::app {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kFormatVersion = 1;
+constexpr const char* kModel = "model.safetensors";
+constexpr const char* kGraph = "graph.safetensors";
+constexpr const char* kMetadata = "metadata.json";
+constexpr const char* kConfig = "config.json";
+constexpr const char* kNetwork = "model.";  // of the interface
+constexpr const char* kNormaliser = ".data.processors.normalizer.";
+constexpr const char* kAreaWeight = "area_weight";
+// What Anemoi's modules register after everything else, in this order.
+constexpr std::array kRegisteredLast{"trainable_tensors",
+                                     "attention",
+                                     "mlp.mlp",
+                                     "layer_norm_attention_src",
+                                     "layer_norm_attention_dst",
+                                     "layer_norm_attention_dest",
+                                     "layer_norm_mpl"};
+
+// The names of a network in the order of Anemoi's state dict.
+std::vector<std::string> state_dict_order(const model::ParameterSet& parameters) {
+  std::vector<std::string> names;
+  for (const model::Parameter& parameter : parameters.entries())
+    names.push_back(parameter.name);
+  for (const char* part : kRegisteredLast) {
+    const std::string inside = concat(".", part, ".");
+    for (auto name = names.begin(); name != names.end(); ++name) {
+      const size_t at = name->find(inside);
+      if (at == std::string::npos) continue;
+      const std::string module = name->substr(0, at + 1);
+      const auto end = std::find_if_not(
+          name, names.end(), [&](const std::string& other) { return other.starts_with(module); });
+      std::stable_partition(name, end, [&](const std::string& other) {
+        return other.find(inside) == std::string::npos;
+      });
+      name = end - 1;
+    }
+  }
+  return names;
+}
+
+// The tables of the normaliser under their names in Anemoi, where pre- and post-processors share
+// them.
+class NormaliserTensors {
+ public:
+  explicit NormaliserTensors(const DataParts& data)
+      : normaliser_(data.training_source.normaliser),
+        inputs_(data.variables.input_columns().begin(), data.variables.input_columns().end()),
+        outputs_(data.variables.output_columns().begin(), data.variables.output_columns().end()) {}
+
+  std::vector<SafetensorsItem> items() const {
+    std::vector<SafetensorsItem> items;
+    for (const char* stage : {"pre_processors", "post_processors"}) {
+      const std::string prefix = concat(stage, kNormaliser);
+      const auto add = [&](const char* name, DType dtype, const auto& values) {
+        items.push_back(
+            {prefix + name, dtype, {static_cast<int64_t>(values.size())}, values.data()});
+      };
+      add("_norm_mul", DType::kF32, normaliser_.mul);
+      add("_norm_add", DType::kF32, normaliser_.add);
+      add("_input_idx", DType::kI32, inputs_);
+      add("_output_idx", DType::kI32, outputs_);
+      add("_model_output_idx", DType::kI32, outputs_);
+    }
+    return items;
+  }
+
+ private:
+  const data::Normaliser& normaliser_;
+  std::vector<int32_t> inputs_, outputs_;
+};
+
+Json statistics_of(const data::Statistics& statistics) {
+  return Json{{"mean", statistics.mean},
+              {"stdev", statistics.stdev},
+              {"minimum", statistics.minimum},
+              {"maximum", statistics.maximum}};
+}
+
+// What of the dataset's own attributes programs that forecast want to know.
+Json dataset_attributes(const data::Dataset& dataset) {
+  Json kept = Json::object();
+  const auto* anemoi = dynamic_cast<const data::AnemoiDataset*>(&dataset);
+  if (!anemoi) return kept;
+  const Json& all = anemoi->attributes();
+  for (const char* name : {"resolution", "field_shape", "variables_metadata", "data_request",
+                           "description", "licence", "attribution", "uuid", "version"}) {
+    if (all.contains(name)) kept[name] = all.at(name);
+  }
+  return kept;
+}
+
+Json metadata_of(const Run& run, const train::CheckpointInfo& checkpoint) {
+  const DataParts& data = run.data();
+  const data::DatasetInfo& info = data.training->info();
+  const RunConfig& config = run.config();
+  return Json{{"format", "aifs-train exchange"},
+              {"format_version", kFormatVersion},
+              {"program_version", concat(kVersion, " (", kCommit, ")")},
+              {"step", checkpoint.state.step},
+              {"epoch", checkpoint.state.epoch},
+              {"graph_hash", run.graph().hash},
+              {"variables", info.variables},
+              {"forcing", config.data.roles.forcing},
+              {"diagnostic", config.data.roles.diagnostic},
+              {"statistics", statistics_of(info.statistics)},
+              {"timestep", format_duration(data.timestep_s)},
+              {"times_in", data.window.times_in},
+              {"times_out", data.window.times_out},
+              {"frequency", format_duration(info.frequency_s)},
+              {"start_date", format_date(info.dates_s.front())},
+              {"end_date", format_date(info.dates_s.back())},
+              {"num_dates", info.num_rows()},
+              {"num_nodes", info.num_nodes()},
+              {"latitudes", info.latitudes_deg},
+              {"longitudes", info.longitudes_deg},
+              {"attributes", dataset_attributes(*data.training)}};
+}
+
+void refuse_full(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::exists(folder, error) || fs::is_empty(folder, error)) return;
+  throw ConfigError("", concat("'", folder.string(), "' is there already"),
+                    "name a new folder, or remove this one");
+}
+
+// Weights that were trained on other normalised values are of no use.
+void check_normaliser(const SafetensorsFile& file, const DataParts& data) {
+  const NormaliserTensors own(data);
+  const std::vector<std::string>& variables = data.variables.names();
+  for (const SafetensorsItem& item : own.items()) {
+    if (item.dtype != DType::kF32 || !file.contains(item.name)) continue;
+    const auto* values = static_cast<const float*>(item.data);
+    const std::vector<double> theirs = file.doubles(item.name);
+    for (size_t i = 0; i < variables.size(); ++i) {
+      if (i < theirs.size() && static_cast<float>(theirs[i]) == values[i]) continue;
+      throw ConfigError(
+          "data.normalizer",
+          concat("'", item.name, "' of '", file.path().string(),
+                 "' is not what this configuration and dataset give for '", variables[i], "'"),
+          "the variables, their methods and statistics must be those of the model");
+    }
+  }
+}
+
+// The graph of the model, with the weights of cells, which its writer may have left out.
+graph::Graph read_graph(const RunConfig& config, const fs::path& file,
+                        const parallel::ProcessMesh& mesh) {
+  graph::Graph graph = read_graph_tensors(SafetensorsFile(file));
+  for (graph::NodeSet& nodes : graph.node_sets) {
+    if (nodes.name != "data" || nodes.attributes.count(kAreaWeight) != 0) continue;
+    const Run built(config, mesh, at::kCPU);
+    nodes.attributes[kAreaWeight] =
+        built.graph().graph.nodes(nodes.name).attributes.at(kAreaWeight);
+  }
+  return graph;
+}
+
+}  // namespace
+
+void export_model(Run& run, const train::CheckpointInfo& checkpoint, const fs::path& folder) {
+  refuse_full(folder);
+  run.load_weights(checkpoint);
+  make_directories(folder);
+  const NormaliserTensors normaliser(run.data());
+  train::write_parameters(folder / kModel, run.parameters(), state_dict_order(run.parameters()),
+                          kNetwork, normaliser.items());
+  write_graph_tensors(folder / kGraph, run.graph().graph);
+  write_file_atomic(folder / kMetadata, metadata_of(run, checkpoint).dump(1) + "\n");
+  RunConfig config = run.config();
+  write_file_atomic(folder / kConfig, effective_json(config));
+}
+
+fs::path import_model(RunConfig config, const fs::path& folder, const parallel::ProcessMesh& mesh) {
+  const fs::path run_dir = config.run.dir;
+  refuse_full(run_dir);
+  const SafetensorsFile weights(folder / kModel);
+  config.init = {};
+  config.graph.file = "";
+  const graph::Graph graph = read_graph(config, folder / kGraph, mesh);
+  config.graph.file = fs::absolute(run_dir / "graph.nc").string();
+  make_directories(run_dir);
+  graph::save_graph(config.graph.file, graph, graph::options_hash(config.graph));
+  Run run(config, mesh, at::kCPU);
+  check_normaliser(weights, run.data());
+  const fs::path checkpoint = run.adopt_weights(weights, kNetwork);
+  write_file_atomic(run_dir / kConfig, effective_json(config));
+  return checkpoint;
+}
+
+}  // namespace aifs::app
