@@ -15,6 +15,7 @@ constexpr const char* kFooter = R"(Examples
   aifs-train --config configs/o96.json --resume            go on from the latest checkpoint
   aifs-train --config configs/o96.json --validate-only     score the latest checkpoint
   aifs-train export --format anemoi runs/a OUT             a model for Anemoi
+  aifs-train --config configs/o96.json --dry-run --ranks 64 --layout model=4    plan a run on paper
 
 Exit codes
   0 success   1 internal error   2 usage or configuration   3 data, graph or checkpoint
@@ -30,6 +31,35 @@ CLI::App* add_exchange(CLI::App& app, const char* name, const char* what, const 
   command->add_option("FROM", exchange.from, from_name)->required();
   command->add_option("TO", exchange.to, to_name)->required();
   return command;
+}
+
+void add_plan_options(CLI::App& app, CommandLine& c) {
+  constexpr const char* kGroup = "Planning";
+  PlanRequest& plan = c.plan;
+  auto* dry_run =
+      app.add_flag(
+             "--dry-run", c.dry_run,
+             "print memory, communication, arithmetic and time of a step, estimated without a "
+             "GPU and without allocating the model, and stop")
+          ->group(kGroup);
+  const auto add = [&](const char* name, auto& value, const char* text, const char* type) {
+    return app.add_option(name, value, text)->type_name(type)->needs(dry_run)->group(kGroup);
+  };
+  add("--ranks", plan.ranks, "ranks of the planned run", "N")->check(CLI::PositiveNumber);
+  add("--layout", plan.layout,
+      "one value of the layout: model, data, tensor, pipeline, sharding, bucket_mb, compression, "
+      "powersgd_rank; repeatable",
+      "key=value")
+      ->take_all()
+      ->allow_extra_args(false);
+  add("--machine", plan.machine, "its card and links, or what aifs-bench comm measured", "FILE");
+  add("--variables", plan.variables, "prognostic, forcing and diagnostic ones, without a dataset",
+      "P,F,D")
+      ->delimiter(',');
+  add("--scaling", plan.scaling_ranks, "tables of weak and strong scaling up to so many ranks", "N")
+      ->check(CLI::PositiveNumber);
+  add("--plan-json", plan.json, "write the plan here", "FILE");
+  add("--plan-svg", plan.svg, "write a plot of the scaling here", "FILE");
 }
 
 }  // namespace
@@ -59,6 +89,7 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
   resume->excludes(validate);
   app.add_flag("--check-config", c.check_config,
                "check the configuration, and the files it names, and stop");
+  add_plan_options(app, c);
   app.add_flag("--print-config", c.print_config, "print the effective configuration and stop");
   app.add_flag("--print-schema", c.print_schema,
                "print the JSON Schema of configurations and stop");

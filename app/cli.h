@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "app/plan.h"
+
 namespace aifs::app {
 
 // `export` and `import`: a model in a form that other programs read.
@@ -23,6 +25,8 @@ struct CommandLine {
   bool validate_only = false;
   std::string checkpoint;  // of --validate-only; empty: the latest of run.dir
   bool check_config = false, print_config = false, print_schema = false, print_reference = false;
+  bool dry_run = false;
+  PlanRequest plan;  // of --dry-run
   bool version = false;
   std::optional<ExchangeCommand> exchange;
 };

@@ -23,6 +23,7 @@
 #include "core/log.h"
 #include "core/version.h"
 #include "parallel/comm_virtual.h"
+#include "parallel/counting_communicator.h"
 #include "parallel/gather_text.h"
 #include "parallel/runtime.h"
 
@@ -144,8 +145,10 @@ void share_cores(RunConfig& config) {
 // Trains or validates as one rank of `world`.
 int run_as_rank(const CommandLine& c, const RunConfig& config, bool validate,
                 parallel::Runtime& runtime, parallel::Communicator& world, at::Device device) {
+  const auto count = std::make_shared<parallel::CommunicationCount>();
+  parallel::CountingCommunicator counting(world, count);
   const parallel::ProcessMesh mesh(
-      world, parallel::complete_sizes(config.parallel.sizes, world.size(), "parallel"));
+      counting, parallel::complete_sizes(config.parallel.sizes, world.size(), "parallel"));
   std::unique_ptr<Run> run;
   std::optional<train::CheckpointInfo> checkpoint;
   const auto build = [&] {
@@ -157,7 +160,12 @@ int run_as_rank(const CommandLine& c, const RunConfig& config, bool validate,
   run->share_graph();
   parallel::together(
       world, [&] { run->build(); }, failure_handling());
-  if (!validate) return train(*run, c, runtime);
+  if (!validate) {
+    const int code = train(*run, c, runtime);
+    if (config.profile.parts && mesh.is_main() && world.size() > 1)
+      log::info("communication of this rank in the whole run\n", count->table());
+    return code;
+  }
   run->validate(*checkpoint);
   return kSuccess;
 }
@@ -254,6 +262,7 @@ int execute(const CommandLine& c) {
     std::printf("%s\nthe configuration is sound\n", check_config(config).c_str());
     return kSuccess;
   }
+  if (c.dry_run) return std::fputs(dry_run(config, c.plan).c_str(), stdout), kSuccess;
   const bool validate = c.validate_only || config.run.mode == Mode::kValidate;
   if (validate && c.resume) {
     throw ConfigError("", "--resume goes on with training, but run.mode is \"validate\"",

@@ -10,6 +10,7 @@
 #include "app/device.h"
 #include "app/exit_codes.h"
 #include "app/versions.h"
+#include "bench/comm.h"
 #include "bench/step.h"
 #include "core/check.h"
 #include "core/file_io.h"
@@ -31,6 +32,7 @@ struct CommandLine {
   bool forward_only = false, recompute = false, no_check = false, no_time = false, profile = false;
   bool cuda_graph = false, recompute_processor = false, recompute_mappers = false;
   int64_t decoder_chunks = 0, model_ranks = 1;
+  int64_t smallest = 1 << 10, largest = 1 << 30;
 };
 
 template <class E>
@@ -114,6 +116,46 @@ Json run_case(const CommandLine& c, const std::string& name, const at::Device& d
   return json;
 }
 
+void print_time(const CommTime& time, int ranks) {
+  const double bus = bus_factor(time.operation, ranks) * static_cast<double>(time.bytes);
+  std::printf("%-14s %11lld B %12.1f us %9.2f GB/s", time.operation.c_str(),
+              static_cast<long long>(time.bytes), time.seconds * 1e6, bus / time.seconds * 1e-9);
+  if (time.direct_s > 0.0)
+    std::printf("  %5.1f %% of NCCL alone", 100.0 * time.direct_s / time.seconds);
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+// Times communication between all ranks.
+int run_comm(const CommandLine& c) {
+  parallel::Runtime runtime(/*timeout_s=*/300.0);
+  if (runtime.size() == 1) {
+    throw ConfigError("comm", "there is one rank, which has nobody to talk to",
+                      "start more: mpirun -n 2 aifs-bench comm ...");
+  }
+  const at::Device device = app::choose_device(choice<app::DeviceChoice>("--device", c.device),
+                                               parallel::Runtime::local_rank());
+  if (device.is_cuda()) runtime.use_nccl();
+  const bool is_main = runtime.rank() == 0;
+  const CommOptions options{runtime.world(), device, c.smallest, c.largest};
+  const std::vector<CommTime> times = time_operations(options, [&](const CommTime& time) {
+    if (is_main) print_time(time, runtime.size());
+  });
+  if (!is_main) return app::kSuccess;
+  const std::vector<CommFit> fits = fit_operations(times);
+  for (const CommFit& fit : fits) {
+    std::printf("%-14s %12.2f us + bytes / %.2f GB/s\n", fit.operation.c_str(), fit.latency_s * 1e6,
+                fit.bytes_per_s * 1e-9);
+  }
+  Json json = to_json(times, fits, runtime.world(), parallel::Runtime::local_size().value_or(0));
+  json["card"] = app::device_name(device);
+  json["commit"] = kCommit;
+  json["command"] = c.text;
+  json["versions"] = versions();
+  if (!c.json.empty()) write_file_atomic(c.json, json.dump(2) + "\n");
+  return app::kSuccess;
+}
+
 int run(const CommandLine& c) {
   if (c.threads > 0) at::set_num_threads(static_cast<int>(c.threads));
   parallel::Runtime runtime(/*timeout_s=*/300.0);
@@ -172,9 +214,15 @@ int main(int argc, char** argv) {
                    "the decoder in so many parts, each run again");
   step->add_flag("--no-check", c.no_check, "skip the comparison with fp32 on the CPU");
   step->add_flag("--no-time", c.no_time, "only compare");
+  CLI::App* comm = program.add_subcommand(
+      "comm", "every operation between ranks (start with mpirun), and a fit that plans can use");
+  comm->add_option("--device", c.device, "auto, cpu or cuda");
+  comm->add_option("--smallest", c.smallest, "bytes")->check(CLI::PositiveNumber);
+  comm->add_option("--largest", c.largest, "bytes")->check(CLI::PositiveNumber);
+  comm->add_option("--json", c.json, "file for the results, --machine of aifs-train --dry-run");
   try {
     program.parse(argc, argv);
-    return aifs::bench::run(c);
+    return comm->parsed() ? aifs::bench::run_comm(c) : aifs::bench::run(c);
   } catch (const CLI::ParseError& error) {
     return program.exit(error) == 0 ? aifs::app::kSuccess : aifs::app::kUsage;
   } catch (const std::exception& error) {

@@ -15,9 +15,10 @@ MAY_INCLUDE = {
     "data/zarr": ["core"],
     "data": ["core", "data/zarr"],
     "model": ["core", "graph", "parallel"],
+    "plan": ["core", "graph", "model"],
     "train": ["core", "graph", "parallel", "data", "model"],
-    "app": ["core", "graph", "parallel", "data/zarr", "data", "model", "train"],
-    "bench": ["core", "graph", "parallel", "data", "model", "train", "app"],
+    "app": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train"],
+    "bench": ["core", "graph", "parallel", "data", "model", "plan", "train", "app"],
 }
 # Third-party headers and where they may stand (prefixes of file paths).
 THIRD_PARTY = {

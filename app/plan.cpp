@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/plan.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/check.h"
+#include "core/file_io.h"
+#include "data/analytic_dataset.h"
+#include "data/anemoi_dataset.h"
+#include "graph/builder.h"
+#include "plan/report.h"
+
+namespace aifs::app {
+
+namespace {
+
+data::DatasetInfo dataset_info(const RunConfig& config) {
+  if (config.data.kind == data::SourceKind::kAnalytic)  // its variables do not depend on the grid
+    return data::AnalyticDataset(config.data.analytic, {0.0}, {0.0}).info();
+  try {
+    return data::AnemoiDataset(config.data.dataset).info();
+  } catch (const DataError& error) {
+    throw DataError(error.what(),
+                    "plan without the dataset: --variables PROGNOSTIC,FORCING,DIAGNOSTIC, and a "
+                    "named grid: --set graph.grid=n320");
+  }
+}
+
+void set_variables(plan::StepInput& input, const RunConfig& config, const PlanRequest& request) {
+  plan::NetworkInput& network = input.network;
+  if (!request.variables.empty()) {
+    if (request.variables.size() != 3) {
+      throw ConfigError("--variables", concat("has ", request.variables.size(), " numbers"),
+                        "give three: prognostic, forcing and diagnostic variables");
+    }
+    network.prognostic = request.variables[0];
+    network.forcing = request.variables[1];
+    network.diagnostic = request.variables[2];
+  } else {
+    const data::VariableTable table(dataset_info(config).variables, config.data.roles);
+    network.prognostic = table.num_prognostic();
+    network.forcing = table.num_inputs() - network.prognostic;
+    network.diagnostic = table.num_outputs() - network.prognostic;
+  }
+  input.dataset_variables = network.prognostic + network.forcing + network.diagnostic;
+}
+
+// Section "parallel" as far as plans know it, then what the command line says.
+plan::Layout layout_of(const RunConfig& config, const PlanRequest& request) {
+  plan::Layout layout{.model = config.parallel.sizes.model};
+  bool data_given = config.parallel.sizes.data > 0;
+  if (data_given) layout.data = config.parallel.sizes.data;
+  const std::vector<config::Field> fields = config::fields_of(layout);
+  config::Json tree = config::write_object(fields);
+  config::ReadContext context;
+  for (const std::string& assignment : request.layout) {
+    data_given = data_given || assignment.starts_with("data=");
+    config::apply_override(tree, assignment, fields, context);
+  }
+  config::read_object(fields, tree, "layout", context);
+  const int64_t replica = layout.model * layout.tensor * layout.pipeline;
+  if (request.ranks > 0 && !data_given) layout.data = std::max<int64_t>(1, request.ranks / replica);
+  if (request.ranks > 0 && layout.ranks() != request.ranks) {
+    throw ConfigError(
+        "--ranks",
+        concat(request.ranks, " ranks, but model ", layout.model, " x tensor ", layout.tensor,
+               " x pipeline ", layout.pipeline, " x data ", layout.data, " = ", layout.ranks()));
+  }
+  return layout;
+}
+
+plan::Arithmetic arithmetic_of(train::Precision precision) {
+  switch (precision) {
+    case train::Precision::kTf32:
+      return plan::Arithmetic::kTf32;
+    case train::Precision::kBf16Mixed:
+    case train::Precision::kFp16Mixed:
+      return plan::Arithmetic::kHalf;
+    default:
+      return plan::Arithmetic::kFp32;
+  }
+}
+
+int64_t attribute_width(const graph::Graph& graph, const std::vector<std::string>& names) {
+  const graph::EdgeSet& edges = graph.edges("data", "hidden");
+  int64_t width = 0;
+  for (const std::string& name : names) {
+    const auto found = edges.attributes.find(name);
+    if (found == edges.attributes.end())
+      throw ConfigError("model.edge_attributes", concat("the graph has no attribute '", name, "'"));
+    width += found->second.width;
+  }
+  return width;
+}
+
+}  // namespace
+
+graph::Graph graph_of_plan(const RunConfig& config) {
+  graph::GraphOptions options = config.graph;
+  if (options.file.empty()) options.area_weight.kind = graph::AreaWeightKind::kUniform;
+  graph::Coordinates cells;
+  if (options.grid == "dataset") {
+    const data::DatasetInfo info = dataset_info(config);
+    cells = {info.latitudes_deg, info.longitudes_deg};
+  }
+  return graph::load_or_build_graph(options, cells);
+}
+
+plan::StepInput step_input(const RunConfig& config, const graph::Graph& graph,
+                           const PlanRequest& request) {
+  const train::Precision precision = config.train.precision;
+  plan::StepInput input;
+  plan::NetworkInput& network = input.network;
+  network.model = config.model;
+  network.totals = plan::GraphTotals::of(graph);
+  network.times_in = config.data.multistep_input;
+  network.times_out = config.data.multistep_output;
+  network.edge_attributes = attribute_width(graph, config.model.edge_attributes);
+  network.copies = config.data.batch_size * config.model.ensemble.members;
+  network.types = {static_cast<int64_t>(c10::elementSize(train::weight_type(precision))),
+                   static_cast<int64_t>(c10::elementSize(train::activation_type(precision)))};
+  network.gpu = config.run.device != DeviceChoice::kCpu;
+  set_variables(input, config, request);
+
+  if (!request.machine.empty()) input.machine = plan::load_machine(request.machine);
+  input.layout = layout_of(config, request);
+  input.hidden_order = config.parallel.hidden_order;
+  input.mapper_sources = config.parallel.mapper_sources;
+  input.arithmetic = arithmetic_of(precision);
+  input.rollout = std::max(config.train.rollout.start, config.train.rollout.epoch_increment > 0
+                                                           ? config.train.rollout.maximum
+                                                           : int64_t{1});
+  input.recompute_steps = config.train.rollout.recompute && input.rollout > 1;
+  input.accumulate_batches = config.train.accumulate_batches;
+  input.batch_size = config.data.batch_size;
+  input.batch_times = network.times_in + input.rollout * network.times_out;
+  input.prefetch_batches = config.data.prefetch_batches;
+  input.optimizer_states = config.optimizer.adamw.kind == train::OptimizerKind::kAdemamix ? 3 : 2;
+  input.average = config.optimizer.average.kind != train::AverageKind::kNone;
+  input.loss_terms = std::max<int64_t>(1, static_cast<int64_t>(config.loss.terms.size()));
+  return input;
+}
+
+std::string dry_run(const RunConfig& config, const PlanRequest& request) {
+  const graph::Graph graph = graph_of_plan(config);
+  const plan::StepInput input = step_input(config, graph, request);
+  const plan::StepPlan step = plan::plan_step(input, graph);
+  std::string text = plan::to_text(step, input.machine);
+  nlohmann::ordered_json json = plan::to_json(step);
+  std::vector<plan::Scaling> scalings;
+  if (request.scaling_ranks > 0) {
+    scalings = {plan::strong_scaling(input, graph, request.scaling_ranks),
+                plan::weak_scaling(input, graph, request.scaling_ranks)};
+    for (const plan::Scaling& scaling : scalings) {
+      text += "\n" + plan::to_text(scaling);
+      json[scaling.name + "_scaling"] = plan::to_json(scaling);
+    }
+  }
+  if (!request.json.empty()) write_file_atomic(request.json, json.dump(2) + "\n");
+  if (!request.svg.empty()) {
+    if (scalings.empty())
+      throw ConfigError("--plan-svg", "there is nothing to plot", "add --scaling RANKS");
+    write_file_atomic(request.svg, plan::to_svg(scalings, "efficiency on " + input.machine.name));
+  }
+  return text;
+}
+
+}  // namespace aifs::app

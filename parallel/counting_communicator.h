@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// A communicator that passes everything on and counts: what a run really sends, by operation.
+#pragma once
+
+#include <array>
+#include <mutex>
+
+#include "core/enum_names.h"
+#include "parallel/communicator.h"
+
+namespace aifs::parallel {
+
+enum class Operation {
+  kAllReduce,
+  kBroadcast,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kSend,
+  kReceive,
+  kBarrier
+};
+
+// Calls of one rank, and the bytes it handed over: of a tensor that is reduced, broadcast, sent or
+// received, all of them; of rows, those that go to other ranks (all-to-all, reduce-scatter) or come
+// from them (all-gather).
+struct OperationCount {
+  int64_t calls = 0, bytes = 0;
+};
+
+// Shared by a communicator and all that are split from it. Thread-safe.
+class CommunicationCount {
+ public:
+  void add(Operation operation, int64_t bytes);
+  OperationCount of(Operation operation) const;
+  // One line per operation that was called.
+  std::string table() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::array<OperationCount, 8> counts_{};
+};
+
+class CountingCommunicator : public Communicator {
+ public:
+  // `inner` outlives this.
+  CountingCommunicator(Communicator& inner, std::shared_ptr<CommunicationCount> count)
+      : inner_(inner), count_(std::move(count)) {}
+
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  const char* backend() const override { return inner_.backend(); }
+
+  void all_reduce(const at::Tensor& tensor, Reduction reduction) override;
+  void broadcast(const at::Tensor& tensor, int root) override;
+  at::Tensor all_gather_rows(const at::Tensor& own, const Counts& counts) override;
+  at::Tensor reduce_scatter_rows(const at::Tensor& all, const Counts& counts) override;
+  at::Tensor all_to_all_rows(const at::Tensor& rows, const Counts& send_counts,
+                             const Counts& recv_counts) override;
+  void send(const at::Tensor& tensor, int to) override;
+  void receive(const at::Tensor& tensor, int from) override;
+  void barrier() override;
+  std::unique_ptr<Communicator> split(int colour) override;
+  void abort(int exit_code) override { inner_.abort(exit_code); }
+
+ private:
+  CountingCommunicator(std::unique_ptr<Communicator> inner,
+                       std::shared_ptr<CommunicationCount> count)
+      : owned_(std::move(inner)), inner_(*owned_), count_(std::move(count)) {}
+
+  std::unique_ptr<Communicator> owned_;  // of a group that was split off
+  Communicator& inner_;
+  std::shared_ptr<CommunicationCount> count_;
+};
+
+}  // namespace aifs::parallel
+
+template <>
+struct aifs::EnumNames<aifs::parallel::Operation> {
+  using O = aifs::parallel::Operation;
+  static constexpr std::array<std::pair<O, const char*>, 8> table{
+      {{O::kAllReduce, "all-reduce"},
+       {O::kBroadcast, "broadcast"},
+       {O::kAllGather, "all-gather"},
+       {O::kReduceScatter, "reduce-scatter"},
+       {O::kAllToAll, "all-to-all"},
+       {O::kSend, "send"},
+       {O::kReceive, "receive"},
+       {O::kBarrier, "barrier"}}};
+};

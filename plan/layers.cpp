@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/layers.h"
+
+#include <algorithm>
+
+#include "core/shares.h"
+
+namespace aifs::plan {
+
+namespace {
+
+using model::MlpImplementation;
+
+model::Activation activation_of(const model::MlpOptions& options) {
+  switch (options.implementation) {
+    case MlpImplementation::kMlp:
+      return options.activation;
+    case MlpImplementation::kGlu:
+      return model::Activation::kSigmoid;
+    case MlpImplementation::kSwiglu:
+      return model::Activation::kSilu;
+    case MlpImplementation::kGeglu:
+      return model::Activation::kGelu;
+    case MlpImplementation::kReglu:
+      return model::Activation::kRelu;
+  }
+  return options.activation;
+}
+
+// The products of the first linear, `out` wide, and what a backward pass of LibTorch's operators
+// would keep of them.
+Rows first_linear(Tape& tape, const MlpInput& in, int64_t out, bool fused) {
+  const auto n = [](int64_t v) { return static_cast<double>(v); };
+  const int64_t width = in.a.width;
+  switch (in.kind) {
+    case MlpInput::Kind::kPlain:
+      tape.save(in.a);
+      return tape.linear(in.a, out, true, fused ? Tape::Keep::kFused : Tape::Keep::kAll);
+    case MlpInput::Kind::kPair:
+      tape.weight(out, 2 * width, true);
+      tape.save(in.a);
+      tape.save(in.b);
+      if (!fused) tape.save_weight_copy(out * 2 * width);
+      tape.product(n(in.a.rows), n(2 * width), n(out));
+      break;
+    case MlpInput::Kind::kTwice:
+      tape.weight(out, 2 * width, true);
+      tape.save(in.a);
+      if (!fused) tape.save_bytes(n(out * width * tape.types().activation));
+      tape.product(n(in.a.rows), n(width), n(out), n(2 * width));
+      break;
+    case MlpInput::Kind::kEdges: {
+      tape.weight(out, 3 * width, true);
+      for (const Rows& x : {in.a, in.b, in.e})
+        tape.save(x);
+      for (const Rows& x : {in.a, in.b})
+        tape.product(n(x.rows), n(width), n(out), 0.0);
+      tape.product(n(in.e.rows), n(width), n(out), n(3 * width));
+      const double edge_rows = n(in.e.rows * out);
+      if (!fused) {  // node products go to edges; sums of gradients at nodes are in fp32
+        tape.move(edge_rows * n(3 * tape.types().activation));
+        tape.transient(edge_rows * n(2 * tape.types().activation + tape.types().wide()));
+      }
+      return tape.make(in.e.rows, out);
+    }
+  }
+  return tape.make(in.a.rows, out);
+}
+
+}  // namespace
+
+Rows mlp(Tape& tape, const model::MlpOptions& options, const PartContext& context,
+         const MlpInput& input, bool residual) {
+  const bool gated = options.implementation != MlpImplementation::kMlp;
+  const model::Activation activation = activation_of(options);
+  // One operation keeps its operands, what goes into each GELU and into the norm, nothing between.
+  const bool wanted = options.kernels == model::KernelChoice::kFused ||
+                      (options.kernels == model::KernelChoice::kAuto && context.gpu);
+  const bool fused = wanted && !gated && activation == model::Activation::kGelu;
+  const auto keep = fused ? Tape::Keep::kFused : Tape::Keep::kAll;
+  const int64_t hidden = options.hidden / context.tensor;
+  Rows h;
+  for (int64_t i = 0; i <= options.extra_layers; ++i) {
+    const auto apply = [&] {
+      if (i == 0) return first_linear(tape, input, hidden, fused);
+      if (context.tensor == 1) return tape.linear(h, hidden, true, keep);
+      // The whole rows come together again before the next product.
+      const Rows whole = tape.make(h.rows, options.hidden);
+      tape.tensor_sum(whole.storage);
+      return tape.linear(whole, hidden, true, keep);
+    };
+    const Rows activated = tape.activation(apply(), activation, keep);
+    h = gated ? tape.multiply(activated, apply()) : activated;
+  }
+  Rows out = tape.linear(h, options.out, true, keep);
+  if (context.tensor > 1) tape.tensor_sum(out.storage);
+  if (options.layer_norm) out = tape.layer_norm(out, true, keep);
+  // Gradients of result, norm and residual, and a recomputed hidden layer.
+  if (fused) tape.transient(4.0 * out.storage);
+  if (!residual) return out;
+  return tape.add(out, input.kind == MlpInput::Kind::kEdges ? input.e : input.a);
+}
+
+Rows sources(Tape& tape, const Rows& own, const EdgeRows& edges, const PartContext& context) {
+  if (!context.divided) return own;
+  tape.transfer(static_cast<double>(own.width * context.copies * tape.types().activation));
+  const Rows all = tape.make(edges.sources * context.copies, own.width);
+  tape.move(2.0 * all.storage);
+  return all;
+}
+
+Rows over_chunks(Tape& tape, const model::BlockOptions& options, const Rows& targets,
+                 const Rows& edges, const std::vector<Rows>& shared,
+                 const std::function<Rows(const Rows&, const Rows&)>& body) {
+  const bool again = options.recompute == model::RecomputePolicy::kBlock;
+  const std::vector<int64_t> rows = balanced_counts(targets.rows, options.chunks);
+  const std::vector<int64_t> edge_rows = balanced_counts(edges.rows, options.chunks);
+  Rows result;
+  for (size_t chunk = 0; chunk < rows.size(); ++chunk) {
+    const Rows some = targets.part(rows[chunk]), its_edges = edges.part(edge_rows[chunk]);
+    std::vector<Rows> inputs{some, its_edges};
+    inputs.insert(inputs.end(), shared.begin(), shared.end());
+    const auto piece = [&] { return body(some, its_edges); };
+    const auto run = [&] { return tape.recomputed(again, inputs, piece); };
+    result = chunk == 0 ? run() : tape.again(run);
+  }
+  if (rows.size() == 1) return result;
+  const Rows all = tape.make(targets.rows, result.width);
+  tape.move(2.0 * all.storage);
+  return all;
+}
+
+State run_steps(Tape& tape, const model::BlockOptions& options, int64_t layers, State state,
+                const std::vector<Rows>& context, const std::function<State(const State&)>& body) {
+  const bool grouped = options.recompute == model::RecomputePolicy::kFull;
+  const bool again = grouped || options.recompute == model::RecomputePolicy::kBlock;
+  const int64_t size = grouped ? (layers + options.chunks - 1) / options.chunks : 1;
+  for (int64_t first = 0; first < layers; first += size) {
+    State inputs = state;
+    inputs.insert(inputs.end(), context.begin(), context.end());
+    tape.recomputed(again, inputs, [&] {
+      for (int64_t layer = first; layer < std::min(first + size, layers); ++layer)
+        state = body(state);
+      return state[0];
+    });
+  }
+  return state;
+}
+
+}  // namespace aifs::plan

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers on a tape (plan/tape.h), each the image of the one of the same name under model/layers.
+#pragma once
+
+#include "model/layers/mlp.h"
+#include "model/options.h"
+#include "plan/rank_rows.h"
+#include "plan/tape.h"
+
+namespace aifs::plan {
+
+// How a part runs, apart from its options.
+struct PartContext {
+  int64_t channels = 0;
+  int64_t copies = 1;    // of the graph: batch and ensemble
+  int64_t tensor = 1;    // ranks that share the products
+  bool divided = false;  // source rows come from other ranks
+  bool gpu = false;      // where "auto" kernels are fused (model/layers/fused_mlp.h)
+  model::KernelChoice kernels = model::KernelChoice::kAuto;
+};
+
+// The operands of the first linear of an MLP: x alone; [a | b]; [x | x]; [targets | sources | e].
+struct MlpInput {
+  enum class Kind { kPlain, kPair, kTwice, kEdges };
+  Kind kind = Kind::kPlain;
+  Rows a, b, e = {};  // kEdges: targets, sources, edges
+};
+
+// With `residual` the operand that the result is added to.
+Rows mlp(Tape& tape, const model::MlpOptions& options, const PartContext& context,
+         const MlpInput& input, bool residual = false);
+
+// Rows of all sources of a part's edges from own rows.
+Rows sources(Tape& tape, const Rows& own, const EdgeRows& edges, const PartContext& context);
+
+// over_chunks() of model/layers/steps.h: body(targets, edge rows) for every range of targets.
+Rows over_chunks(Tape& tape, const model::BlockOptions& options, const Rows& targets,
+                 const Rows& edges, const std::vector<Rows>& shared,
+                 const std::function<Rows(const Rows&, const Rows&)>& body);
+
+// run_steps() of model/layers/steps.h for `layers` equal layers: body(state) gives the next one.
+// `context` are tensors that every layer is given too.
+using State = std::vector<Rows>;
+State run_steps(Tape& tape, const model::BlockOptions& options, int64_t layers, State state,
+                const std::vector<Rows>& context, const std::function<State(const State&)>& body);
+
+// The parts of the families. Rows: data and hidden those of the rank; widths of data and hidden
+// features; edge_width of the features of an edge.
+struct PartSizes {
+  const EdgeRows& edges;
+  int64_t edge_width = 0;
+};
+struct Encoded {
+  Rows latent, data;  // what the decoder is handed
+};
+Encoded gnn_encoder(Tape& tape, const model::BlockOptions& options, const PartContext& context,
+                    const PartSizes& sizes, const Rows& data, const Rows& hidden);
+Rows gnn_processor(Tape& tape, const model::BlockOptions& options, const PartContext& context,
+                   const PartSizes& sizes, const Rows& x, int64_t layers);
+Rows gnn_decoder(Tape& tape, const model::BlockOptions& options, const PartContext& context,
+                 const PartSizes& sizes, const Rows& latent, const Rows& data, int64_t out);
+
+Encoded graph_transformer_encoder(Tape& tape, const model::BlockOptions& options,
+                                  const PartContext& context, const PartSizes& sizes,
+                                  const Rows& data, const Rows& hidden);
+Rows graph_transformer_processor(Tape& tape, const model::BlockOptions& options,
+                                 const PartContext& context, const PartSizes& sizes, const Rows& x,
+                                 int64_t layers);
+Rows graph_transformer_decoder(Tape& tape, const model::BlockOptions& options,
+                               const PartContext& context, const PartSizes& sizes,
+                               const Rows& latent, const Rows& data, int64_t out);
+
+Encoded transformer_encoder(Tape& tape, const model::BlockOptions& options,
+                            const PartContext& context, const Rows& data, const Rows& hidden);
+Rows transformer_processor(Tape& tape, const model::BlockOptions& options,
+                           const PartContext& context, const Rows& x, int64_t layers);
+Rows transformer_decoder(Tape& tape, const model::BlockOptions& options, const PartContext& context,
+                         const Rows& latent, const Rows& data, int64_t out);
+
+Encoded point_wise_encoder(Tape& tape, const PartContext& context, const Rows& data);
+Rows point_wise_processor(Tape& tape, const model::BlockOptions& options,
+                          const PartContext& context, const Rows& x, int64_t layers);
+Rows point_wise_decoder(Tape& tape, const Rows& latent, int64_t out);
+
+}  // namespace aifs::plan

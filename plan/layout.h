@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// How ranks divide the work, as the estimates see it: ranks = model x tensor x pipeline x data,
+// consecutive ranks first in a model group.
+#pragma once
+
+#include "core/config.h"
+
+namespace aifs::plan {
+
+// What replicas of the weights share out of what each would hold alone (ZeRO stages 0 to 3);
+// hybrid: parameters, within a node only.
+enum class Sharding { kNone, kOptimizer, kGradients, kParameters, kHybrid };
+enum class Compression { kNone, kBf16, kFp16, kPowerSgd };
+
+struct Layout {
+  int64_t model = 1;     // ranks that share a sample by its nodes
+  int64_t data = 1;      // replicas
+  int64_t tensor = 1;    // ranks that share every product
+  int64_t pipeline = 1;  // ranks with some layers each
+  Sharding sharding = Sharding::kNone;
+  double bucket_mb = 0.0;  // gradients are reduced in such pieces while the backward pass goes on
+  Compression compression = Compression::kNone;
+  int64_t powersgd_rank = 4;
+
+  void bind(config::Binder& b);
+  int64_t ranks() const { return model * data * tensor * pipeline; }
+  // Ranks that hold the same weights.
+  int64_t holders() const { return model * data; }
+  // Ranks that share them out.
+  int64_t shards(int64_t ranks_per_node) const;
+};
+
+}  // namespace aifs::plan
+
+template <>
+struct aifs::EnumNames<aifs::plan::Sharding> {
+  using S = aifs::plan::Sharding;
+  static constexpr std::array<std::pair<S, const char*>, 5> table{{{S::kNone, "none"},
+                                                                   {S::kOptimizer, "optimizer"},
+                                                                   {S::kGradients, "gradients"},
+                                                                   {S::kParameters, "parameters"},
+                                                                   {S::kHybrid, "hybrid"}}};
+};
+
+template <>
+struct aifs::EnumNames<aifs::plan::Compression> {
+  using C = aifs::plan::Compression;
+  static constexpr std::array<std::pair<C, const char*>, 4> table{
+      {{C::kNone, "none"}, {C::kBf16, "bf16"}, {C::kFp16, "fp16"}, {C::kPowerSgd, "powersgd"}}};
+};

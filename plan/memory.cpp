@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "plan/step_plan.h"
+
+namespace aifs::plan {
+
+namespace {
+
+double share(double whole, bool divided, int64_t shards) {
+  return divided ? whole / static_cast<double>(shards) : whole;
+}
+
+// Of what an EdgeTensors and its index hold (model/graph_tensors.h).
+double edge_bytes(const EdgeRows& edges, int64_t all_edges, const NetworkInput& network) {
+  const auto m = static_cast<double>(edges.edges);
+  const double attributes = m * static_cast<double>(network.edge_attributes * network.types.weight);
+  return attributes + m * (4 + 4 + 4 + 8) + static_cast<double>(all_edges) * 8;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const StepInput& input, const RankRows& rows, const Stage& stage,
+                       const NetworkCost& cost) {
+  const Layout& layout = input.layout;
+  const NetworkInput& network = input.network;
+  const int64_t shards = layout.shards(input.machine.ranks_per_node);
+  const auto weight = static_cast<double>(network.types.weight);
+  const double values = static_cast<double>(cost.flat_elements()) * weight;
+  MemoryPlan plan;
+  const bool parameters =
+      layout.sharding == Sharding::kParameters || layout.sharding == Sharding::kHybrid;
+  const bool gradients = parameters || layout.sharding == Sharding::kGradients;
+  const bool optimizer = layout.sharding != Sharding::kNone;
+  plan.parameters = share(values, parameters, shards);
+  plan.gradients = share(values, gradients, shards);
+  plan.optimizer = share(values * static_cast<double>(input.optimizer_states), optimizer, shards);
+  if (input.average) plan.average = share(values, optimizer, shards);
+
+  // A pipeline's first stage keeps as many micro-batches as there are stages.
+  const auto in_flight = static_cast<double>(
+      layout.pipeline > 1 ? std::min(layout.pipeline, input.accumulate_batches) : 1);
+  const double steps =
+      input.recompute_steps ? 1.0 : static_cast<double>(std::max<int64_t>(1, input.rollout));
+  const double kept = in_flight * steps;
+  plan.features = kept * cost.features.saved;
+  plan.encoder = kept * cost.encoder.saved;
+  plan.processor = kept * cost.processor.saved;
+  plan.decoder = kept * cost.decoder.saved;
+  plan.output = kept * cost.output.saved;
+  plan.working = cost.peak - cost.saved();
+
+  const double bucket = layout.bucket_mb > 0.0 ? std::min(layout.bucket_mb * 1e6, values) : 0.0;
+  // Whole parts that are gathered, the present one and the next; gradients before they are shared.
+  if (parameters) plan.communication += 2.0 * cost.largest_part * weight;
+  if (gradients) plan.communication += bucket > 0.0 ? bucket : cost.largest_part * weight;
+  if (layout.compression != Compression::kNone) {
+    const double piece = bucket > 0.0 ? bucket : values;
+    plan.communication += layout.compression == Compression::kPowerSgd ? values : 0.5 * piece;
+  }
+  double largest_transfer = 0.0;
+  const auto transfers = [&](const PartCost& part, const EdgeRows& edges) {
+    for (const SourceTransfer& t : part.transfers) {
+      largest_transfer = std::max(largest_transfer,
+                                  t.row_bytes * static_cast<double>(edges.sent + edges.received));
+    }
+  };
+  transfers(cost.encoder, rows.encoder);
+  transfers(cost.processor, rows.processor);
+  transfers(cost.decoder, rows.decoder);
+  plan.communication += largest_transfer;
+
+  plan.graph = edge_bytes(rows.processor, network.totals.processor_edges, network);
+  if (stage.encoder) plan.graph += edge_bytes(rows.encoder, network.totals.encoder_edges, network);
+  if (stage.decoder) plan.graph += edge_bytes(rows.decoder, network.totals.decoder_edges, network);
+
+  constexpr double kFloat = 4.0;  // batches are fp32
+  const double batch = static_cast<double>(input.batch_size * input.batch_times * rows.data *
+                                           input.dataset_variables) *
+                       kFloat;
+  const double on_device = network.gpu ? 2.0 : 1.0;
+  const bool reads = stage.encoder || stage.decoder;
+  plan.batch = reads ? on_device * batch : 0.0;
+  plan.host_batches = reads ? static_cast<double>(input.prefetch_batches) * batch : 0.0;
+  return plan;
+}
+
+}  // namespace aifs::plan

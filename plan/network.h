@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The network of a configuration on a tape: what one rank keeps, multiplies and exchanges in one
+// forward and backward pass.
+#pragma once
+
+#include <vector>
+
+#include "plan/layers.h"
+
+namespace aifs::plan {
+
+// Nodes and edges of the whole graph: learnt features have a row for each on every rank.
+struct GraphTotals {
+  int64_t data = 0, hidden = 0;
+  int64_t encoder_edges = 0, processor_edges = 0, decoder_edges = 0;
+
+  static GraphTotals of(const graph::Graph& graph);
+};
+
+struct NetworkInput {
+  model::ModelOptions model;
+  GraphTotals totals;
+  int64_t times_in = 2, times_out = 1;
+  int64_t prognostic = 0, forcing = 0, diagnostic = 0;  // variables
+  int64_t edge_attributes = 3;                          // their width
+  int64_t copies = 1;                                   // batch times members
+  Types types = {};
+  bool gpu = false;
+
+  // Throws ConfigError for what is not planned: hierarchies, noise, residuals with parameters.
+  void check() const;
+};
+
+// What a rank runs of the network; one rank of a pipeline has some layers only.
+struct Stage {
+  bool encoder = true, decoder = true;
+  int64_t layers = 0;
+
+  // So many layers on the stages of a pipeline, the encoder before the first, the decoder after the
+  // last.
+  static std::vector<Stage> pipeline(int64_t layers, int64_t stages);
+};
+
+struct NetworkCost {
+  PartCost features, encoder, processor, decoder, output;  // learnt features; output and loss
+  double peak = 0.0;          // bytes in the backward pass, Tape::peak()
+  double largest_part = 0.0;  // elements of encoder, decoder or one processor layer
+
+  std::vector<const PartCost*> parts() const {
+    return {&features, &encoder, &processor, &decoder, &output};
+  }
+  int64_t parameters() const;     // trainable, of this stage
+  int64_t flat_elements() const;  // with padding
+  double saved() const;
+};
+
+// `tensor`: ranks that share the products of a layer.
+NetworkCost network_cost(const NetworkInput& input, const RankRows& rows, bool divided,
+                         const Stage& stage, int64_t tensor = 1);
+
+}  // namespace aifs::plan

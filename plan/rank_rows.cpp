@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/rank_rows.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/check.h"
+
+namespace aifs::plan {
+
+namespace {
+
+// Rows that one rank gets from or gives to another.
+struct Flow {
+  int32_t to, from;
+  int64_t rows;
+};
+
+// Every pair of ranks that exchange rows of these edges, by receiver.
+std::vector<Flow> flows(const graph::EdgeSet& edges, const graph::NodePartition& sources,
+                        const graph::NodePartition& targets) {
+  std::vector<std::pair<int32_t, int32_t>> needed;  // receiver, node
+  for (size_t e = 0; e < edges.source_index.size(); ++e) {
+    const int32_t receiver = targets.owner(edges.target_index[e]);
+    if (receiver != sources.owner(edges.source_index[e]))
+      needed.emplace_back(receiver, edges.source_index[e]);
+  }
+  std::sort(needed.begin(), needed.end());
+  needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
+  for (auto& [receiver, node] : needed)
+    node = sources.owner(node);
+  std::sort(needed.begin(), needed.end());
+  std::vector<Flow> result;
+  for (const auto& [receiver, sender] : needed) {
+    if (result.empty() || result.back().to != receiver || result.back().from != sender)
+      result.push_back({receiver, sender, 0});
+    ++result.back().rows;
+  }
+  return result;
+}
+
+// Every rank gets all rows of every other.
+std::vector<Flow> flows_of_all(const graph::NodePartition& sources) {
+  std::vector<Flow> result;
+  const auto ranks = static_cast<int32_t>(sources.num_ranks());
+  for (int32_t to = 0; to < ranks; ++to) {
+    for (int32_t from = 0; from < ranks; ++from) {
+      if (to != from) result.push_back({to, from, sources.num_owned(from)});
+    }
+  }
+  return result;
+}
+
+std::vector<EdgeRows> edge_rows(const graph::EdgeSet& edges, const graph::NodePartition& sources,
+                                const graph::NodePartition& targets, graph::SourceRows rows,
+                                int64_t ranks_per_node) {
+  std::vector<EdgeRows> ranks(static_cast<size_t>(sources.num_ranks()));
+  for (const int32_t target : edges.target_index)
+    ++ranks[static_cast<size_t>(targets.owner(target))].edges;
+  if (ranks.size() == 1) {
+    ranks[0].sources = sources.num_nodes();
+    return ranks;
+  }
+  struct Pair {
+    int64_t sent = 0, received = 0;
+  };
+  std::vector<std::map<int32_t, Pair>> pairs(ranks.size());
+  for (const Flow& flow :
+       rows == graph::SourceRows::kHalo ? flows(edges, sources, targets) : flows_of_all(sources)) {
+    pairs[static_cast<size_t>(flow.to)][flow.from].received += flow.rows;
+    pairs[static_cast<size_t>(flow.from)][flow.to].sent += flow.rows;
+  }
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    EdgeRows& mine = ranks[r];
+    const auto rank = static_cast<int64_t>(r);
+    int64_t far_sent = 0, far_received = 0;
+    for (const auto& [peer, pair] : pairs[r]) {
+      mine.sent += pair.sent;
+      mine.received += pair.received;
+      ++mine.peers;
+      if (peer / ranks_per_node == rank / ranks_per_node) continue;
+      ++mine.far_peers;
+      far_sent += pair.sent;
+      far_received += pair.received;
+    }
+    mine.far = std::max(far_sent, far_received);
+    mine.sources = sources.num_owned(rank) + mine.received;
+  }
+  return ranks;
+}
+
+void raise(EdgeRows& most, const EdgeRows& other) {
+  if (other.sent + other.received >
+      most.sent + most.received) {  // of one rank: they belong together
+    most.sent = other.sent;
+    most.received = other.received;
+  }
+  for (const auto member : {&EdgeRows::edges, &EdgeRows::sources, &EdgeRows::peers, &EdgeRows::far,
+                            &EdgeRows::far_peers})
+    most.*member = std::max(most.*member, other.*member);
+}
+
+}  // namespace
+
+RankRows Division::largest() const {
+  RankRows most;
+  for (const RankRows& rank : ranks) {
+    most.data = std::max(most.data, rank.data);
+    most.hidden = std::max(most.hidden, rank.hidden);
+    raise(most.encoder, rank.encoder);
+    raise(most.processor, rank.processor);
+    raise(most.decoder, rank.decoder);
+  }
+  return most;
+}
+
+Division divide(const graph::Graph& graph, const DivisionOptions& options) {
+  const int64_t hidden = graph.nodes("hidden").num_nodes();
+  if (options.ranks > hidden) {
+    throw ConfigError("parallel.model",
+                      concat("is ", options.ranks, ", the mesh has ", hidden, " nodes"));
+  }
+  const graph::GraphPartition partition =
+      graph::make_partition(graph, options.ranks, options.order, options.processor_layers);
+  const auto rows = [&](const char* from, const graph::NodePartition& sources, const char* to,
+                        const graph::NodePartition& targets, graph::SourceRows how) {
+    return edge_rows(graph.edges(from, to), sources, targets, how, options.ranks_per_node);
+  };
+  const auto encoder =
+      rows("data", partition.data, "hidden", partition.hidden, options.mapper_sources);
+  const auto processor =
+      rows("hidden", partition.hidden, "hidden", partition.hidden, graph::SourceRows::kHalo);
+  const auto decoder =
+      rows("hidden", partition.hidden, "data", partition.data, options.mapper_sources);
+  Division division{.ranks = {}, .mapper_sources = options.mapper_sources};
+  for (int64_t rank = 0; rank < options.ranks; ++rank) {
+    const auto r = static_cast<size_t>(rank);
+    division.ranks.push_back({partition.data.num_owned(rank), partition.hidden.num_owned(rank),
+                              encoder[r], processor[r], decoder[r]});
+  }
+  return division;
+}
+
+}  // namespace aifs::plan

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each rank of a divided sample has: nodes, edges, and the rows it exchanges. From the same
+// partition as the run's (graph/partition.h), for any number of ranks; O(edges log edges).
+#pragma once
+
+#include <vector>
+
+#include "graph/partition.h"
+
+namespace aifs::plan {
+
+// The edges that end at nodes of one rank. Rows are those of one copy of the graph.
+struct EdgeRows {
+  int64_t edges = 0;
+  int64_t sources = 0;    // rows that the edges may start from, own and received
+  int64_t sent = 0;       // rows to other ranks in a forward pass
+  int64_t received = 0;   // and from them
+  int64_t peers = 0;      // ranks it sends to or receives from
+  int64_t far = 0;        // of the larger of sent and received, rows over the network
+  int64_t far_peers = 0;  // of the peers, those on other hosts
+};
+
+struct RankRows {
+  int64_t data = 0, hidden = 0;  // own nodes
+  EdgeRows encoder = {}, processor = {}, decoder = {};
+};
+
+struct Division {
+  std::vector<RankRows> ranks = {};
+  graph::SourceRows mapper_sources = graph::SourceRows::kHalo;
+
+  bool divided() const { return ranks.size() > 1; }
+  // The most of every number over ranks; rows sent and received are those of the busiest.
+  RankRows largest() const;
+};
+
+struct DivisionOptions {
+  int64_t ranks = 1;
+  graph::HiddenOrder order = graph::HiddenOrder::kAuto;
+  graph::SourceRows mapper_sources = graph::SourceRows::kHalo;
+  int64_t processor_layers = 1;  // what kAuto weighs
+  int64_t ranks_per_node = 8;    // of the machine: consecutive ranks share a host
+};
+
+// Throws ConfigError (path "parallel.model") for more ranks than hidden nodes.
+Division divide(const graph::Graph& graph, const DivisionOptions& options);
+
+}  // namespace aifs::plan

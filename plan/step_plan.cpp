@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/step_plan.h"
+
+#include "core/check.h"
+
+namespace aifs::plan {
+
+namespace {
+
+void check(const StepInput& input) {
+  const model::ModelOptions& m = input.network.model;
+  const Layout& layout = input.layout;
+  input.network.check();
+  if (layout.pipeline > m.layers) {
+    throw ConfigError("parallel.pipeline",
+                      concat("is ", layout.pipeline, ", the processor has ", m.layers, " layers"));
+  }
+  for (const model::BlockOptions* block :
+       {&m.encoder, &m.processor, static_cast<const model::BlockOptions*>(&m.decoder)}) {
+    if (layout.model > 1 && block->kind == model::BlockKind::kTransformer) {
+      throw ConfigError("parallel.model", "attention over all nodes cannot be divided by nodes",
+                        "use parallel.tensor, parallel.pipeline or parallel.data");
+    }
+    if (block->heads % layout.tensor != 0 || m.width(*block) % layout.tensor != 0) {
+      throw ConfigError("parallel.tensor",
+                        concat(layout.tensor, " ranks for ", block->heads, " heads and ",
+                               m.width(*block), " channels"),
+                        "it must divide both");
+    }
+  }
+}
+
+// All nodes and edges on one rank.
+RankRows undivided(const GraphTotals& totals) {
+  RankRows rows{.data = totals.data, .hidden = totals.hidden};
+  rows.encoder = {.edges = totals.encoder_edges, .sources = totals.data};
+  rows.processor = {.edges = totals.processor_edges, .sources = totals.hidden};
+  rows.decoder = {.edges = totals.decoder_edges, .sources = totals.hidden};
+  return rows;
+}
+
+}  // namespace
+
+double StepPlan::bytes(const std::string& operation) const {
+  double sum = 0.0;
+  for (const Transfer& t : transfers)
+    sum += t.operation == operation ? t.bytes : 0.0;
+  return sum;
+}
+
+double StepPlan::calls(const std::string& operation) const {
+  double sum = 0.0;
+  for (const Transfer& t : transfers)
+    sum += t.operation == operation ? t.calls : 0.0;
+  return sum;
+}
+
+Division divide(const StepInput& input, const graph::Graph& graph) {
+  return divide(graph, {.ranks = input.layout.model,
+                        .order = input.hidden_order,
+                        .mapper_sources = input.mapper_sources,
+                        .processor_layers = input.network.model.layers,
+                        .ranks_per_node = input.machine.ranks_per_node});
+}
+
+StepPlan plan_step(const StepInput& input, const graph::Graph& graph) {
+  return plan_step(input, divide(input, graph));
+}
+
+StepPlan plan_step(const StepInput& input, const Division& division) {
+  check(input);
+  const Layout& layout = input.layout;
+  const NetworkInput& network = input.network;
+  const RankRows rows = division.largest();
+  const auto batches = static_cast<double>(input.accumulate_batches);
+
+  StepPlan plan;
+  plan.layout = layout;
+  plan.samples = batches * static_cast<double>(input.batch_size * layout.data);
+  const NetworkCost whole =
+      network_cost(network, undivided(network.totals), false, {.layers = network.model.layers});
+  plan.parameters = whole.parameters();
+  for (const PartCost* part : whole.parts())
+    plan.flops.unsplit_forward += part->unsplit_flops / static_cast<double>(input.batch_size);
+  plan.flops.useful_step = 3.0 * plan.flops.unsplit_forward * static_cast<double>(input.rollout) *
+                           plan.samples / static_cast<double>(layout.ranks());
+
+  double slowest = 0.0;
+  for (const Stage& stage : Stage::pipeline(network.model.layers, layout.pipeline)) {
+    const NetworkCost cost = network_cost(network, rows, division.divided(), stage, layout.tensor);
+    const MemoryPlan memory = plan_memory(input, rows, stage, cost);
+    if (memory.device() > plan.memory.device()) plan.memory = memory;
+    double backward_s = 0.0;
+    const double batch_s = compute_s(input, cost, backward_s);
+    if (batch_s <= slowest) continue;
+    slowest = batch_s;
+    plan.transfers = plan_transfers(input, rows, division.divided(), cost, backward_s);
+    plan.time.optimizer_s = optimizer_s(input, cost);
+    plan.flops.executed_step = 0.0;
+    for (const PartCost* part : cost.parts())
+      plan.flops.executed_step +=
+          batches * static_cast<double>(input.rollout) *
+          (part->executed_flops() + (input.recompute_steps ? part->forward_flops() : 0.0));
+  }
+  plan.time.compute_s = batches * slowest;
+  plan.time.bubble_s = static_cast<double>(layout.pipeline - 1) * slowest;
+  for (const Transfer& t : plan.transfers)
+    plan.time.exposed_s += t.exposed;
+  return plan;
+}
+
+}  // namespace aifs::plan

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/tape.h"
+
+#include <algorithm>
+
+#include "model/parameters.h"
+
+namespace aifs::plan {
+
+double PartCost::forward_flops() const {
+  double sum = 0.0;
+  for (const Work& w : work)
+    sum += w.flops;
+  return sum;
+}
+
+double PartCost::executed_flops() const {
+  double sum = 0.0;
+  for (const Work& w : work)
+    sum += w.flops * static_cast<double>(w.forward_runs + 2);
+  return sum;
+}
+
+void Tape::hold(double bytes) {
+  held_ += bytes;
+}
+
+Rows Tape::make(int64_t rows, int64_t width, int64_t element) {
+  return {rows, width, next_id_++,
+          static_cast<double>(rows) * static_cast<double>(width) * static_cast<double>(element)};
+}
+
+void Tape::save(const Rows& x) {
+  if (x.id == 0) return;
+  for (const Frame& frame : frames_) {
+    if (frame.saved.count(x.id) != 0) return;
+  }
+  frames_.back().saved.insert(x.id);
+  save_bytes(x.storage);
+}
+
+void Tape::save_bytes(double bytes) {
+  frames_.back().bytes += bytes;
+  if (frames_.size() == 1) part_->saved += bytes;
+  transient(0.0);
+}
+
+void Tape::save_weight_copy(int64_t elements) {
+  if (types_.mixed()) save_bytes(static_cast<double>(elements * types_.activation));
+}
+
+void Tape::transient(double bytes) {
+  double now = bytes + held_;
+  for (const Frame& frame : frames_)
+    now += frame.bytes;
+  peak_ = std::max(peak_, now);
+}
+
+void Tape::parameter(int64_t elements) {
+  if (!registering_) return;
+  constexpr int64_t kAlignment = model::ParameterSet::kAlignment;
+  part_->parameters += elements;
+  part_->flat_elements += (elements + kAlignment - 1) / kAlignment * kAlignment;
+  part_->other_parameters += elements;
+}
+
+void Tape::weight(int64_t out, int64_t in, bool bias) {
+  if (!registering_) return;
+  parameter(out * in);
+  part_->other_parameters -= out * in;
+  part_->matrix_ends += out + in;
+  if (bias) parameter(out);
+}
+
+void Tape::product(double rows, double in, double out, double whole_in) {
+  const auto element = static_cast<double>(types_.activation);
+  part_->work.push_back(
+      {2.0 * rows * in * out, (rows * (in + out) + in * out) * element, forward_runs()});
+  unsplit(2.0 * rows * whole_in * out);
+}
+
+void Tape::move(double bytes) {
+  part_->work.push_back({0.0, bytes, forward_runs()});
+}
+
+void Tape::transfer(double row_bytes) {
+  part_->transfers.push_back({row_bytes, forward_runs()});
+}
+
+void Tape::tensor_sum(double bytes) {
+  part_->tensor_sums.push_back({bytes, forward_runs()});
+}
+
+Rows Tape::linear(const Rows& x, int64_t out, bool bias, Keep keep) {
+  weight(out, x.width, bias);
+  if (keep == Keep::kAll) {
+    save(x);
+    save_weight_copy(out * x.width);
+  }
+  product(static_cast<double>(x.rows), static_cast<double>(x.width), static_cast<double>(out));
+  const Rows y = make(x.rows, out);
+  transient(static_cast<double>(x.rows * (x.width + out) * types_.activation));
+  return y;
+}
+
+Rows Tape::activation(const Rows& x, model::Activation kind, Keep keep) {
+  using model::Activation;
+  if (kind == Activation::kIdentity) return x;
+  const Rows y = make(x.rows, x.width);
+  const bool keeps_result =
+      kind == Activation::kRelu || kind == Activation::kTanh || kind == Activation::kSigmoid;
+  save(keeps_result ? y : x);
+  if (keep == Keep::kAll) move(x.storage + y.storage);
+  transient(x.storage + y.storage);
+  return y;
+}
+
+Rows Tape::layer_norm(const Rows& x, bool bias, Keep keep) {
+  parameter(x.width);
+  if (bias) parameter(x.width);
+  const Rows y = make(x.rows, x.width);
+  const bool widens = keep == Keep::kAll && types_.activation < types_.wide();
+  const Rows input = widens ? make(x.rows, x.width, types_.wide()) : x;
+  save(input);
+  save_bytes(static_cast<double>(2 * x.rows * types_.wide()));
+  move(x.storage + y.storage);
+  transient(x.storage + y.storage + (widens ? 2.0 * input.storage : 0.0));
+  return y;
+}
+
+Rows Tape::add(const Rows& a, const Rows& b) {
+  const Rows sum = make(a.rows, a.width);
+  move(3.0 * sum.storage);
+  transient(a.storage + b.storage);
+  return sum;
+}
+
+Rows Tape::multiply(const Rows& a, const Rows& b) {
+  save(a);
+  save(b);
+  return add(a, b);
+}
+
+Rows Tape::repeat(const Rows& x, int64_t copies) {
+  if (copies == 1) return x;
+  const Rows all = make(x.rows * copies, x.width);
+  move(x.storage + all.storage);
+  return all;
+}
+
+Rows Tape::recomputed(bool wanted, const std::vector<Rows>& inputs,
+                      const std::function<Rows()>& body) {
+  if (!wanted) return body();
+  for (const Rows& input : inputs)
+    save(input);
+  frames_.emplace_back();
+  const Rows result = body();
+  frames_.pop_back();
+  return result;
+}
+
+Rows Tape::again(const std::function<Rows()>& body) {
+  const bool before = registering_;
+  registering_ = false;
+  const Rows result = body();
+  registering_ = before;
+  return result;
+}
+
+}  // namespace aifs::plan

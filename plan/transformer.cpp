@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention over whole node sets, and the point-wise family: both without edges.
+#include <algorithm>
+
+#include "plan/layers.h"
+
+namespace aifs::plan {
+
+namespace {
+
+using model::BlockOptions;
+using model::RecomputePolicy;
+
+double number(int64_t v) {
+  return static_cast<double>(v);
+}
+
+// HeadAttention of model/layers/transformer.h on the heads of a tensor-parallel rank.
+Rows attention(Tape& tape, const BlockOptions& options, const PartContext& context,
+               const Rows& targets, const Rows& sources) {
+  const int64_t width =
+      options.attention_channels > 0 ? options.attention_channels : context.channels;
+  const int64_t own = width / context.tensor, heads = options.heads / context.tensor;
+  const auto prepared = [&](const Rows& x) {
+    Rows y = tape.linear(x, own, /*bias=*/false);
+    if (options.qk_norm) {
+      y.rows *= heads;
+      y.width /= heads;
+      y = tape.layer_norm(y, /*bias=*/false);
+      y.rows /= heads;
+      y.width *= heads;
+    }
+    return options.rotary ? tape.make(y.rows, y.width) : y;
+  };
+  const Rows q = prepared(targets), k = prepared(sources);
+  const Rows v = tape.linear(sources, own, /*bias=*/false);
+  const int64_t num_keys = sources.rows / context.copies;
+  const bool banded = options.window > 0 || options.softcap > 0.0 || options.alibi;
+  const int64_t band = options.window > 0 ? std::min(num_keys, 2 * options.window + 1) : num_keys;
+  for (const Rows& x : {q, k, v})
+    tape.save(x);
+  const double scores = number(q.rows) * number(band) * number(heads);
+  if (banded) {  // probabilities are kept
+    tape.save_bytes(scores * number(tape.types().activation));
+    tape.transient(3.0 * scores * number(tape.types().activation));
+  } else {
+    tape.save_bytes(number(q.rows * heads * tape.types().wide()));
+  }
+  tape.product(number(q.rows), number(2 * own), number(band), number(2 * own));
+  const Rows out = tape.linear(tape.make(q.rows, own), context.channels);
+  if (context.tensor > 1) tape.tensor_sum(out.storage);
+  return out;
+}
+
+Rows residual_mlp(Tape& tape, const BlockOptions& options, const PartContext& context,
+                  const Rows& y) {
+  const Rows out = tape.recomputed(options.recompute == RecomputePolicy::kMlp, {y}, [&] {
+    return mlp(tape,
+               {.in = context.channels,
+                .hidden = model::hidden_width(context.channels, options.hidden_ratio()),
+                .out = context.channels,
+                .extra_layers = 0,
+                .layer_norm = false,
+                .implementation = options.mlp_implementation,
+                .activation = options.activation},
+               context, {MlpInput::Kind::kPlain, tape.layer_norm(y), {}});
+  });
+  return tape.add(out, y);
+}
+
+Rows cross_block(Tape& tape, const BlockOptions& options, const PartContext& context,
+                 const Rows& targets, const Rows& sources) {
+  for (int unused = 0; unused < 4; ++unused)  // two norms that nothing uses
+    tape.parameter(context.channels);
+  const Rows t = tape.layer_norm(targets);
+  const Rows y = tape.add(t, attention(tape, options, context, t, tape.layer_norm(sources)));
+  return residual_mlp(tape, options, context, y);
+}
+
+bool recomputes_all(const BlockOptions& options) {
+  return options.recompute == RecomputePolicy::kBlock ||
+         options.recompute == RecomputePolicy::kFull;
+}
+
+}  // namespace
+
+Encoded transformer_encoder(Tape& tape, const BlockOptions& options, const PartContext& context,
+                            const Rows& data, const Rows& hidden) {
+  const Rows latent = tape.recomputed(recomputes_all(options), {data, hidden}, [&] {
+    const Rows targets = tape.repeat(tape.linear(hidden, context.channels), context.copies);
+    return cross_block(tape, options, context, targets, tape.linear(data, context.channels));
+  });
+  return {latent, data};
+}
+
+Rows transformer_processor(Tape& tape, const BlockOptions& options, const PartContext& context,
+                           const Rows& x, int64_t layers) {
+  return run_steps(tape, options, layers, {x}, {}, [&](const State& state) -> State {
+    const Rows u = tape.layer_norm(state[0]);
+    const Rows y = tape.add(state[0], attention(tape, options, context, u, u));
+    return {residual_mlp(tape, options, context, y)};
+  })[0];
+}
+
+Rows transformer_decoder(Tape& tape, const BlockOptions& options, const PartContext& context,
+                         const Rows& latent, const Rows& data, int64_t out) {
+  return tape.recomputed(recomputes_all(options), {latent, data}, [&] {
+    const Rows sources =
+        latent.width == context.channels ? latent : tape.linear(latent, context.channels);
+    const Rows y =
+        cross_block(tape, options, context, tape.linear(data, context.channels), sources);
+    return tape.linear(tape.layer_norm(y), out);
+  });
+}
+
+Encoded point_wise_encoder(Tape& tape, const PartContext& context, const Rows& data) {
+  return {tape.linear(data, context.channels), data};
+}
+
+Rows point_wise_processor(Tape& tape, const BlockOptions& options, const PartContext& context,
+                          const Rows& x, int64_t layers) {
+  const int64_t hidden = model::hidden_width(context.channels, options.hidden_ratio());
+  return run_steps(tape, options, layers, {x}, {}, [&](const State& state) -> State {
+    const Rows h =
+        tape.activation(tape.layer_norm(tape.linear(state[0], hidden)), options.activation);
+    return {hidden == context.channels ? h : tape.linear(h, context.channels)};
+  })[0];
+}
+
+Rows point_wise_decoder(Tape& tape, const Rows& latent, int64_t out) {
+  return tape.linear(tape.layer_norm(latent), out);
+}
+
+}  // namespace aifs::plan

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls and bytes of a real step, counted, against the plan of it: on every rank, by operation.
+#include <ATen/ATen.h>
+
+#include "core/check.h"
+#include "model/encoder_processor_decoder.h"
+#include "parallel/counting_communicator.h"
+#include "parallel/process_mesh.h"
+#include "parallel/runtime.h"
+#include "plan/step_plan.h"
+#include "tests/support/catch.h"
+#include "tests/support/small_graph.h"
+#include "tests/support/tensors.h"
+
+using namespace aifs;
+using model::BlockKind;
+using model::RecomputePolicy;
+using parallel::Operation;
+
+namespace {
+
+parallel::Runtime& runtime() {
+  static parallel::Runtime runtime;
+  return runtime;
+}
+
+graph::Graph toy_graph() {
+  return test::random_graph({151, 47, 240, 280, 450}, 5);
+}
+
+struct Case {
+  BlockKind kind;
+  RecomputePolicy recompute;
+  graph::SourceRows mapper_sources;
+  int64_t copies;
+};
+
+model::ModelOptions options_of(const Case& c) {
+  model::ModelOptions options;
+  options.channels = 16;
+  options.layers = 3;
+  options.encoder.kind = options.processor.kind = options.decoder.kind = c.kind;
+  options.encoder.heads = options.processor.heads = options.decoder.heads = 4;
+  options.set_recompute(c.recompute);
+  return options;
+}
+
+model::FieldLayout layout() {
+  model::FieldLayout layout;
+  layout.num_inputs = 6;
+  layout.outputs.names = {"p", "q", "r", "s", "diagnostic"};
+  layout.input_prognostic = {2, 3, 4, 5};
+  layout.output_prognostic = {0, 1, 2, 3};
+  return layout;
+}
+
+// Forward pass, loss and backward pass of one sample over all ranks.
+void run_step(const Case& c, parallel::Communicator& world) {
+  const graph::Graph graph = toy_graph();
+  const model::ModelOptions options = options_of(c);
+  const graph::GraphPartition partition =
+      graph::make_partition(graph, world.size(), graph::HiddenOrder::kAuto, options.layers);
+  const model::Shard shard{partition, world, c.mapper_sources};
+  model::ParameterSet parameters(at::kFloat, 3);
+  const model::EncoderProcessorDecoder network(
+      parameters, options,
+      model::GraphTensors::create(graph, options.edge_attributes, at::kFloat,
+                                  world.size() > 1 ? &shard : nullptr),
+      layout());
+  parameters.flatten(at::kCPU);
+  const int64_t own = partition.data.num_owned(world.rank());
+  const at::Tensor x = test::random_tensor({c.copies, 2, 1, own, 6}, 1).to(at::kFloat);
+  const at::Tensor partial = network.forward(x).square().sum(at::kDouble);
+  (world.size() > 1 ? parallel::total_over_ranks(partial, world) : partial).backward();
+  if (world.size() > 1) world.all_reduce(parameters.flat_gradients(), parallel::Reduction::kSum);
+  for (const double number : {24.0, 8.0}) {  // as the training loop agrees on a step
+    if (world.size() > 1)
+      parallel::sum_over(world, std::vector<double>(static_cast<size_t>(number / 8.0)));
+  }
+}
+
+// The plan of this rank alone, as if all were like it.
+plan::StepPlan plan_of(const Case& c, int ranks, int rank) {
+  const graph::Graph graph = toy_graph();
+  plan::StepInput input{.network = {.model = options_of(c),
+                                    .totals = plan::GraphTotals::of(graph),
+                                    .prognostic = 4,
+                                    .forcing = 2,
+                                    .diagnostic = 1,
+                                    .copies = c.copies}};
+  input.layout.model = ranks;
+  input.mapper_sources = c.mapper_sources;
+  plan::Division division = plan::divide(input, graph);
+  const plan::RankRows own = division.ranks[static_cast<size_t>(rank)];
+  for (plan::RankRows& any : division.ranks)
+    any = own;
+  return plan::plan_step(input, division);
+}
+
+}  // namespace
+
+TEST_CASE("a step sends what the plan says, call by call and byte by byte", "[plan][parallel]") {
+  parallel::Communicator& world = runtime().world();
+  for (const BlockKind kind : {BlockKind::kGnn, BlockKind::kGraphTransformer}) {
+    for (const RecomputePolicy recompute : {RecomputePolicy::kNone, RecomputePolicy::kMlp,
+                                            RecomputePolicy::kBlock, RecomputePolicy::kFull}) {
+      for (const auto sources : {graph::SourceRows::kHalo, graph::SourceRows::kAll}) {
+        const Case c{kind, recompute, sources, recompute == RecomputePolicy::kNone ? 2 : 1};
+        const auto count = std::make_shared<parallel::CommunicationCount>();
+        parallel::CountingCommunicator counting(world, count);
+        run_step(c, counting);
+        const plan::StepPlan plan = plan_of(c, world.size(), world.rank());
+        INFO(enum_name(kind) << ", recompute " << enum_name(recompute) << ", sources "
+                             << enum_name(sources) << ", rank " << world.rank() << "\n"
+                             << count->table());
+        for (const Operation operation :
+             {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter,
+              Operation::kAllToAll, Operation::kBroadcast, Operation::kSend}) {
+          INFO(enum_name(operation));
+          const parallel::OperationCount real = count->of(operation);
+          CHECK(static_cast<double>(real.calls) == plan.calls(enum_name(operation)));
+          CHECK(static_cast<double>(real.bytes) ==
+                Approx(plan.bytes(enum_name(operation))).epsilon(1e-9));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("groups that are split off count with the rest", "[plan][parallel]") {
+  const auto count = std::make_shared<parallel::CommunicationCount>();
+  parallel::CountingCommunicator counting(runtime().world(), count);
+  const auto group = counting.split(0);
+  const at::Tensor numbers = at::ones({3}, at::kDouble);
+  group->all_reduce(numbers, parallel::Reduction::kSum);
+  counting.all_reduce(numbers, parallel::Reduction::kMax);
+  REQUIRE(count->of(Operation::kAllReduce).calls == 2);
+  REQUIRE(count->of(Operation::kAllReduce).bytes == 48);
+  REQUIRE_THAT(count->table(), ContainsSubstring("all-reduce"));
+  REQUIRE(group->size() == runtime().size());
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/step_plan.h"
+
+#include <cmath>
+
+#include "core/check.h"
+#include "tests/plan/published.h"
+#include "tests/support/catch.h"
+
+using namespace aifs;
+using namespace aifs::plan;
+using model::BlockKind;
+using model::RecomputePolicy;
+
+namespace {
+
+Division alone(const GraphTotals& totals) {
+  return {.ranks = {test::one_rank(totals)}};
+}
+
+}  // namespace
+
+TEST_CASE("time and memory of steps are those measured on an H100", "[plan]") {
+  struct Measured {
+    const char* name;
+    GraphTotals totals;
+    RecomputePolicy recompute;
+    int64_t decoder_chunks;
+    double step_ms, peak_gib;
+  };
+  for (const Measured& m : std::vector<Measured>{
+           {"O96", test::kO96Tri5, RecomputePolicy::kNone, 1, 40.0, 9.18},
+           {"N320 tri5", test::kN320Tri5, RecomputePolicy::kNone, 1, 130.3, 36.34},
+           {"N320 tri6", test::kN320Tri6, RecomputePolicy::kNone, 1, 211.4, 56.08},
+           {"N320 tri6, MLPs again", test::kN320Tri6, RecomputePolicy::kMlp, 1, 279.0, 27.50},
+           {"the same, decoder in 4", test::kN320Tri6, RecomputePolicy::kMlp, 4, 289.7, 22.87}}) {
+    StepInput input = test::published_step(BlockKind::kGnn, 512, m.totals);
+    model::ModelOptions& o = input.network.model;
+    o.set_recompute(m.recompute);
+    if (m.decoder_chunks > 1) {
+      o.decoder.recompute = RecomputePolicy::kBlock;
+      o.decoder.chunks = m.decoder_chunks;
+    }
+    const StepPlan plan = plan_step(input, alone(m.totals));
+    INFO(m.name);
+    CHECK(1e3 * plan.time.total_s() == Approx(m.step_ms).epsilon(0.1));
+    CHECK(plan.memory.device() / (1 << 30) == Approx(m.peak_gib).epsilon(0.15));
+    CHECK(plan.flops.executed_step >= 0.6 * plan.flops.useful_step);
+  }
+}
+
+TEST_CASE("one sample over two cards takes about as long as measured", "[plan]") {
+  // Two H200: 199.6 to 107.8 ms and 56.1 to 29.2 GiB.
+  StepInput input = test::published_step(BlockKind::kGnn, 512, test::kN320Tri6);
+  input.layout.model = 2;
+  const StepPlan one = plan_step(test::published_step(BlockKind::kGnn, 512, test::kN320Tri6),
+                                 alone(test::kN320Tri6));
+  RankRows half{.data = test::kN320Tri6.data / 2, .hidden = test::kN320Tri6.hidden / 2};
+  half.encoder = {.edges = test::kN320Tri6.encoder_edges / 2,
+                  .sources = half.data + 500,
+                  .sent = 500,
+                  .received = 500,
+                  .peers = 1};
+  half.processor = {.edges = test::kN320Tri6.processor_edges / 2,
+                    .sources = half.hidden + 2000,
+                    .sent = 2000,
+                    .received = 2000,
+                    .peers = 1};
+  half.decoder = {.edges = test::kN320Tri6.decoder_edges / 2,
+                  .sources = half.hidden + 200,
+                  .sent = 200,
+                  .received = 200,
+                  .peers = 1};
+  const StepPlan two = plan_step(input, Division{.ranks = {half, half}});
+  CHECK(one.time.total_s() / two.time.total_s() == Approx(1.85).epsilon(0.1));
+  CHECK(two.memory.device() / one.memory.device() == Approx(0.52).epsilon(0.05));
+}
+
+TEST_CASE("layouts change memory and communication as they should", "[plan]") {
+  const Division division = alone(test::kO96Tri5);
+  const auto plan_of = [&](const Layout& layout) {
+    StepInput input = test::published_step(BlockKind::kGraphTransformer, 1024, test::kO96Tri5);
+    input.layout = layout;
+    return plan_step(input, division);
+  };
+  const StepPlan plain = plan_of({.data = 8});
+  const double weights = plain.memory.parameters;
+  REQUIRE(plain.memory.gradients == weights);
+  REQUIRE(plain.memory.optimizer == 2.0 * weights);
+  REQUIRE(plain.bytes("all-reduce") == Approx(weights + 32.0));
+  SECTION("states are shared out stage by stage") {
+    const StepPlan optimizer = plan_of({.data = 8, .sharding = Sharding::kOptimizer});
+    REQUIRE(optimizer.memory.optimizer == Approx(weights / 4));
+    REQUIRE(optimizer.memory.gradients == weights);
+    REQUIRE(optimizer.bytes("all-gather") == Approx(weights * 7 / 8));
+    const StepPlan gradients = plan_of({.data = 8, .sharding = Sharding::kGradients});
+    REQUIRE(gradients.memory.gradients == Approx(weights / 8));
+    const StepPlan parameters = plan_of({.data = 8, .sharding = Sharding::kParameters});
+    REQUIRE(parameters.memory.parameters == Approx(weights / 8));
+    REQUIRE(parameters.bytes("all-gather") == Approx(2 * weights * 7 / 8));
+    const StepPlan hybrid = plan_of({.data = 16, .sharding = Sharding::kHybrid});
+    REQUIRE(hybrid.memory.parameters == Approx(weights / 8));
+    REQUIRE(hybrid.bytes("all-reduce") == Approx(weights / 8 + 32.0));
+  }
+  SECTION("gradients are compressed, or travel in buckets during the backward pass") {
+    const StepPlan half = plan_of({.data = 8, .compression = Compression::kBf16});
+    REQUIRE(half.bytes("all-reduce") == Approx(weights / 2 + 32.0));
+    const StepPlan low_rank = plan_of({.data = 8, .compression = Compression::kPowerSgd});
+    REQUIRE(low_rank.bytes("all-reduce") < 0.1 * weights);
+    const StepPlan buckets = plan_of({.data = 8, .bucket_mb = 64.0});
+    REQUIRE(buckets.time.exposed_s < 0.2 * plain.time.exposed_s);
+    REQUIRE(buckets.calls("all-reduce") == std::ceil(weights / 64e6) + 2);
+  }
+  SECTION("products are shared, or layers") {
+    const StepPlan tensor = plan_of({.tensor = 4});
+    REQUIRE(tensor.memory.parameters < 0.3 * weights);
+    REQUIRE(tensor.time.compute_s < 0.5 * plain.time.compute_s);
+    REQUIRE(tensor.bytes("all-reduce") > 0.0);
+    const StepPlan pipeline = plan_of({.pipeline = 4});
+    REQUIRE(pipeline.memory.parameters < 0.4 * weights);
+    REQUIRE(pipeline.time.bubble_s == Approx(3.0 * pipeline.time.compute_s));  // one batch only
+    REQUIRE(pipeline.calls("send") == 2);
+  }
+  SECTION("what is impossible is said") {
+    REQUIRE_THROWS_WITH(plan_of({.tensor = 3}), ContainsSubstring("parallel.tensor"));
+    REQUIRE_THROWS_WITH(plan_of({.pipeline = 17}), ContainsSubstring("parallel.pipeline"));
+  }
+}
+
+TEST_CASE("a step of several batches, forecast steps and recomputed ones", "[plan]") {
+  const Division division = alone(test::kO96Tri5);
+  StepInput input = test::published_step(BlockKind::kGnn, 512, test::kO96Tri5);
+  const StepPlan one = plan_step(input, division);
+  input.rollout = 3;
+  const StepPlan kept = plan_step(input, division);
+  REQUIRE(kept.memory.activations() == Approx(3 * one.memory.activations()));
+  REQUIRE(kept.time.compute_s == Approx(3 * one.time.compute_s));
+  input.recompute_steps = true;
+  const StepPlan again = plan_step(input, division);
+  REQUIRE(again.memory.activations() == Approx(one.memory.activations()));
+  REQUIRE(again.flops.executed_step == Approx(4.0 / 3.0 * kept.flops.executed_step));
+  input.accumulate_batches = 2;
+  REQUIRE(plan_step(input, division).time.compute_s == Approx(2 * again.time.compute_s));
+  REQUIRE(plan_step(input, division).samples == 2);
+}
