@@ -373,7 +373,8 @@ fs::path Run::adopt_weights(const SafetensorsFile& weights, const std::string& p
   }
   train::CheckpointMeta meta = checkpoint_meta();
   meta.time_utc = format_date(static_cast<int64_t>(std::time(nullptr)));
-  return train::write_checkpoint(checkpoint_folder(config_), {}, *parameters_, optimizer, meta,
+  return train::write_checkpoint(checkpoint_folder(config_), {}, *parameters_, optimizer.state(),
+                                 meta,
                                  /*keep=*/0);
 }
 

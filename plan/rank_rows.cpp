@@ -127,16 +127,17 @@ Division divide(const graph::Graph& graph, const DivisionOptions& options) {
     return edge_rows(graph.edges(from, to), sources, targets, how, options.ranks_per_node);
   };
   const auto encoder =
-      rows("data", partition.data, "hidden", partition.hidden, options.mapper_sources);
-  const auto processor =
-      rows("hidden", partition.hidden, "hidden", partition.hidden, graph::SourceRows::kHalo);
+      rows("data", partition.data, "hidden", partition.of("hidden"), options.mapper_sources);
+  const auto processor = rows("hidden", partition.of("hidden"), "hidden", partition.of("hidden"),
+                              graph::SourceRows::kHalo);
   const auto decoder =
-      rows("hidden", partition.hidden, "data", partition.data, options.mapper_sources);
+      rows("hidden", partition.of("hidden"), "data", partition.data, options.mapper_sources);
   Division division{.ranks = {}, .mapper_sources = options.mapper_sources};
   for (int64_t rank = 0; rank < options.ranks; ++rank) {
     const auto r = static_cast<size_t>(rank);
-    division.ranks.push_back({partition.data.num_owned(rank), partition.hidden.num_owned(rank),
-                              encoder[r], processor[r], decoder[r]});
+    division.ranks.push_back({partition.data.num_owned(rank),
+                              partition.of("hidden").num_owned(rank), encoder[r], processor[r],
+                              decoder[r]});
   }
   return division;
 }

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "core/check.h"
 
@@ -231,15 +232,19 @@ std::vector<at::Tensor> GradientReducer::own_gradients() const {
   return parts;
 }
 
-int64_t GradientReducer::bytes_sent() const {
+std::string GradientReducer::describe() const {
   const auto type = wire_type(options_.compression);
-  const auto element = static_cast<int64_t>(at::elementSize(type ? *type : parameters_.dtype()));
-  int64_t bytes = 0;
-  for (const ShardBucket& bucket : shards_.layout().buckets()) {
-    const bool power_sgd = options_.compression == Compression::kPowerSgd;
-    bytes += element * (power_sgd ? power_sgd_.elements_sent(bucket) : bucket.size());
-  }
-  return bytes;
+  const bool power_sgd = options_.compression == Compression::kPowerSgd;
+  int64_t elements = 0;
+  for (const ShardBucket& bucket : shards_.layout().buckets())
+    elements += power_sgd ? power_sgd_.elements_sent(bucket) : bucket.size();
+  const at::ScalarType sent = type ? *type : parameters_.dtype();
+  const double megabytes =
+      1e-6 * static_cast<double>(elements) * static_cast<double>(at::elementSize(sent));
+  char text[64];
+  std::snprintf(text, sizeof text, "%zu buckets, %.1f MB a step as %s",
+                shards_.layout().buckets().size(), megabytes, at::toString(sent));
+  return concat(text, power_sgd ? ", factors of PowerSGD" : "");
 }
 
 }  // namespace aifs::train

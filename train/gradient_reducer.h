@@ -39,8 +39,8 @@ class GradientReducer {
   // The same of all buckets, in as few tensors as there are.
   std::vector<at::Tensor> own_gradients() const;
 
-  // Bytes that a rank gives to the reductions of a step.
-  int64_t bytes_sent() const;
+  // "12 buckets, 292.1 MB a step as fp32": what a rank gives to the reductions of a step.
+  std::string describe() const;
 
  private:
   class Hook;

@@ -181,6 +181,7 @@ Outcome Trainer::run() {
                                                            .bar = options_.log.progress_bar,
                                                            .first_step = state_.step,
                                                            .last_step = options_.train.max_steps});
+    if (parts_.mesh.alike().size() > 1) log::info("gradients: ", reducer_->describe());
   }
   const int64_t first_step = state_.step;
   EpochEnd end = EpochEnd::kDone;
