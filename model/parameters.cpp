@@ -116,6 +116,19 @@ at::Tensor ParameterSet::gradient(const Parameter& parameter) const {
       .view(parameter.tensor.sizes());
 }
 
+void ParameterSet::update_working_values() {
+  if (!is_flat() || activation_type_ == dtype_) return;
+  if (!flat_working_.defined())
+    flat_working_ = at::empty_like(flat_values_, flat_values_.options().dtype(activation_type_));
+  flat_working_.copy_(flat_values_);
+}
+
+at::Tensor ParameterSet::working(const at::Tensor& parameter, at::ScalarType type) const {
+  if (!flat_working_.defined() || type != activation_type_) return parameter.detach().to(type);
+  return flat_working_.as_strided(parameter.sizes(), parameter.strides(),
+                                  parameter.storage_offset());
+}
+
 void ParameterSet::assign(const std::string& name, const at::Tensor& value) {
   const Parameter& entry = at(name);
   if (entry.tensor.sizes() != value.sizes()) {
