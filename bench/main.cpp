@@ -28,10 +28,11 @@ using Json = nlohmann::ordered_json;
 struct CommandLine {
   std::vector<std::string> cases;
   std::string device = "auto", kernels = "auto", json, graph_cache, trace, text;
+  std::string recompute_mappers, recompute_processor;
   int64_t steps = 20, warm_up = 5, layers = 16, threads = 0;
-  bool forward_only = false, recompute = false, no_check = false, no_time = false, profile = false;
-  bool cuda_graph = false, recompute_processor = false, recompute_mappers = false;
-  int64_t decoder_chunks = 0, model_ranks = 1;
+  bool forward_only = false, no_check = false, no_time = false, profile = false;
+  bool cuda_graph = false;
+  int64_t mapper_chunks = 0, model_ranks = 1;
   int64_t smallest = 1 << 10, largest = 1 << 30;
 };
 
@@ -73,10 +74,16 @@ void print_kernels(const Json& json) {
 Json run_case(const CommandLine& c, const std::string& name, const at::Device& device,
               const parallel::ProcessMesh& mesh) {
   StepCase step_case = StepCase::parse(name);
-  step_case.recompute = step_case.recompute || c.recompute;
-  step_case.recompute_processor = c.recompute_processor;
-  step_case.recompute_mappers = step_case.recompute_mappers || c.recompute_mappers;
-  if (c.decoder_chunks > 0) step_case.decoder_chunks = c.decoder_chunks;
+  using model::RecomputePolicy;
+  if (!c.recompute_mappers.empty()) {
+    step_case.recompute_mappers =
+        choice<RecomputePolicy>("--recompute-mappers", c.recompute_mappers);
+  }
+  if (!c.recompute_processor.empty()) {
+    step_case.recompute_processor =
+        choice<RecomputePolicy>("--recompute-processor", c.recompute_processor);
+  }
+  if (c.mapper_chunks > 0) step_case.mapper_chunks = c.mapper_chunks;
   step_case.layers = c.layers;
   step_case.kernels = choice<model::KernelChoice>("--kernels", c.kernels);
   Json json{{"case", name}};
@@ -189,7 +196,8 @@ int main(int argc, char** argv) {
   CLI::App program("Measures parts of aifs-train.", "aifs-bench");
   program.require_subcommand(1);
   CLI::App* step = program.add_subcommand("step", "whole training steps on synthetic inputs");
-  step->add_option("--case", c.cases, "gnn-<channels>-<grid>-tri<n>-<fp32|tf32|bf16>; repeatable")
+  step->add_option("--case", c.cases,
+                   "<gnn|gt|transformer>-<channels>-<grid>-tri<n>-<fp32|tf32|bf16>; repeatable")
       ->required()
       ->take_all()
       ->allow_extra_args(false);
@@ -207,11 +215,11 @@ int main(int argc, char** argv) {
   step->add_flag("--cuda-graph", c.cuda_graph, "launch loss and gradients as one CUDA graph");
   step->add_option("--model-ranks", c.model_ranks,
                    "ranks that share one sample; the others are replicas (start with mpirun)");
-  step->add_flag("--recompute", c.recompute, "MLPs of all parts run again in the backward pass");
-  step->add_flag("--recompute-processor", c.recompute_processor, "those of the processor");
-  step->add_flag("--recompute-mappers", c.recompute_mappers, "those of encoder and decoder");
-  step->add_option("--decoder-chunks", c.decoder_chunks,
-                   "the decoder in so many parts, each run again");
+  step->add_option("--recompute-mappers", c.recompute_mappers,
+                   "what encoder and decoder run again: none, embedding, mlp, block or full");
+  step->add_option("--recompute-processor", c.recompute_processor, "the same of the processor");
+  step->add_option("--mapper-chunks", c.mapper_chunks,
+                   "parts of the decoder's targets, each run again under block");
   step->add_flag("--no-check", c.no_check, "skip the comparison with fp32 on the CPU");
   step->add_flag("--no-time", c.no_time, "only compare");
   CLI::App* comm = program.add_subcommand(

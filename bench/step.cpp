@@ -154,10 +154,9 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
   options.mesh.world().all_reduce(most, parallel::Reduction::kMax);
   Json json{{"case", step_case.name},
             {"mode", options.forward_only ? "forward" : "step"},
-            {"recompute", step_case.recompute},
-            {"recompute_mappers", step_case.recompute_mappers},
-            {"recompute_processor", step_case.recompute_processor},
-            {"decoder_chunks", step_case.decoder_chunks},
+            {"recompute_mappers", enum_name(step_case.recompute_mappers)},
+            {"recompute_processor", enum_name(step_case.recompute_processor)},
+            {"mapper_chunks", step_case.mapper_chunks},
             {"kernels", enum_name(step_case.kernels)},
             {"cuda_graph", captured},
             {"step_ms", quantile(ms, 0.5)},
@@ -194,8 +193,8 @@ Json check_equality(const StepCase& step_case, const at::Device& device,
   small.refinement = exact.refinement = 2;
   exact.precision = train::Precision::kFp32;
   exact.kernels = model::KernelChoice::kReference;
-  exact.recompute = exact.recompute_mappers = exact.recompute_processor = false;
-  exact.decoder_chunks = 1;
+  exact.recompute_mappers = exact.recompute_processor = model::RecomputePolicy::kNone;
+  exact.mapper_chunks = 1;
   const graph::Graph graph = step_graph(small, "");
   struct Result {
     double loss;

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <algorithm>
 #include <regex>
 
 #include "app/device.h"
@@ -28,7 +29,7 @@ at::Tensor normal(at::IntArrayRef sizes, uint64_t seed) {
 
 StepCase StepCase::parse(const std::string& name) {
   static const std::regex pattern(
-      "gnn-([0-9]+)-([on][0-9]+)-tri([0-9]+)-(fp32|tf32|bf16)(-[0-9]+gib)?");
+      "(gnn|gt|transformer)-([0-9]+)-([on][0-9]+)-tri([0-9]+)-(fp32|tf32|bf16)(-[0-9]+gib)?");
   std::smatch match;
   if (!std::regex_match(name, match, pattern)) {
     throw ConfigError("--case", concat("'", name, "' is no case"),
@@ -36,22 +37,29 @@ StepCase StepCase::parse(const std::string& name) {
   }
   StepCase step_case;
   step_case.name = name;
-  step_case.channels = std::stoll(match[1]);
-  step_case.grid = match[2];
-  step_case.refinement = std::stoll(match[3]);
-  step_case.precision = match[4] == "bf16"   ? train::Precision::kBf16Mixed
-                        : match[4] == "tf32" ? train::Precision::kTf32
+  using model::BlockKind;
+  if (match[1] != "gnn") step_case.mappers = step_case.processor = BlockKind::kGraphTransformer;
+  if (match[1] == "transformer") step_case.processor = BlockKind::kTransformer;
+  step_case.channels = std::stoll(match[2]);
+  step_case.grid = match[3];
+  step_case.refinement = std::stoll(match[4]);
+  step_case.precision = match[5] == "bf16"   ? train::Precision::kBf16Mixed
+                        : match[5] == "tf32" ? train::Precision::kTf32
                                              : train::Precision::kFp32;
   // Meant for N320 with 6 levels.
-  const std::string budget = match[5];
+  using model::RecomputePolicy;
+  const std::string budget = match[6];
   if (budget == "-37gib") {
-    step_case.recompute_mappers = true;
-    step_case.decoder_chunks = 4;
-  } else if (budget == "-18gib") {
-    step_case.recompute = true;
-    step_case.decoder_chunks = 4;
+    step_case.recompute_mappers = RecomputePolicy::kEmbedding;
+    step_case.recompute_processor = RecomputePolicy::kMlp;
+  } else if (budget == "-80gib" || budget == "-18gib" || budget == "-16gib") {
+    step_case.recompute_mappers = RecomputePolicy::kBlock;
+    step_case.recompute_processor =
+        budget == "-80gib" ? RecomputePolicy::kMlp : RecomputePolicy::kBlock;
+    step_case.mapper_chunks = budget == "-16gib" ? 8 : 4;
   } else if (!budget.empty()) {
-    throw ConfigError("--case", concat("no settings for '", budget, "'"), "-37gib or -18gib");
+    throw ConfigError("--case", concat("no settings for '", budget, "'"),
+                      "-80gib, -37gib, -18gib or -16gib");
   }
   return step_case;
 }
@@ -60,16 +68,17 @@ model::ModelOptions StepCase::model_options() const {
   model::ModelOptions options;
   options.channels = channels;
   options.layers = layers;
-  using model::RecomputePolicy;
-  if (recompute) options.set_recompute(RecomputePolicy::kMlp);
-  if (recompute_mappers)
-    options.encoder.recompute = options.decoder.recompute = RecomputePolicy::kMlp;
-  if (recompute_processor) options.processor.recompute = RecomputePolicy::kMlp;
-  if (decoder_chunks > 1) {
-    options.decoder.recompute = RecomputePolicy::kBlock;
-    options.decoder.chunks = decoder_chunks;
-  }
+  options.encoder.recompute = options.decoder.recompute = recompute_mappers;
+  options.processor.recompute = recompute_processor;
+  options.encoder.chunks = std::max<int64_t>(1, mapper_chunks / 4);
+  options.decoder.chunks = mapper_chunks;
   options.kernels = kernels;
+  options.encoder.kind = options.decoder.kind = mappers;
+  options.processor.kind = processor;
+  if (processor == model::BlockKind::kTransformer) {
+    options.processor.window = 512;
+    options.processor.attention = model::AttentionBackend::kFlash;
+  }
   options.bounding = {{.kind = model::BoundingKind::kRelu, .variables = {kDiagnostic}}};
   return options;
 }

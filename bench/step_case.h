@@ -13,18 +13,22 @@
 
 namespace aifs::bench {
 
-// "gnn-512-n320-tri6-bf16": kind of the network, channels, data grid, hidden mesh, precision (fp32,
-// tf32, bf16), and perhaps the memory it is to fit in (-37gib, -18gib). Everything else is that of
+// "gnn-512-n320-tri6-bf16": kind of the network (gnn; gt, graph transformers of 16 heads;
+// transformer, between mappers as in gt a processor that attends in windows of 512), channels, data
+// grid, hidden mesh, precision (fp32, tf32, bf16), and perhaps the memory it is to fit in (-80gib,
+// -37gib, -18gib, -16gib). Everything else is that of
 // the published measurements of Anemoi: 16 layers, 88 prognostic variables, 13 forcings and 1
 // diagnostic variable, two times in, 8 learnt features per node and edge, one ReLU bound, batch 1.
 struct StepCase {
   std::string name;
+  model::BlockKind mappers = model::BlockKind::kGnn, processor = model::BlockKind::kGnn;
   std::string grid;
   int64_t refinement = 0;
   int64_t channels = 0;
   int64_t layers = 16;
-  bool recompute = false, recompute_mappers = false, recompute_processor = false;
-  int64_t decoder_chunks = 1;
+  model::RecomputePolicy recompute_mappers = model::RecomputePolicy::kNone;
+  model::RecomputePolicy recompute_processor = model::RecomputePolicy::kNone;
+  int64_t mapper_chunks = 1;  // of the decoder; of the encoder a quarter
   model::KernelChoice kernels = model::KernelChoice::kAuto;
   train::Precision precision = train::Precision::kFp32;
 

@@ -268,6 +268,7 @@ at::Tensor EncoderProcessorDecoder::prepare(const at::Tensor& x, size_t dataset)
 
 std::vector<at::Tensor> EncoderProcessorDecoder::forward(const std::vector<at::Tensor>& inputs,
                                                          const StepContext& context) const {
+  parameters_->update_working_values();
   AIFS_CHECK(inputs.size() == datasets_.size(), inputs.size(), " tensors for ", datasets_.size(),
              " datasets");
   std::vector<at::Tensor> x;

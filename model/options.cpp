@@ -68,8 +68,10 @@ void BlockOptions::bind(config::Binder& b) {
   b.boolean("rotary", rotary, {"flash, mappers: queries and keys turn with position"});
   b.choice(
       "recompute", recompute,
-      {"what is run again in the backward pass instead of being kept in memory: nothing, MLPs, "
-       "each block (of mappers: each chunk), or everything (of processors: in chunks groups)"});
+      {"what is run again in the backward pass instead of being kept in memory: nothing, "
+       "embeddings "
+       "(gnn), MLPs, each block (of mappers: each chunk), or everything (of processors: in chunks "
+       "groups)"});
   b.integer("chunks", chunks, {.min = 1, .max = 1 << 20},
             {"mappers of gnn and graph_transformer: ranges of targets worked on one after another; "
              "processors: groups of layers that are recomputed together"});

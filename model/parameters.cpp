@@ -118,6 +118,11 @@ void ParameterSet::zero_gradients() {
   if (flat_gradients_.defined()) flat_gradients_.zero_();
 }
 
+void ParameterSet::drop_flat_values() {
+  flat_values_.reset();
+  flat_working_.reset();
+}
+
 void ParameterSet::drop_flat_gradients() {
   flat_gradients_.reset();
   for (const Parameter& entry : entries_) {
@@ -130,6 +135,19 @@ at::Tensor ParameterSet::gradient(const Parameter& parameter) const {
              "' has no flat gradient");
   return flat_gradients_.narrow(0, parameter.offset, parameter.tensor.numel())
       .view(parameter.tensor.sizes());
+}
+
+void ParameterSet::update_working_values() {
+  if (!flat_values_.defined() || activation_type_ == dtype_) return;
+  if (!flat_working_.defined())
+    flat_working_ = at::empty_like(flat_values_, flat_values_.options().dtype(activation_type_));
+  flat_working_.copy_(flat_values_);
+}
+
+at::Tensor ParameterSet::working(const at::Tensor& parameter, at::ScalarType type) const {
+  if (!flat_working_.defined() || type != activation_type_) return parameter.detach().to(type);
+  return flat_working_.as_strided(parameter.sizes(), parameter.strides(),
+                                  parameter.storage_offset());
 }
 
 void ParameterSet::assign(const std::string& name, const at::Tensor& value) {

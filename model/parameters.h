@@ -91,10 +91,17 @@ class ParameterSet {
   // Gives a buffer up: whoever shards gradients or values keeps them elsewhere. It is undefined
   // then.
   void drop_flat_gradients();
-  void drop_flat_values() { flat_values_.reset(); }
+  void drop_flat_values();
   void zero_gradients();
   // The gradient of one trainable tensor, a view into flat_gradients().
   at::Tensor gradient(const Parameter& parameter) const;
+
+  // Makes or renews a copy of all values in the type of the activations, where that is another
+  // one: products take their weights from it instead of casting each.
+  void update_working_values();
+  // A trainable tensor of this set in `type`, without a gradient: itself, a view of that copy, or
+  // cast.
+  at::Tensor working(const at::Tensor& parameter, at::ScalarType type) const;
 
   // Copies values in; the shape must match. Throws Error naming the tensor.
   void assign(const std::string& name, const at::Tensor& value);
@@ -109,7 +116,7 @@ class ParameterSet {
   std::vector<Parameter> entries_;
   std::map<std::string, size_t> index_;
   std::vector<at::Tensor> constants_;
-  at::Tensor flat_values_, flat_gradients_;
+  at::Tensor flat_values_, flat_gradients_, flat_working_;
   int64_t flat_size_ = -1;
   int64_t num_units_ = 0;
   UnitKeeper* keeper_ = nullptr;

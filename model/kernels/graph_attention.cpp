@@ -12,6 +12,7 @@
 
 #include "core/check.h"
 #include "model/kernels/edge_index_holder.h"
+#include "model/kernels/graph_attention_cuda.h"
 #include "model/kernels/simd.h"
 #include "model/precision.h"
 
@@ -301,6 +302,8 @@ void check_shapes(const AttentionInputs& in, int64_t heads, const EdgeIndex& edg
 AttentionSums graph_attention(const AttentionInputs& in, int64_t num_heads,
                               const EdgeIndexPtr& edges) {
   check_shapes(in, num_heads, *edges);
+  if (cuda_attention::supports(in, num_heads))
+    return cuda_attention::graph_attention(in, num_heads, edges);
   const at::ScalarType type = in.query.scalar_type();
   if (compute_type(OpKind::kSoftmax, type) != type) {
     const auto wide = [](const at::Tensor& x) { return for_op(OpKind::kSoftmax, x); };

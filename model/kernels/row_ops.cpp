@@ -36,37 +36,51 @@ at::Tensor add_ends_and_gelu_(const at::Tensor& pre, const at::Tensor& at_target
 }
 
 Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                       const at::Tensor& addend) {
+                       Keep keep, const at::Tensor& addend) {
   if (cuda_rows::product_fits(x, weight, weight.size(0), weight.size(1)))
-    return cuda_rows::product_gelu(x, weight, bias, addend);
+    return cuda_rows::product_gelu(x, weight, bias, keep, addend);
   at::Tensor pre = at::addmm(bias.to(x.scalar_type()), x, weight.t());
   if (addend.defined()) pre.add_(addend);
-  return {pre, gelu_rows(pre)};
+  const at::Tensor out = gelu_rows(pre);
+  return {keep == Keep::kPre ? pre : at::Tensor(), out};
 }
 
 Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
                             const at::Tensor& at_target, const at::Tensor& at_source,
-                            const at::Tensor& bias, const EdgeIndex& edges) {
+                            const at::Tensor& bias, const EdgeIndex& edges, Keep keep) {
   if (cuda_rows::product_fits(e, weight, weight.size(0), weight.size(1)))
-    return cuda_rows::edge_product_gelu(e, weight, at_target, at_source, bias, edges);
+    return cuda_rows::edge_product_gelu(e, weight, at_target, at_source, bias, edges, keep);
   const at::Tensor pre = at::mm(e, weight.t());
-  return {pre, add_ends_and_gelu_(pre, at_target, at_source, bias, edges)};
+  const at::Tensor out = add_ends_and_gelu_(pre, at_target, at_source, bias, edges);
+  return {keep == Keep::kPre ? pre : at::Tensor(), out};
 }
 
 ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor& weight,
-                                          const at::Tensor& pre) {
+                                          const at::Tensor& pre, const at::Tensor& bias_gradient,
+                                          bool wanted) {
   if (cuda_rows::product_fits(d, weight, weight.size(1), weight.size(0)))
-    return cuda_rows::product_gelu_backward(d, weight, pre);
+    return cuda_rows::product_gelu_backward(d, weight, pre, bias_gradient, wanted);
   const at::Tensor gradient = at::mm(d, weight);
-  const GeluGradient g = gelu_backward_(gradient, pre);
-  return {gradient, g.activated, g.column_sum};
+  return {gradient, gelu_backward_(gradient, pre, bias_gradient, wanted)};
 }
 
-GeluGradient gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre) {
-  if (pre.is_cuda()) return cuda_rows::gelu_backward_(gradient, pre);
+at::Tensor gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre,
+                          const at::Tensor& bias_gradient, bool wanted) {
+  if (pre.is_cuda()) return cuda_rows::gelu_backward_(gradient, pre, bias_gradient, wanted);
   const at::Tensor result = at::gelu_backward(wide(gradient), wide(pre));
   gradient.copy_(result);
-  return {at::gelu(pre), result.sum(0)};
+  bias_gradient.add_(result.sum(0));
+  return wanted ? at::gelu(pre) : at::Tensor();
+}
+
+void add_weight_gradient(const at::Tensor& sum, const at::Tensor& d, const at::Tensor& x) {
+  const at::ScalarType type = sum.scalar_type();
+  if (d.is_cuda() && d.scalar_type() != type) {
+    at::Tensor out = sum;
+    at::addmm_out(out, out, d.t(), x, type);
+  } else {
+    sum.addmm_(d.to(type).t(), x.to(type));
+  }
 }
 
 at::Tensor sum_edge_rows(const at::Tensor& rows, const EdgeIndex& edges, bool at_targets) {
@@ -75,23 +89,27 @@ at::Tensor sum_edge_rows(const at::Tensor& rows, const EdgeIndex& edges, bool at
 }
 
 NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const NormParameters& norm,
-                     const EdgeIndex* sum_over) {
-  if (z.is_cuda()) return cuda_rows::norm_rows(z, residual, norm, sum_over);
+                     const EdgeIndex* sum_over, bool rows_wanted) {
+  if (z.is_cuda()) return cuda_rows::norm_rows(z, residual, norm, sum_over, rows_wanted);
   const at::Tensor x = wide(z);
   const at::Tensor mean = x.mean(1, /*keepdim=*/true);
   const at::Tensor inverse = (x.var(1, /*unbiased=*/false, /*keepdim=*/true) + norm.eps).rsqrt();
   at::Tensor y = (x - mean) * inverse * norm.weight + norm.bias;
   if (residual.defined()) y = y + wide(residual);
-  NormResult result{y.to(z.scalar_type()), {}, at::cat({mean, inverse}, 1)};
+  NormResult result{{}, {}, at::cat({mean, inverse}, 1)};
+  if (rows_wanted) result.rows = y.to(z.scalar_type());
   if (sum_over) result.sums = sum_edges(y, *sum_over, /*at_targets=*/true).to(z.scalar_type());
   return result;
 }
 
 NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, const at::Tensor& z,
                            const at::Tensor& statistics, const NormParameters& norm,
-                           const EdgeIndex* sum_over) {
+                           const EdgeIndex* sum_over, const NormSums& sums, bool residual_wanted) {
   AIFS_CHECK(d_rows.defined() || d_sums.defined(), "no gradient of a norm");
-  if (z.is_cuda()) return cuda_rows::norm_backward(d_rows, d_sums, z, statistics, norm, sum_over);
+  if (z.is_cuda()) {
+    return cuda_rows::norm_backward(d_rows, d_sums, z, statistics, norm, sum_over, sums,
+                                    residual_wanted);
+  }
   at::Tensor g;
   if (d_rows.defined()) g = wide(d_rows);
   if (d_sums.defined()) {
@@ -102,7 +120,13 @@ NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, c
   const at::Tensor x = (wide(z) - statistics.narrow(1, 0, 1)) * inverse;
   const at::Tensor h = g * norm.weight;
   const at::Tensor d_z = inverse * (h - h.mean(1, true) - x * (h * x).mean(1, true));
-  return {g.to(z.scalar_type()), d_z.to(z.scalar_type()), (g * x).sum(0), g.sum(0), d_z.sum(0)};
+  sums.weight.add_((g * x).sum(0));
+  sums.bias.add_(g.sum(0));
+  sums.z.add_(d_z.sum(0));
+  // A copy: the caller may add to it.
+  return {
+      residual_wanted ? g.to(z.scalar_type(), /*non_blocking=*/false, /*copy=*/true) : at::Tensor(),
+      d_z.to(z.scalar_type())};
 }
 
 }  // namespace aifs::model

@@ -25,29 +25,29 @@ at::Tensor add_ends_and_gelu_(const at::Tensor& pre, const at::Tensor& at_target
 // x weight^T + bias + addend (undefined: none), and its GELU; weight in the type of x, `bias` wide.
 // One kernel on cards that have it for the sizes (model/kernels/cuda/tall_product.h), a product
 // and row kernels elsewhere; so are the next two.
+enum class Keep { kPre, kNothing };  // kNothing: `pre` is undefined
 struct Activated {
   at::Tensor pre, out;
 };
 Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                       const at::Tensor& addend = {});
+                       Keep keep, const at::Tensor& addend = {});
 // e weight^T, then as add_ends_and_gelu_().
 Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
                             const at::Tensor& at_target, const at::Tensor& at_source,
-                            const at::Tensor& bias, const EdgeIndex& edges);
+                            const at::Tensor& bias, const EdgeIndex& edges, Keep keep);
 
-// `gradient` times gelu'(pre), in place; gelu(pre) again, which the weight gradient needs and the
-// forward pass did not keep; the sum over rows of the new gradient, the gradient of the bias.
-struct GeluGradient {
-  at::Tensor activated, column_sum;
-};
-GeluGradient gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre);
+// `gradient` times gelu'(pre), in place. Its sum over rows, the gradient of the bias, is added to
+// `bias_gradient` (C) wide. Gives gelu(pre), which the weight gradient needs, if that is `wanted`.
+at::Tensor gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre,
+                          const at::Tensor& bias_gradient, bool wanted = true);
 
 // The same of the gradient d weight of x, where pre = x before its GELU; weight (of d, of pre).
 struct ProductGeluGradient {
-  at::Tensor gradient, activated, column_sum;
+  at::Tensor gradient, activated;
 };
 ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor& weight,
-                                          const at::Tensor& pre);
+                                          const at::Tensor& pre, const at::Tensor& bias_gradient,
+                                          bool wanted = true);
 
 // sum_edges() by the kernel made for it.
 at::Tensor sum_edge_rows(const at::Tensor& rows, const EdgeIndex& edges, bool at_targets);
@@ -57,23 +57,30 @@ struct NormParameters {
   double eps = 1e-5;
 };
 
-// norm(z) * weight + bias + residual (undefined: none); with edges also its sum at their targets.
+// norm(z) * weight + bias + residual (undefined: none); with edges also its sum at their targets,
+// and the rows themselves only if they are wanted.
 struct NormResult {
   at::Tensor rows, sums;
   at::Tensor statistics;  // (rows, 2) mean and 1 / deviation
 };
 NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const NormParameters& norm,
-                     const EdgeIndex* sum_over);
+                     const EdgeIndex* sum_over, bool rows_wanted = true);
 
-// Backward of norm_rows(): d_rows or d_sums may be undefined, not both.
+// Backward of norm_rows(): d_rows or d_sums may be undefined, not both. Adds to gradients (C) wide:
+// of weight and bias, and the sum of d_z over rows, that of the bias before.
+struct NormSums {
+  at::Tensor weight, bias, z;
+};
 struct NormGradient {
-  at::Tensor d_residual;  // the gradient of the residual: d_rows plus that of the target's sum
+  at::Tensor d_residual;  // d_rows plus the gradient of the target's sum, unless not wanted
   at::Tensor d_z;
-  at::Tensor d_weight, d_bias;  // (C) wide
-  at::Tensor d_z_sum;           // sum of d_z over rows, the gradient of the bias before
 };
 NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, const at::Tensor& z,
                            const at::Tensor& statistics, const NormParameters& norm,
-                           const EdgeIndex* sum_over);
+                           const EdgeIndex* sum_over, const NormSums& sums,
+                           bool residual_wanted = true);
+
+// sum += d^T x with sums in the type of `sum` (of d, of x), whose rows may be apart.
+void add_weight_gradient(const at::Tensor& sum, const at::Tensor& d, const at::Tensor& x);
 
 }  // namespace aifs::model

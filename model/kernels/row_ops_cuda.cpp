@@ -52,6 +52,11 @@ const float* vector_data(const at::Tensor& values, int64_t width) {
   return values.const_data_ptr<float>();
 }
 
+// Where a kernel adds a sum over rows.
+float* sum_data(const at::Tensor& sum, int64_t width) {
+  return const_cast<float*>(vector_data(sum, width));
+}
+
 const int32_t* index_data(const at::Tensor& index) {
   return index.const_data_ptr<int32_t>();
 }
@@ -91,17 +96,18 @@ at::Tensor add_ends_and_gelu_(const at::Tensor& pre, const at::Tensor& at_target
   return out;
 }
 
-GeluGradient gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre) {
+at::Tensor gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre,
+                          const at::Tensor& bias_gradient, bool wanted) {
   const int64_t width = pre.size(1);
-  GeluGradient result{at::empty_like(pre), floats_like(pre, {width})};
+  const at::Tensor out = wanted ? at::empty_like(pre) : at::Tensor();
   const at::Tensor scratch = floats_like(pre, {cuda::column_sum_scratch(width)});
   const cuda::GeluBackward b{.pre = data(pre, pre, pre.size(0)),
                              .gradient = data(gradient, pre, pre.size(0)),
-                             .out = result.activated.data_ptr(),
-                             .column_sum = result.column_sum.data_ptr<float>(),
+                             .out = data(out, pre, pre.size(0)),
+                             .column_sum = sum_data(bias_gradient, width),
                              .scratch = scratch.data_ptr<float>()};
   cuda::gelu_backward(shape_of(pre), b, stream_of(pre));
-  return result;
+  return out;
 }
 
 namespace {
@@ -112,9 +118,9 @@ cuda::TallProduct product_of(const at::Tensor& x, const at::Tensor& weight) {
           x.const_data_ptr(), weight.const_data_ptr(), weight.stride(0)};
 }
 
-Activated rows_of_product(const at::Tensor& x, const at::Tensor& weight) {
-  const at::Tensor pre = at::empty({x.size(0), weight.size(0)}, x.options());
-  return {pre, at::empty_like(pre)};
+Activated rows_of_product(const at::Tensor& x, const at::Tensor& weight, Keep keep) {
+  const at::Tensor out = at::empty({x.size(0), weight.size(0)}, x.options());
+  return {keep == Keep::kPre ? at::empty_like(out) : at::Tensor(), out};
 }
 
 }  // namespace
@@ -129,14 +135,14 @@ bool product_fits(const at::Tensor& x, const at::Tensor& weight, int64_t width, 
 }
 
 Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                       const at::Tensor& addend) {
-  const Activated rows = rows_of_product(x, weight);
+                       Keep keep, const at::Tensor& addend) {
+  const Activated rows = rows_of_product(x, weight, keep);
   const cuda::ProductGelu g{.bias = vector_data(bias, weight.size(0)),
-                            .addend = data(addend, rows.pre, x.size(0)),
+                            .addend = data(addend, rows.out, x.size(0)),
                             .at_target = nullptr,
                             .at_source = nullptr,
                             .ends = {},
-                            .pre = rows.pre.data_ptr(),
+                            .pre = data(rows.pre, rows.out, x.size(0)),
                             .out = rows.out.data_ptr()};
   cuda::product_gelu(product_of(x, weight), g, stream_of(x));
   return rows;
@@ -144,46 +150,48 @@ Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::
 
 Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
                             const at::Tensor& at_target, const at::Tensor& at_source,
-                            const at::Tensor& bias, const EdgeIndex& edges) {
-  const Activated rows = rows_of_product(e, weight);
+                            const at::Tensor& bias, const EdgeIndex& edges, Keep keep) {
+  const Activated rows = rows_of_product(e, weight, keep);
   AIFS_CHECK(e.size(0) == edges.num_edges, e.size(0), " rows for ", edges.num_edges, " edges");
   const cuda::ProductGelu g{.bias = vector_data(bias, weight.size(0)),
                             .addend = nullptr,
-                            .at_target = data(at_target, rows.pre, edges.num_targets),
-                            .at_source = data(at_source, rows.pre, edges.num_sources),
+                            .at_target = data(at_target, rows.out, edges.num_targets),
+                            .at_source = data(at_source, rows.out, edges.num_sources),
                             .ends = {index_data(edges.target), index_data(edges.source)},
-                            .pre = rows.pre.data_ptr(),
+                            .pre = data(rows.pre, rows.out, e.size(0)),
                             .out = rows.out.data_ptr()};
   cuda::product_gelu(product_of(e, weight), g, stream_of(e));
   return rows;
 }
 
 ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor& weight,
-                                          const at::Tensor& pre) {
+                                          const at::Tensor& pre, const at::Tensor& bias_gradient,
+                                          bool wanted) {
   const int64_t width = pre.size(1);
   const at::Tensor transposed = weight.t().contiguous();
-  ProductGeluGradient result{at::empty_like(pre), at::empty_like(pre), floats_like(pre, {width})};
+  ProductGeluGradient result{at::empty_like(pre), wanted ? at::empty_like(pre) : at::Tensor()};
   const at::Tensor scratch = floats_like(pre, {cuda::column_sum_scratch(width)});
   const cuda::ProductGeluBackward b{.pre = data(pre, pre, d.size(0)),
                                     .gradient = result.gradient.data_ptr(),
-                                    .out = result.activated.data_ptr(),
-                                    .column_sum = result.column_sum.data_ptr<float>(),
+                                    .out = data(result.activated, pre, d.size(0)),
+                                    .column_sum = sum_data(bias_gradient, width),
                                     .scratch = scratch.data_ptr<float>()};
   cuda::product_gelu_backward(product_of(d, transposed), b, stream_of(d));
   return result;
 }
 
 NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const NormParameters& norm,
-                     const EdgeIndex* sum_over) {
+                     const EdgeIndex* sum_over, bool rows_wanted) {
   const int64_t width = z.size(1);
-  NormResult result{at::empty_like(z), {}, floats_like(z, {z.size(0), 2})};
+  NormResult result{
+      rows_wanted ? at::empty_like(z) : at::Tensor(), {}, floats_like(z, {z.size(0), 2})};
   cuda::NormForward f{.z = data(z, z, z.size(0)),
                       .residual = data(residual, z, z.size(0)),
                       .weight = vector_data(norm.weight, width),
                       .bias = vector_data(norm.bias, width),
                       .eps = static_cast<float>(norm.eps),
                       .groups = {},
-                      .out = result.rows.data_ptr(),
+                      .out = data(result.rows, z, z.size(0)),
                       .sums = nullptr,
                       .statistics = result.statistics.data_ptr<float>()};
   if (sum_over) {
@@ -197,12 +205,9 @@ NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const Norm
 
 NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, const at::Tensor& z,
                            const at::Tensor& statistics, const NormParameters& norm,
-                           const EdgeIndex* sum_over) {
+                           const EdgeIndex* sum_over, const NormSums& sums, bool residual_wanted) {
   const int64_t rows = z.size(0), width = z.size(1);
-  // Where nothing is added to d_rows, it is the gradient of the residual as it stands.
-  const at::Tensor d_residual = d_sums.defined() ? at::empty_like(z) : d_rows;
-  const at::Tensor d_z = at::empty_like(z);
-  const at::Tensor sums = floats_like(z, {3, width});
+  const NormGradient result{residual_wanted ? at::empty_like(z) : at::Tensor(), at::empty_like(z)};
   const at::Tensor scratch = floats_like(z, {cuda::column_sum_scratch(3 * width)});
   const cuda::NormBackward b{
       .d_out = data(d_rows, z, rows),
@@ -211,12 +216,14 @@ NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, c
       .z = data(z, z, rows),
       .weight = vector_data(norm.weight, width),
       .statistics = statistics.const_data_ptr<float>(),
-      .d_residual = d_sums.defined() ? d_residual.data_ptr() : nullptr,
-      .d_z = d_z.data_ptr(),
-      .column_sums = sums.data_ptr<float>(),
+      .d_residual = data(result.d_residual, z, rows),
+      .d_z = result.d_z.data_ptr(),
+      .weight_sum = sum_data(sums.weight, width),
+      .bias_sum = sum_data(sums.bias, width),
+      .z_sum = sum_data(sums.z, width),
       .scratch = scratch.data_ptr<float>()};
   cuda::layer_norm_backward(shape_of(z), b, stream_of(z));
-  return {d_residual, d_z, sums[0], sums[1], sums[2]};
+  return result;
 }
 
 at::Tensor sum_edges(const at::Tensor& rows, const EdgeIndex& edges, bool at_targets) {
@@ -251,15 +258,16 @@ at::Tensor add_ends_and_gelu_(const at::Tensor&, const at::Tensor&, const at::Te
                               const at::Tensor&, const EdgeIndex&) {
   absent();
 }
-GeluGradient gelu_backward_(const at::Tensor&, const at::Tensor&) {
+at::Tensor gelu_backward_(const at::Tensor&, const at::Tensor&, const at::Tensor&, bool) {
   absent();
 }
-NormResult norm_rows(const at::Tensor&, const at::Tensor&, const NormParameters&,
-                     const EdgeIndex*) {
+NormResult norm_rows(const at::Tensor&, const at::Tensor&, const NormParameters&, const EdgeIndex*,
+                     bool) {
   absent();
 }
 NormGradient norm_backward(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                           const at::Tensor&, const NormParameters&, const EdgeIndex*) {
+                           const at::Tensor&, const NormParameters&, const EdgeIndex*,
+                           const NormSums&, bool) {
   absent();
 }
 at::Tensor sum_edges(const at::Tensor&, const EdgeIndex&, bool) {
@@ -268,14 +276,16 @@ at::Tensor sum_edges(const at::Tensor&, const EdgeIndex&, bool) {
 bool product_fits(const at::Tensor&, const at::Tensor&, int64_t, int64_t) {
   return false;
 }
-Activated product_gelu(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&) {
+Activated product_gelu(const at::Tensor&, const at::Tensor&, const at::Tensor&, Keep,
+                       const at::Tensor&) {
   absent();
 }
 Activated edge_product_gelu(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                            const at::Tensor&, const at::Tensor&, const EdgeIndex&) {
+                            const at::Tensor&, const at::Tensor&, const EdgeIndex&, Keep) {
   absent();
 }
-ProductGeluGradient product_gelu_backward(const at::Tensor&, const at::Tensor&, const at::Tensor&) {
+ProductGeluGradient product_gelu_backward(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                                          const at::Tensor&, bool) {
   absent();
 }
 

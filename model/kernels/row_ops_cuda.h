@@ -13,22 +13,24 @@ at::Tensor gelu_rows(const at::Tensor& pre);
 at::Tensor add_ends_and_gelu_(const at::Tensor& pre, const at::Tensor& at_target,
                               const at::Tensor& at_source, const at::Tensor& bias,
                               const EdgeIndex& edges);
-GeluGradient gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre);
+at::Tensor gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre,
+                          const at::Tensor& bias_gradient, bool wanted);
 NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const NormParameters& norm,
-                     const EdgeIndex* sum_over);
+                     const EdgeIndex* sum_over, bool rows_wanted);
 NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, const at::Tensor& z,
                            const at::Tensor& statistics, const NormParameters& norm,
-                           const EdgeIndex* sum_over);
+                           const EdgeIndex* sum_over, const NormSums& sums, bool residual_wanted);
 at::Tensor sum_edges(const at::Tensor& rows, const EdgeIndex& edges, bool at_targets);
 
 // Whether one kernel can form x times a weight of `width` columns and sums `depth` long.
 bool product_fits(const at::Tensor& x, const at::Tensor& weight, int64_t width, int64_t depth);
 Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                       const at::Tensor& addend);
+                       Keep keep, const at::Tensor& addend);
 Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
                             const at::Tensor& at_target, const at::Tensor& at_source,
-                            const at::Tensor& bias, const EdgeIndex& edges);
+                            const at::Tensor& bias, const EdgeIndex& edges, Keep keep);
 ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor& weight,
-                                          const at::Tensor& pre);
+                                          const at::Tensor& pre, const at::Tensor& bias_gradient,
+                                          bool wanted);
 
 }  // namespace aifs::model::cuda_rows

@@ -83,6 +83,18 @@ KeyRange visible_keys(int64_t first, int64_t count, int64_t num_keys,
   return {begin, std::clamp<int64_t>(nearest + count + 2 * *options.window, begin + 1, num_keys)};
 }
 
+namespace {
+
+// Whether flash-attention of the library does it. It counts positions from the ends.
+bool flash_does(const at::Tensor& query, const at::Tensor& key, int64_t copies, int64_t width,
+                const SequenceAttentionOptions& options) {
+  return query.is_cuda() && query.element_size() == 2 && width % 8 == 0 && width <= 256 &&
+         options.window && options.softcap <= 0.0 && !options.alibi_slopes.defined() &&
+         options.shift == (key.size(0) - query.size(0)) / copies;
+}
+
+}  // namespace
+
 at::Tensor sequence_attention(const at::Tensor& query, const at::Tensor& key,
                               const at::Tensor& value, int64_t copies,
                               const SequenceAttentionOptions& options) {
@@ -92,6 +104,16 @@ at::Tensor sequence_attention(const at::Tensor& query, const at::Tensor& key,
              "attention of ", options.heads, " heads: queries ", query.sizes(), ", keys ",
              key.sizes(), ", values ", value.sizes());
   const int64_t width = query.size(1) / options.heads;
+  if (flash_does(query, key, copies, width, options)) {
+    const auto rows = [&](const at::Tensor& x) {  // (B, N, H, d)
+      return x.view({copies, -1, options.heads, width});
+    };
+    const at::Tensor q = rows(query), k = rows(key);
+    const auto result = at::_flash_attention_forward(
+        q, k, rows(value), {}, {}, q.size(1), k.size(1), /*dropout_p=*/0.0, /*is_causal=*/false,
+        /*return_debug_mask=*/false, /*scale=*/std::nullopt, *options.window, *options.window);
+    return std::get<0>(result).reshape(query.sizes());
+  }
   const auto by_head = [&](const at::Tensor& rows) {  // (B, H, N, d)
     return rows.view({copies, -1, options.heads, width}).transpose(1, 2);
   };

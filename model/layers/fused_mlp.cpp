@@ -5,7 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "core/check.h"
-#include "model/kernels/row_ops.h"
+#include "model/layers/mixed_products.h"
 
 namespace aifs::model {
 
@@ -14,48 +14,30 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Tensor cores read 16 bytes at a time: widths of narrow types are filled up with zeros to eights.
-constexpr int64_t kAlignment = 8;
-
-int64_t padding(const at::Tensor& x, int64_t width) {
-  const bool narrow = x.is_cuda() && x.element_size() < 4;
-  return narrow ? (kAlignment - width % kAlignment) % kAlignment : 0;
-}
-
-at::Tensor pad_columns(const at::Tensor& x, int64_t more) {
-  return more == 0 ? x : at::constant_pad_nd(x, {0, more});
-}
-
-at::Tensor pad_rows(const at::Tensor& x, int64_t more) {
-  return more == 0 ? x : at::constant_pad_nd(x, {0, 0, 0, more});
-}
-
-// d^T x with sums, and the result, in the type of weights.
-at::Tensor weight_gradient(const at::Tensor& d, const at::Tensor& x, at::ScalarType type) {
-  if (d.scalar_type() == type) return at::mm(d.t(), x);
-  if (d.is_cuda()) return at::mm(d.t(), x, type);
-  return at::mm(d.to(type).t(), x.to(type));
-}
-
 // The operands of one call by name.
 struct Operands {
   variable_list rows, parameters;
+  const variable_list& weights;  // of the linears, in the type of the rows
   const FusedMlpPlan& plan;
-  at::ScalarType type;
 
-  Operands(const FusedMlpPlan& plan_, const variable_list& all, size_t num_rows)
+  Operands(const FusedMlpPlan& plan_, const variable_list& weights_, const variable_list& all,
+           size_t num_rows)
       : rows(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(num_rows)),
         parameters(all.begin() + static_cast<std::ptrdiff_t>(num_rows), all.end()),
-        plan(plan_),
-        type(rows[0].scalar_type()) {}
+        weights(weights_),
+        plan(plan_) {}
 
-  size_t num_linears() const { return parameters.size() / 2 - (plan.layer_norm_eps ? 1 : 0); }
-  at::Tensor weight(size_t i) const { return parameters[2 * i].to(type); }
-  at::Tensor bias(size_t i) const { return parameters[2 * i + 1].to(type); }
+  at::ScalarType type() const { return rows[0].scalar_type(); }
+  size_t num_linears() const { return weights.size(); }
+  const at::Tensor& bias(size_t i) const { return parameters[2 * i + 1]; }
   // The first weight's parts, one per operand.
   std::vector<at::Tensor> first_weights() const {
-    const int64_t parts = plan.first == FirstProduct::kEdges ? 3 : 2;
-    return weight(0).chunk(parts, 1);
+    return weights[0].chunk(plan.first == FirstProduct::kEdges ? 3 : 2, 1);
+  }
+  // kTwice: what multiplies x.
+  at::Tensor weight_of_both() const {
+    const auto w = parameters[0].chunk(2, 1);
+    return (w[0] + w[1]).to(type());
   }
   NormParameters norm() const {
     const size_t i = 2 * num_linears();
@@ -67,169 +49,206 @@ struct Operands {
     return pad_columns(rows[0], padding(rows[0], rows[0].size(1)));
   }
   at::Tensor padded_weight() const {
-    return pad_columns(weight(0), padding(rows[0], rows[0].size(1)));
+    return pad_columns(weights[0], padding(rows[0], rows[0].size(1)));
   }
 };
 
 // The first value before a GELU, and after it.
-Activated first_product(const Operands& o) {
-  const at::Tensor& bias = o.parameters[1];
+Activated first_product(const Operands& o, Keep keep) {
+  const at::Tensor& bias = o.bias(0);
   switch (o.plan.first) {
     case FirstProduct::kPlain:
-      return product_gelu(o.padded_input(), o.padded_weight(), bias);
+      return product_gelu(o.padded_input(), o.padded_weight(), bias, keep);
     case FirstProduct::kPair: {
       const auto w = o.first_weights();
-      return product_gelu(o.rows[1], w[1], bias, at::mm(o.rows[0], w[0].t()));
+      return product_gelu(o.rows[1], w[1], bias, keep, at::mm(o.rows[0], w[0].t()));
     }
-    case FirstProduct::kTwice: {
-      const auto w = o.parameters[0].chunk(2, 1);
-      return product_gelu(o.rows[0], (w[0] + w[1]).to(o.type), bias);
-    }
+    case FirstProduct::kTwice:
+      return product_gelu(o.rows[0], o.weight_of_both(), bias, keep);
     case FirstProduct::kEdges: {
       const auto w = o.first_weights();
       return edge_product_gelu(o.rows[2], w[2], at::mm(o.rows[0], w[0].t()),
-                               at::mm(o.rows[1], w[1].t()), bias, *o.plan.edges);
+                               at::mm(o.rows[1], w[1].t()), bias, *o.plan.edges, keep);
     }
   }
   return {};
 }
 
-// Gradients of the operands of the first linear and of its weight, from that of its result.
-// `d_residual` is added to that of the operand that the residual is; it may be overwritten if it is
-// `owned`.
+// Values before each GELU, and the last one after it.
+struct Hidden {
+  variable_list pre;
+  at::Tensor out;
+};
+Hidden hidden_layers(const Operands& o, Keep keep) {
+  Activated now = first_product(o, keep);
+  Hidden hidden{{now.pre}, {}};
+  for (size_t i = 1; i + 1 < o.num_linears(); ++i) {
+    now = product_gelu(now.out, o.weights[i], o.bias(i), keep);
+    hidden.pre.push_back(now.pre);
+  }
+  hidden.out = now.out;
+  return hidden;
+}
+
+// The same for the backward pass: values before each GELU, and after it where they came for
+// nothing, that is for all but the last.
+std::vector<Activated> hidden_again(const Operands& o) {
+  std::vector<Activated> all;
+  const size_t count = o.num_linears() - 1;
+  for (size_t i = 0; i < count; ++i) {
+    if (i == 0) {
+      all.push_back(first_product(o, Keep::kPre));
+    } else if (i + 1 < count) {
+      all.push_back(product_gelu(all.back().out, o.weights[i], o.bias(i), Keep::kPre));
+    } else {
+      all.push_back(
+          {at::addmm(o.bias(i).to(o.type()), all.back().out, o.weights[i].t()), at::Tensor()});
+    }
+  }
+  return all;
+}
+
+// Gradients of the operands of the first linear, from that of its result; that of the weight is
+// added to `d_weight`. `d_residual` becomes part of that of the operand that the residual is.
 variable_list first_backward(const Operands& o, const at::Tensor& d, const at::Tensor& d_residual,
-                             bool owned) {
-  const at::ScalarType weight_type = o.parameters[0].scalar_type();
+                             const at::Tensor& d_weight) {
   const auto with_residual = [&](const at::Tensor& w) {
-    if (!d_residual.defined()) return at::mm(d, w);
-    return owned ? d_residual.addmm_(d, w) : at::addmm(d_residual, d, w);
+    return d_residual.defined() ? d_residual.addmm_(d, w) : at::mm(d, w);
   };
-  at::Tensor d_weight = at::empty_like(o.parameters[0]);
-  const auto parts = [&](int64_t count) { return d_weight.chunk(count, 1); };
   switch (o.plan.first) {
     case FirstProduct::kPlain: {
       const int64_t width = o.rows[0].size(1);
-      d_weight.copy_(weight_gradient(d, o.padded_input(), weight_type).narrow(1, 0, width));
-      return {at::mm(d, o.padded_weight()).narrow(1, 0, width), d_weight};
+      add_padded_weight_gradient(d_weight, d, o.padded_input());
+      if (!o.rows[0].requires_grad()) return {at::Tensor()};
+      return {at::mm(d, o.padded_weight()).narrow(1, 0, width)};
     }
     case FirstProduct::kPair: {
-      const auto w = o.first_weights();
+      const auto w = o.first_weights(), d_w = d_weight.chunk(2, 1);
       for (size_t i = 0; i < 2; ++i)
-        parts(2)[i].copy_(weight_gradient(d, o.rows[i], weight_type));
-      return {with_residual(w[0]), at::mm(d, w[1]), d_weight};
+        add_weight_gradient(d_w[i], d, o.rows[i]);
+      return {with_residual(w[0]), at::mm(d, w[1])};
     }
     case FirstProduct::kTwice: {
-      const auto w = o.parameters[0].chunk(2, 1);
-      const at::Tensor d_half = weight_gradient(d, o.rows[0], weight_type);
-      for (size_t i = 0; i < 2; ++i)
-        parts(2)[i].copy_(d_half);
-      return {with_residual((w[0] + w[1]).to(o.type)), d_weight};
+      const at::Tensor half = at::zeros_like(d_weight.chunk(2, 1)[0]);
+      add_weight_gradient(half, d, o.rows[0]);
+      for (const at::Tensor& part : d_weight.chunk(2, 1))
+        part.add_(half);
+      return {with_residual(o.weight_of_both())};
     }
     case FirstProduct::kEdges: {
-      const auto w = o.first_weights();
+      const auto w = o.first_weights(), d_w = d_weight.chunk(3, 1);
       variable_list result;
       for (size_t i = 0; i < 2; ++i) {
         const at::Tensor d_node = sum_edge_rows(d, *o.plan.edges, /*at_targets=*/i == 0);
-        parts(3)[i].copy_(weight_gradient(d_node, o.rows[i], weight_type));
-        result.push_back(at::mm(d_node, w[i]));
+        add_weight_gradient(d_w[i], d_node, o.rows[i]);
+        if (i == 1 && o.plan.one_node_set) {
+          result[0].addmm_(d_node, w[i]);
+          result.emplace_back();
+        } else {
+          result.push_back(at::mm(d_node, w[i]));
+        }
       }
-      parts(3)[2].copy_(weight_gradient(d, o.rows[2], weight_type));
+      add_weight_gradient(d_w[2], d, o.rows[2]);
       result.push_back(with_residual(w[2]));
-      result.push_back(d_weight);
       return result;
     }
   }
   return {};
 }
 
-struct PlanHolder : torch::CustomClassHolder {
+struct CallHolder : torch::CustomClassHolder {
   FusedMlpPlan plan;
+  variable_list weights;
   size_t num_rows = 0, num_operands = 0;
 };
 
 struct FusedMlp : torch::autograd::Function<FusedMlp> {
+  // `differentiated`: whether a backward pass may come.
   static variable_list forward(AutogradContext* ctx, at::TensorList all, const FusedMlpPlan& plan,
-                               int64_t num_rows) {
-    auto holder = c10::make_intrusive<PlanHolder>();
+                               const variable_list& weights, int64_t num_rows,
+                               bool differentiated) {
+    auto holder = c10::make_intrusive<CallHolder>();
     holder->plan = plan;
+    holder->weights = weights;
     holder->num_rows = static_cast<size_t>(num_rows);
     holder->num_operands = all.size();
-    const Operands o(holder->plan, all.vec(), holder->num_rows);
+    const Operands o(holder->plan, holder->weights, all.vec(), holder->num_rows);
     variable_list saved = all.vec();
 
-    Activated activated = first_product(o);
-    saved.push_back(activated.pre);
+    const bool keeps = differentiated && plan.keeps_hidden;
+    Hidden hidden = hidden_layers(o, keeps ? Keep::kPre : Keep::kNothing);
     const size_t last = o.num_linears() - 1;
-    for (size_t i = 1; i < last; ++i) {
-      activated = product_gelu(activated.out, o.weight(i), o.parameters[2 * i + 1]);
-      saved.push_back(activated.pre);
-    }
-    at::Tensor h = std::move(activated.out);
-    const int64_t out_width = o.parameters[2 * last].size(0);
-    const int64_t more = plan.layer_norm_eps ? 0 : padding(h, out_width);
-    const at::Tensor z =
-        at::addmm(pad_columns(o.bias(last), more), h, pad_rows(o.weight(last), more).t());
-    h.reset();
+    const int64_t out_width = o.weights[last].size(0);
+    const int64_t more = plan.layer_norm_eps ? 0 : padding(hidden.out, out_width);
+    const at::Tensor z = at::addmm(pad_columns(o.bias(last).to(o.type()), more), hidden.out,
+                                   pad_rows(o.weights[last], more).t());
+    hidden.out.reset();
     variable_list result;
     if (plan.layer_norm_eps) {
-      const NormResult norm =
-          norm_rows(z, plan.residual ? o.residual() : at::Tensor(), o.norm(), plan.edges.get());
+      const NormResult norm = norm_rows(z, plan.residual ? o.residual() : at::Tensor(), o.norm(),
+                                        plan.edges.get(), plan.rows_wanted);
       saved.push_back(z);
       saved.push_back(norm.statistics);
-      result = {norm.rows};
       if (plan.edges) result.push_back(norm.sums);
+      if (plan.rows_wanted) result.push_back(norm.rows);
     } else {
       result = {z.narrow(1, 0, out_width)};
     }
+    if (!differentiated) return result;
+    if (keeps) saved.insert(saved.end(), hidden.pre.begin(), hidden.pre.end());
     ctx->save_for_backward(std::move(saved));
-    ctx->saved_data["plan"] = c10::IValue::make_capsule(std::move(holder));
+    ctx->saved_data["call"] = c10::IValue::make_capsule(std::move(holder));
     return result;
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
     const auto holder =
-        c10::static_intrusive_pointer_cast<PlanHolder>(ctx->saved_data["plan"].toCapsule());
+        c10::static_intrusive_pointer_cast<CallHolder>(ctx->saved_data["call"].toCapsule());
     const FusedMlpPlan& plan = holder->plan;
     variable_list saved = ctx->get_saved_variables();
     const auto operands_end = saved.begin() + static_cast<std::ptrdiff_t>(holder->num_operands);
-    const variable_list pre(operands_end, saved.end());  // of each GELU, then of the norm
+    const auto norm_end = operands_end + (plan.layer_norm_eps ? 2 : 0);
+    const variable_list of_norm(operands_end, norm_end);
+    std::vector<Activated> hidden;
+    for (auto pre = norm_end; pre != saved.end(); ++pre)
+      hidden.push_back({*pre, {}});
     saved.erase(operands_end, saved.end());
-    const Operands o(plan, saved, holder->num_rows);
+    const Operands o(plan, holder->weights, saved, holder->num_rows);
+    const ParameterGradients d_parameters(o.parameters);
 
-    variable_list d_parameters(o.parameters.size());
     const size_t last = o.num_linears() - 1;
     at::Tensor d, d_residual;
-    bool owned = false;
     if (plan.layer_norm_eps) {
       const auto contiguous = [](const at::Tensor& g) { return g.defined() ? g.contiguous() : g; };
-      const at::Tensor d_sums = plan.edges ? contiguous(gradients[1]) : at::Tensor();
-      const NormGradient g = norm_backward(contiguous(gradients[0]), d_sums, pre[last],
-                                           pre[last + 1], o.norm(), plan.edges.get());
+      const at::Tensor d_sums = plan.edges ? contiguous(gradients.front()) : at::Tensor();
+      const at::Tensor d_rows = plan.rows_wanted ? contiguous(gradients.back()) : at::Tensor();
+      const NormGradient g = norm_backward(
+          d_rows, d_sums, of_norm[0], of_norm[1], o.norm(), plan.edges.get(),
+          {d_parameters[2 * last + 2], d_parameters[2 * last + 3], d_parameters[2 * last + 1]},
+          plan.residual);
       d = g.d_z;
-      if (plan.residual) d_residual = g.d_residual;
-      owned = d_sums.defined();
-      d_parameters[2 * last + 1] = g.d_z_sum;
-      d_parameters[2 * last + 2] = g.d_weight;
-      d_parameters[2 * last + 3] = g.d_bias;
+      d_residual = g.d_residual;
     } else {
       const at::Tensor& g = gradients[0];
       d = pad_columns(g, padding(g, g.size(1))).contiguous();
-      d_parameters[2 * last + 1] = g.sum(0, false, o.parameters[1].scalar_type());
+      d_parameters[2 * last + 1].add_(g.sum(0, false, o.parameters[1].scalar_type()));
     }
+    if (!plan.keeps_hidden) hidden = hidden_again(o);
     for (size_t i = last; i > 0; --i) {
-      const int64_t width = o.parameters[2 * i].size(0);
-      const at::Tensor weight = pad_rows(o.weight(i), d.size(1) - width);
-      const ProductGeluGradient g = product_gelu_backward(d, weight, pre[i - 1]);
-      d_parameters[2 * i] = weight_gradient(d, g.activated, o.parameters[0].scalar_type());
-      if (d.size(1) != width) d_parameters[2 * i] = d_parameters[2 * i].narrow(0, 0, width);
-      d_parameters[2 * i - 1] = g.column_sum;
+      const int64_t width = o.weights[i].size(0);
+      const at::Tensor weight = pad_rows(o.weights[i], d.size(1) - width);
+      Activated& below = hidden[i - 1];
+      ProductGeluGradient g = product_gelu_backward(d, weight, below.pre, d_parameters[2 * i - 1],
+                                                    /*wanted=*/!below.out.defined());
+      const at::Tensor& activated = below.out.defined() ? below.out : g.activated;
+      add_weight_gradient(d_parameters[2 * i], d.narrow(1, 0, width), activated);
       d = g.gradient;
+      below = {};
     }
-    variable_list result = first_backward(o, d, d_residual, owned);
-    d_parameters[0] = result.back();
-    result.pop_back();
-    result.insert(result.end(), d_parameters.begin(), d_parameters.end());
-    result.resize(result.size() + 2);  // of plan and num_rows
+    variable_list result = first_backward(o, d, d_residual, d_parameters[0]);
+    const variable_list& handed = d_parameters.hand_over();
+    result.insert(result.end(), handed.begin(), handed.end());
+    result.resize(result.size() + 4);  // of plan, weights, num_rows and differentiated
     return result;
   }
 };
@@ -237,18 +256,22 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
 }  // namespace
 
 FusedMlpResult fused_mlp(const FusedMlpPlan& plan, const std::vector<at::Tensor>& rows,
-                         const std::vector<at::Tensor>& parameters) {
-  AIFS_CHECK(parameters.size() >= 4 && (!plan.residual || plan.layer_norm_eps) &&
+                         const FusedMlpWeights& weights) {
+  AIFS_CHECK(weights.working.size() >= 2 && (!plan.residual || plan.layer_norm_eps) &&
                  (plan.edges != nullptr) == (plan.first == FirstProduct::kEdges) &&
-                 (!plan.edges || plan.layer_norm_eps),
+                 (!plan.edges || plan.layer_norm_eps) && (plan.edges || plan.rows_wanted),
              "not a plan");
+  FusedMlpPlan full = plan;
+  full.one_node_set = plan.edges && rows[0].is_same(rows[1]);
   variable_list all;
   for (const at::Tensor& x : rows)
     all.push_back(x.contiguous());
-  all.insert(all.end(), parameters.begin(), parameters.end());
+  all.insert(all.end(), weights.parameters.begin(), weights.parameters.end());
   const variable_list result =
-      FusedMlp::apply(at::TensorList(all), plan, static_cast<int64_t>(rows.size()));
-  return {result[0], plan.edges ? result[1] : at::Tensor()};
+      FusedMlp::apply(at::TensorList(all), full, weights.working, static_cast<int64_t>(rows.size()),
+                      at::GradMode::is_enabled());
+  return {plan.rows_wanted ? result.back() : at::Tensor(),
+          plan.edges ? result.front() : at::Tensor()};
 }
 
 }  // namespace aifs::model

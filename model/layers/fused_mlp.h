@@ -4,6 +4,9 @@
 // library, everything between them in kernels that read and write each row once
 // (model/kernels/row_ops.h). The backward pass keeps the inputs, the values before each GELU and
 // before the norm, and computes the GELUs again. Same function as Mlp; works on the CPU too.
+//
+// Gradients of parameters that have one already (ParameterSet::flatten) are added to it in place,
+// and autograd is told of none.
 #pragma once
 
 #include <optional>
@@ -26,6 +29,9 @@ struct FusedMlpPlan {
   EdgeIndexPtr edges = nullptr;                         // kEdges
   bool residual = false;                                // adds a, x or e; only with a norm
   std::optional<double> layer_norm_eps = std::nullopt;  // none: no norm
+  bool keeps_hidden = true;   // false: the values before GELUs are computed again, too
+  bool rows_wanted = true;    // kEdges: false if only the sums are
+  bool one_node_set = false;  // kEdges: x_target is x_source; filled in
 };
 
 struct FusedMlpResult {
@@ -33,9 +39,14 @@ struct FusedMlpResult {
   at::Tensor sums;  // kEdges: of rows at their targets, (num_targets, C)
 };
 
-// `rows` as listed above, in one type; `parameters`: weight and bias of each linear, then of the
-// norm, in fp32 (fp64). Gradients of parameters come in their own type.
+// Weight and bias of each linear, then of the norm, in fp32 (fp64), and the weights of the linears
+// once more in the type of the rows.
+struct FusedMlpWeights {
+  std::vector<at::Tensor> parameters, working;
+};
+
+// `rows` as listed above, in one type. Gradients of parameters come in their own type.
 FusedMlpResult fused_mlp(const FusedMlpPlan& plan, const std::vector<at::Tensor>& rows,
-                         const std::vector<at::Tensor>& parameters);
+                         const FusedMlpWeights& weights);
 
 }  // namespace aifs::model

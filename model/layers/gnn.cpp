@@ -9,10 +9,34 @@ namespace {
 
 // An MLP on its own, run again in the backward pass unless nothing is; the caller outlives it.
 at::Tensor embed(RecomputePolicy policy, const Mlp& mlp, const at::Tensor& x) {
-  const bool again = policy == RecomputePolicy::kMlp || policy == RecomputePolicy::kBlock;
+  const bool again = policy != RecomputePolicy::kNone && policy != RecomputePolicy::kFull;
+  if (again && mlp.is_fused(x)) return mlp.forward(x, /*keeps_hidden=*/false);
   const Piece piece = [&mlp](const TensorList& in) -> TensorList { return {mlp.forward(in[0])}; };
   return maybe_recomputed(again, piece, {x})[0];
 }
+
+// f(x), which works on each row alone; under kBlock range after range, each run again.
+at::Tensor over_rows(const GraphConvOptions& options, const at::Tensor& x,
+                     const std::function<at::Tensor(const at::Tensor&)>& f) {
+  if (options.recompute != RecomputePolicy::kBlock) return f(x);
+  const Piece piece = [f](const TensorList& in) -> TensorList { return {f(in[0])}; };
+  TensorList parts;
+  for (const at::Tensor& range : x.chunk(options.chunks))
+    parts.push_back(maybe_recomputed(true, piece, {range})[0]);
+  return parts.size() == 1 ? parts[0] : at::cat(parts);
+}
+
+// What a mapper does to its edges before it sends messages: all are embedded first or, under
+// kBlock, those of a range of targets when their turn has come.
+struct EdgeEmbedding {
+  const GraphConvOptions& options;
+  const Mlp& mlp;
+  bool late() const { return options.recompute == RecomputePolicy::kBlock; }
+  at::Tensor early(const at::Tensor& features, int64_t copies) const {
+    return repeat_rows(late() ? features : embed(options.recompute, mlp, features), copies);
+  }
+  at::Tensor of_range(const at::Tensor& rows) const { return late() ? mlp.forward(rows) : rows; }
+};
 
 }  // namespace
 
@@ -31,16 +55,25 @@ GnnEncoder::GnnEncoder(const ParameterScope& scope, const ParameterScope& edge_s
 Encoded GnnEncoder::forward(const at::Tensor& x_data, const at::Tensor& x_hidden,
                             int64_t copies) const {
   const Piece all = [this, copies](const TensorList& in) -> TensorList {
-    const at::Tensor e = repeat_rows(embed(options_.recompute, emb_edges_, in[2]), copies);
-    const at::Tensor source = embed(options_.recompute, emb_nodes_src_, in[0]);
+    const EdgeEmbedding embedding{options_, emb_edges_};
+    const at::Tensor e = embedding.early(in[2], copies);
+    const bool by_range = options_.recompute == RecomputePolicy::kBlock;
+    const at::Tensor source =
+        by_range
+            ? over_rows(options_, in[0],
+                        [this](const at::Tensor& rows) { return emb_nodes_src_.forward(rows); })
+            : embed(options_.recompute, emb_nodes_src_, in[0]);
     const at::Tensor target = repeat_rows(emb_nodes_dst_.forward(in[1]), copies);
-    const auto body = [this](const EdgeIndexPtr& edges) -> Piece {
-      return [this, edges](const TensorList& part) -> TensorList {
-        const NodeAndEdgeState sent = block_->messages(part[0], part[2], part[1], edges);
+    const auto body = [this, embedding](const EdgeIndexPtr& edges) -> Piece {
+      return [this, embedding, edges](const TensorList& part) -> TensorList {
+        const NodeAndEdgeState sent =
+            block_->messages(part[0], part[2], embedding.of_range(part[1]), edges,
+                             /*edges_wanted=*/false);
         return {block_->update_nodes(part[0], sent.nodes)};
       };
     };
-    return {block_->update_sources(source),
+    return {over_rows(options_, source,
+                      [this](const at::Tensor& rows) { return block_->update_sources(rows); }),
             over_chunks(chunks_.of(edges_->index(copies)), body,
                         options_.recompute == RecomputePolicy::kBlock, target, e,
                         {edges_->sources(source, copies)})};
@@ -97,10 +130,13 @@ GnnDecoder::GnnDecoder(const ParameterScope& scope, const ParameterScope& edge_s
 at::Tensor GnnDecoder::forward(const at::Tensor& latent, const at::Tensor& data,
                                int64_t copies) const {
   const Piece all = [this, copies](const TensorList& in) -> TensorList {
-    const at::Tensor e = repeat_rows(embed(options_.recompute, emb_edges_, in[2]), copies);
-    const auto body = [this](const EdgeIndexPtr& edges) -> Piece {
-      return [this, edges](const TensorList& part) -> TensorList {
-        const NodeAndEdgeState sent = block_->messages(part[0], part[2], part[1], edges);
+    const EdgeEmbedding embedding{options_, emb_edges_};
+    const at::Tensor e = embedding.early(in[2], copies);
+    const auto body = [this, embedding](const EdgeIndexPtr& edges) -> Piece {
+      return [this, embedding, edges](const TensorList& part) -> TensorList {
+        const NodeAndEdgeState sent =
+            block_->messages(part[0], part[2], embedding.of_range(part[1]), edges,
+                             /*edges_wanted=*/false);
         return {extractor_.forward(block_->update_nodes(part[0], sent.nodes))};
       };
     };

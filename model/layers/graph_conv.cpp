@@ -26,37 +26,44 @@ GraphConvBlock::GraphConvBlock(const ParameterScope& scope, const GraphConvOptio
   edge_mlp_ = Mlp(scope / "conv" / "edge_mlp", edge);
 }
 
-NodeAndEdgeState GraphConvBlock::messages(const at::Tensor& x_target, const at::Tensor& x_source,
-                                          const at::Tensor& e, const EdgeIndexPtr& edges) const {
-  const Piece mlp = [this, edges](const TensorList& in) -> TensorList {
-    if (edge_mlp_.is_fused(in[2])) {
-      const FusedMlpResult sent =
-          edge_mlp_.fused({.first = FirstProduct::kEdges, .edges = edges, .residual = true}, in);
-      return {sent.sums, sent.rows};
-    }
-    const at::Tensor m = edge_mlp_.forward_edges(in[0], in[1], in[2], edges) + in[2];
-    return {sum_at_targets(m, edges), m};
+TensorList GraphConvBlock::run(const Mlp& mlp, FusedMlpPlan plan, const TensorList& rows,
+                               const std::function<at::Tensor(const TensorList&)>& plain) const {
+  plan.residual = true;
+  plan.keeps_hidden = !recompute_mlps_;
+  if (mlp.is_fused(rows.back())) {
+    const FusedMlpResult result = mlp.fused(plan, rows);
+    return {result.rows, result.sums};
+  }
+  const EdgeIndexPtr edges = plan.edges;
+  const Piece piece = [plain, edges](const TensorList& in) -> TensorList {
+    const at::Tensor y = plain(in);
+    if (!edges) return {y};
+    return {y, sum_at_targets(y, edges)};
   };
-  const TensorList sent = maybe_recomputed(recompute_mlps_, mlp, {x_target, x_source, e});
-  return {sent[0], sent[1]};
+  return maybe_recomputed(recompute_mlps_, piece, rows);
+}
+
+NodeAndEdgeState GraphConvBlock::messages(const at::Tensor& x_target, const at::Tensor& x_source,
+                                          const at::Tensor& e, const EdgeIndexPtr& edges,
+                                          bool edges_wanted) const {
+  const FusedMlpPlan plan{
+      .first = FirstProduct::kEdges, .edges = edges, .rows_wanted = edges_wanted};
+  const TensorList sent =
+      run(edge_mlp_, plan, {x_target, x_source, e}, [this, edges](const TensorList& in) {
+        return edge_mlp_.forward_edges(in[0], in[1], in[2], edges) + in[2];
+      });
+  return {sent[1], sent[0]};
 }
 
 at::Tensor GraphConvBlock::update_nodes(const at::Tensor& x, const at::Tensor& aggregate) const {
-  const Piece mlp = [this](const TensorList& in) -> TensorList {
-    if (node_mlp_.is_fused(in[0]))
-      return {node_mlp_.fused({.first = FirstProduct::kPair, .residual = true}, in).rows};
-    return {node_mlp_.forward_pair(in[0], in[1]) + in[0]};
-  };
-  return maybe_recomputed(recompute_mlps_, mlp, {x, aggregate})[0];
+  return run(
+      node_mlp_, {.first = FirstProduct::kPair}, {x, aggregate},
+      [this](const TensorList& in) { return node_mlp_.forward_pair(in[0], in[1]) + in[0]; })[0];
 }
 
 at::Tensor GraphConvBlock::update_sources(const at::Tensor& x) const {
-  const Piece mlp = [this](const TensorList& in) -> TensorList {
-    if (node_mlp_.is_fused(in[0]))
-      return {node_mlp_.fused({.first = FirstProduct::kTwice, .residual = true}, in).rows};
-    return {node_mlp_.forward_twice(in[0]) + in[0]};
-  };
-  return maybe_recomputed(recompute_mlps_, mlp, {x})[0];
+  return run(node_mlp_, {.first = FirstProduct::kTwice}, {x},
+             [this](const TensorList& in) { return node_mlp_.forward_twice(in[0]) + in[0]; })[0];
 }
 
 }  // namespace aifs::model

@@ -35,15 +35,21 @@ class GraphConvBlock {
   // Registers node_mlp... and conv.edge_mlp... under `scope`.
   GraphConvBlock(const ParameterScope& scope, const GraphConvOptions& options);
 
-  // Edge state after the message, and its sum at the targets.
+  // Edge state after the message (undefined if it is not wanted and the MLP is fused), and its sum
+  // at the targets.
   NodeAndEdgeState messages(const at::Tensor& x_target, const at::Tensor& x_source,
-                            const at::Tensor& e, const EdgeIndexPtr& edges) const;
+                            const at::Tensor& e, const EdgeIndexPtr& edges,
+                            bool edges_wanted = true) const;
   // node_mlp([x | aggregate]) + x.
   at::Tensor update_nodes(const at::Tensor& x, const at::Tensor& aggregate) const;
   // node_mlp([x | x]) + x: what the encoder does with its sources.
   at::Tensor update_sources(const at::Tensor& x) const;
 
  private:
+  // Runs an MLP as `plan`, or else by `plain`; under kMlp, with less kept than otherwise.
+  TensorList run(const Mlp& mlp, FusedMlpPlan plan, const TensorList& rows,
+                 const std::function<at::Tensor(const TensorList&)>& plain) const;
+
   bool recompute_mlps_;
   Mlp node_mlp_, edge_mlp_;
 };

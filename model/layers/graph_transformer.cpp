@@ -6,17 +6,18 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "model/layers/joint_linear.h"
 
 namespace aifs::model {
 
 namespace {
 
-// (rows, H w) -> (H, rows, w) and back.
-at::Tensor heads_first(const at::Tensor& rows, int64_t heads) {
-  return rows.view({rows.size(0), heads, rows.size(1) / heads}).transpose(0, 1);
-}
-at::Tensor rows_first(const at::Tensor& by_head) {
-  return by_head.transpose(0, 1).flatten(1);
+// Maps of each head (H, d, D) as one of all heads (H d, H D), with zeros off the diagonal: a single
+// product of long rows, where one per head would be many of narrow columns.
+at::Tensor block_diagonal(const at::Tensor& maps) {
+  const int64_t heads = maps.size(0);
+  const at::Tensor diagonal = at::eye(heads, maps.options()).view({heads, 1, heads, 1});
+  return (maps.unsqueeze(2) * diagonal).reshape({heads * maps.size(1), heads * maps.size(2)});
 }
 
 }  // namespace
@@ -72,31 +73,30 @@ at::Tensor GraphTransformerBlock::per_head_norm(const LayerNorm& norm,
 }
 
 GraphTransformerBlock::Sources GraphTransformerBlock::sources(const at::Tensor& u) const {
-  return {per_head_norm(k_norm_, lin_key_.forward(u)), lin_value_.forward(u)};
+  const std::vector<at::Tensor> rows = joint_linear(u, {&lin_key_, &lin_value_});
+  return {per_head_norm(k_norm_, rows[0]), rows[1]};
 }
 
 at::Tensor GraphTransformerBlock::attend(const at::Tensor& u, const Sources& sources,
                                          const at::Tensor& edge_features,
                                          const EdgeIndexPtr& edges) const {
   const int64_t heads = options_.heads, width = options_.attention_width() / heads;
-  const at::Tensor query =
-      per_head_norm(q_norm_, lin_query_.forward(u)) / std::sqrt(static_cast<double>(width));
+  const std::vector<at::Tensor> rows = joint_linear(u, {&lin_query_, &lin_self_});
+  const at::Tensor query = per_head_norm(q_norm_, rows[0]) / std::sqrt(static_cast<double>(width));
   // The linear map of the edge features, bias as its last column, per head: (H, d, D + 1).
-  const at::Tensor map = at::cat({lin_edge_.weight, lin_edge_.bias.unsqueeze(1)}, 1)
-                             .view({heads, width, lin_edge_.weight.size(1) + 1})
+  const at::Tensor map = block_diagonal(at::cat({lin_edge_.weight, lin_edge_.bias.unsqueeze(1)}, 1)
+                                            .view({heads, width, lin_edge_.weight.size(1) + 1}))
                              .to(query.scalar_type());
-  const at::Tensor query_on_edges = rows_first(at::bmm(heads_first(query, heads), map));
   const AttentionSums sums = graph_attention(
-      {query, query_on_edges, sources.key, sources.value, edge_features}, heads, edges);
-  return sums.nodes + rows_first(at::bmm(heads_first(sums.edges, heads), map.transpose(1, 2)));
+      {query, at::mm(query, map), sources.key, sources.value, edge_features}, heads, edges);
+  return at::addmm(sums.nodes + rows[1], sums.edges, map.t());
 }
 
 at::Tensor GraphTransformerBlock::forward(const at::Tensor& x, const at::Tensor& u,
                                           const Sources& sources, const at::Tensor& edge_features,
                                           const EdgeIndexPtr& edges,
                                           const at::Tensor& condition) const {
-  const at::Tensor y =
-      projection_.forward(attend(u, sources, edge_features, edges) + lin_self_.forward(u)) + x;
+  const at::Tensor y = projection_.forward(attend(u, sources, edge_features, edges)) + x;
   const Piece mlp = [this](const TensorList& in) -> TensorList {
     return {mlp_.forward(norm_mlp_.forward(in[0], in[1]))};
   };

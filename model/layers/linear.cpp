@@ -5,10 +5,13 @@
 
 #include <cmath>
 
+#include "model/layers/joint_linear.h"
+
 namespace aifs::model {
 
 Linear::Linear(const ParameterScope& scope, int64_t in, int64_t out, bool with_bias,
-               LinearStart start) {
+               LinearStart start)
+    : set(&scope.set()) {
   const Init init = start == LinearStart::kZeros
                         ? Init::zeros()
                         : Init::uniform(1.0 / std::sqrt(static_cast<double>(in)));
@@ -17,9 +20,7 @@ Linear::Linear(const ParameterScope& scope, int64_t in, int64_t out, bool with_b
 }
 
 at::Tensor Linear::forward(const at::Tensor& x) const {
-  const at::ScalarType type = x.scalar_type();
-  return at::linear(x, weight.to(type),
-                    bias.defined() ? std::optional(bias.to(type)) : std::nullopt);
+  return joint_linear(x, {this})[0];
 }
 
 }  // namespace aifs::model

@@ -10,11 +10,14 @@ namespace aifs::model {
 enum class LinearStart { kUniform, kZeros };
 
 struct Linear {
-  at::Tensor weight, bias;  // bias may be undefined
+  at::Tensor weight, bias;            // bias may be undefined
+  const ParameterSet* set = nullptr;  // that they belong to
   Linear() = default;
   Linear(const ParameterScope& scope, int64_t in, int64_t out, bool with_bias = true,
          LinearStart start = LinearStart::kUniform);
   at::Tensor forward(const at::Tensor& x) const;
+  // The weight in another type, without a gradient.
+  at::Tensor working_weight(at::ScalarType type) const { return set->working(weight, type); }
 };
 
 }  // namespace aifs::model

@@ -102,23 +102,25 @@ bool Mlp::is_fused(const at::Tensor& rows) const {
 }
 
 FusedMlpResult Mlp::fused(FusedMlpPlan plan, const std::vector<at::Tensor>& rows) const {
-  std::vector<at::Tensor> parameters;
-  for (const HiddenLayer& layer : hidden_) {
-    parameters.push_back(layer.linear.weight);
-    parameters.push_back(layer.linear.bias);
-  }
-  parameters.push_back(last_.weight);
-  parameters.push_back(last_.bias);
+  FusedMlpWeights weights;
+  const auto add = [&](const Linear& linear) {
+    weights.parameters.push_back(linear.weight);
+    weights.parameters.push_back(linear.bias);
+    weights.working.push_back(linear.working_weight(rows[0].scalar_type()));
+  };
+  for (const HiddenLayer& layer : hidden_)
+    add(layer.linear);
+  add(last_);
   if (layer_norm_) {
     plan.layer_norm_eps = layer_norm_->eps();
-    parameters.push_back(layer_norm_->weight());
-    parameters.push_back(layer_norm_->bias());
+    weights.parameters.push_back(layer_norm_->weight());
+    weights.parameters.push_back(layer_norm_->bias());
   }
-  return fused_mlp(plan, rows, parameters);
+  return fused_mlp(plan, rows, weights);
 }
 
-at::Tensor Mlp::forward(const at::Tensor& x) const {
-  if (is_fused(x)) return fused({}, {x}).rows;
+at::Tensor Mlp::forward(const at::Tensor& x, bool keeps_hidden) const {
+  if (is_fused(x)) return fused({.keeps_hidden = keeps_hidden}, {x}).rows;
   return run([&](const Linear& linear) { return linear.forward(x); });
 }
 

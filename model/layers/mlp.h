@@ -41,8 +41,8 @@ class Mlp {
   // Throws ConfigError if fused kernels are asked for an MLP that has none (gated ones).
   Mlp(const ParameterScope& scope, const MlpOptions& options);
 
-  // (rows, in) -> (rows, out).
-  at::Tensor forward(const at::Tensor& x) const;
+  // (rows, in) -> (rows, out). If fused, hidden layers may be computed again in the backward pass.
+  at::Tensor forward(const at::Tensor& x, bool keeps_hidden = true) const;
   // The value of forward([a | b]) without the concatenation; a and b of equal width.
   at::Tensor forward_pair(const at::Tensor& a, const at::Tensor& b) const;
   // The value of forward([x | x]).

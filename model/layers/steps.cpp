@@ -75,14 +75,26 @@ at::Tensor over_chunks(const std::vector<EdgeChunk>& chunks,
                        const std::function<Piece(const EdgeIndexPtr&)>& body, bool recompute,
                        const at::Tensor& target_rows, const at::Tensor& edge_rows,
                        const TensorList& shared) {
-  TensorList parts;
-  for (const EdgeChunk& chunk : chunks) {
-    TensorList in{target_rows.narrow(0, chunk.first_target, chunk.num_targets),
-                  edge_rows.narrow(0, chunk.first_edge, chunk.num_edges)};
+  if (chunks.size() == 1) {
+    TensorList in{target_rows, edge_rows};
     in.insert(in.end(), shared.begin(), shared.end());
-    parts.push_back(maybe_recomputed(recompute, body(chunk.index), in)[0]);
+    return maybe_recomputed(recompute, body(chunks[0].index), in)[0];
   }
-  return parts.size() == 1 ? parts[0] : at::cat(parts);
+  // Split, not narrowed: the gradient of all parts is one concatenation.
+  std::vector<int64_t> num_targets, num_edges;
+  for (const EdgeChunk& chunk : chunks) {
+    num_targets.push_back(chunk.num_targets);
+    num_edges.push_back(chunk.num_edges);
+  }
+  const TensorList targets = target_rows.split_with_sizes(num_targets);
+  const TensorList edges = edge_rows.split_with_sizes(num_edges);
+  TensorList parts;
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    TensorList in{targets[i], edges[i]};
+    in.insert(in.end(), shared.begin(), shared.end());
+    parts.push_back(maybe_recomputed(recompute, body(chunks[i].index), in)[0]);
+  }
+  return at::cat(parts);
 }
 
 }  // namespace aifs::model

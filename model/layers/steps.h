@@ -11,9 +11,10 @@
 
 namespace aifs::model {
 
-// What is recomputed of an encoder, processor or decoder: nothing, its MLPs, each of its blocks (or
-// ranges of targets), or all of it at once (processors: in groups of blocks).
-enum class RecomputePolicy { kNone, kMlp, kBlock, kFull };
+// What is recomputed of an encoder, processor or decoder: nothing, the embeddings of a GNN's edges
+// and nodes, all its MLPs, each of its blocks (or ranges of targets), or all of it at once
+// (processors: in groups of blocks).
+enum class RecomputePolicy { kNone, kEmbedding, kMlp, kBlock, kFull };
 
 using TensorList = std::vector<at::Tensor>;
 using Piece = TensorsFunction;
@@ -60,6 +61,9 @@ at::Tensor over_chunks(const std::vector<EdgeChunk>& chunks,
 template <>
 struct aifs::EnumNames<aifs::model::RecomputePolicy> {
   using R = aifs::model::RecomputePolicy;
-  static constexpr std::array<std::pair<R, const char*>, 4> table{
-      {{R::kNone, "none"}, {R::kMlp, "mlp"}, {R::kBlock, "block"}, {R::kFull, "full"}}};
+  static constexpr std::array<std::pair<R, const char*>, 5> table{{{R::kNone, "none"},
+                                                                   {R::kEmbedding, "embedding"},
+                                                                   {R::kMlp, "mlp"},
+                                                                   {R::kBlock, "block"},
+                                                                   {R::kFull, "full"}}};
 };

@@ -105,7 +105,10 @@ TEST_CASE("gradients of every form of a fused MLP are central differences", "[fu
     }
     const auto function = [&](const std::vector<at::Tensor>& in) {
       const auto end = in.begin() + static_cast<std::ptrdiff_t>(num_rows);
-      const FusedMlpResult out = fused_mlp(form.plan, {in.begin(), end}, {end, in.end()});
+      FusedMlpWeights weights{{end, in.end()}, {}};
+      for (size_t i = 0; i < 6; i += 2)
+        weights.working.push_back(weights.parameters[i].detach());
+      const FusedMlpResult out = fused_mlp(form.plan, {in.begin(), end}, weights);
       const at::Tensor rows = out.rows.tanh();
       return out.sums.defined() ? at::cat({rows, out.sums.tanh()}) : rows;
     };

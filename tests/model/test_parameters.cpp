@@ -107,3 +107,20 @@ TEST_CASE("misuse is refused by name", "[parameters]") {
   REQUIRE_THROWS_WITH(set.add("late", {1}, Init::ones()), ContainsSubstring("'late'"));
   REQUIRE_THROWS_AS(set.flatten(at::kCPU), Error);
 }
+
+TEST_CASE("working values are views of one copy, as of its last renewal", "[parameters]") {
+  ParameterSet set(at::kFloat, 7, at::kBFloat16);
+  set.add("a", {2, 3}, Init::uniform(1.0));
+  const at::Tensor b = set.add("b", {5}, Init::uniform(1.0));
+  REQUIRE(at::equal(set.working(b, at::kBFloat16), b.detach().to(at::kBFloat16)));  // before any
+  set.flatten(at::kCPU);
+  set.update_working_values();
+  const at::Tensor working = set.working(b, at::kBFloat16), part = set.working(b, at::kBFloat16);
+  REQUIRE(working.data_ptr() == part.data_ptr());
+  REQUIRE(at::equal(working, b.detach().to(at::kBFloat16)));
+  set.flat_values().fill_(3.0);
+  set.update_working_values();
+  REQUIRE((working == 3.0).all().item<bool>());
+  REQUIRE(set.working(b, at::kFloat).data_ptr() == b.data_ptr());
+  REQUIRE_FALSE(working.requires_grad());
+}

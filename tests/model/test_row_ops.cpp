@@ -64,6 +64,8 @@ struct Setup {
   }
   at::ScalarType wide() const { return type == at::kDouble ? at::kDouble : at::kFloat; }
   at::Tensor put(const at::Tensor& x) const { return x.to(kDevice, type).contiguous(); }
+  // What the sums of a gradient start from.
+  at::Tensor ones() const { return at::ones({width}, at::TensorOptions(kDevice).dtype(wide())); }
   at::Tensor put_wide(const at::Tensor& x) const { return x.to(kDevice, wide()).contiguous(); }
 
   void require_close(const at::Tensor& got, const at::Tensor& expected, double factor = 1.0) const {
@@ -139,10 +141,14 @@ TEST_CASE("backward of GELU gives gradient, activation and column sum", "[row_op
       const at::Tensor pre = s.rows(rows, 6), gradient = s.rows(rows, 7);
       const at::Tensor expected = at::gelu_backward(gradient, pre);
       const at::Tensor got = s.put(gradient);
-      const GeluGradient g = gelu_backward_(got, s.put(pre));
+      const at::Tensor sum = s.ones();
+      const at::Tensor activated = gelu_backward_(got, s.put(pre), sum);
       s.require_close(got, expected);
-      s.require_close(g.activated, at::gelu(pre));
-      s.require_close(g.column_sum, expected.sum(0));
+      s.require_close(activated, at::gelu(pre));
+      s.require_close(sum, expected.sum(0) + 1.0);
+      const at::Tensor again = s.put(gradient);
+      REQUIRE_FALSE(gelu_backward_(again, s.put(pre), sum, /*wanted=*/false).defined());
+      s.require_close(again, got.cpu().to(at::kDouble));
     }
   });
 }
@@ -167,24 +173,39 @@ TEST_CASE("products with GELU before and behind them", "[row_ops]") {
       const at::Tensor plain = at::mm(x, weight.t()) + bias;
       for (const bool add : {false, true}) {
         const at::Tensor expected = add ? plain + addend : plain;
-        const Activated got = product_gelu(in.put(x), in.put(weight), s.put_wide(bias),
-                                           add ? s.put(addend) : at::Tensor());
+        const at::Tensor more = add ? s.put(addend) : at::Tensor();
+        const Activated got =
+            product_gelu(in.put(x), in.put(weight), s.put_wide(bias), Keep::kPre, more);
         s.require_close(got.pre, expected);
         s.require_close(got.out, at::gelu(expected));
+        const Activated out_alone =
+            product_gelu(in.put(x), in.put(weight), s.put_wide(bias), Keep::kNothing, more);
+        REQUIRE_FALSE(out_alone.pre.defined());
+        REQUIRE(at::equal(out_alone.out, got.out));
       }
       const at::Tensor d = s.rows(rows, 5), pre = in.rows(rows, 6);
       const at::Tensor expected = at::gelu_backward(at::mm(d, weight), pre);
       if (depth > 2048) continue;
-      const ProductGeluGradient g = product_gelu_backward(s.put(d), in.put(weight), in.put(pre));
-      in.require_close(g.gradient, expected);
-      in.require_close(g.activated, at::gelu(pre));
-      in.require_close(g.column_sum, expected.sum(0));
+      for (const bool wanted : {true, false}) {
+        const at::Tensor sum = in.ones();
+        const ProductGeluGradient g =
+            product_gelu_backward(s.put(d), in.put(weight), in.put(pre), sum, wanted);
+        in.require_close(g.gradient, expected);
+        in.require_close(sum, expected.sum(0) + 1.0);
+        REQUIRE(g.activated.defined() == wanted);
+        if (wanted) in.require_close(g.activated, at::gelu(pre));
+      }
+      // A weight gradient, added to a part of a wider one.
+      const at::Tensor whole = at::ones({width, depth + 8}, s.ones().options());
+      add_weight_gradient(whole.narrow(1, 8, depth), s.put(d), in.put(x));
+      s.require_close(whole.narrow(1, 8, depth), at::mm(d.t(), x) + 1.0);
+      REQUIRE((whole.narrow(1, 0, 8) == 1.0).all().item<bool>());
       if (rows != kEdges) continue;
       const at::Tensor t = s.rows(kTargets, 7), u = s.rows(kSources, 8);
       const at::Tensor sum =
           plain + t.index_select(0, s.edges->target) + u.index_select(0, s.edges->source);
       const Activated edge = edge_product_gelu(in.put(x), in.put(weight), s.put(t), s.put(u),
-                                               s.put_wide(bias), *s.there);
+                                               s.put_wide(bias), *s.there, Keep::kPre);
       s.require_close(edge.pre, sum);
       s.require_close(edge.out, at::gelu(sum));
     }
@@ -213,7 +234,13 @@ TEST_CASE("a norm with residual and sums at targets", "[row_ops]") {
                       with_sums ? s.there.get() : nullptr);
         s.require_close(got.rows, e.rows);
         REQUIRE(got.sums.defined() == with_sums);
-        if (with_sums) s.require_close(got.sums, e.sums);
+        if (!with_sums) continue;
+        s.require_close(got.sums, e.sums);
+        const NormResult sums_alone =
+            norm_rows(s.put(e.z), with_residual ? s.put(e.residual) : at::Tensor(), e.parameters(s),
+                      s.there.get(), /*rows_wanted=*/false);
+        REQUIRE_FALSE(sums_alone.rows.defined());
+        REQUIRE(at::equal(sums_alone.sums, got.sums));
       }
     }
   });
@@ -234,14 +261,15 @@ TEST_CASE("the backward pass of a norm is that of its parts", "[row_ops]") {
       const NormParameters norm = e.parameters(s);
       const at::Tensor z = s.put(e.z);
       const NormResult forward = norm_rows(z, s.put(e.residual), norm, s.there.get());
+      const NormSums sums{s.ones(), s.ones(), s.ones()};
       const NormGradient g = norm_backward(of_rows ? s.put(d_rows) : at::Tensor(),
                                            of_sums ? s.put(d_sums) : at::Tensor(), z,
-                                           forward.statistics, norm, s.there.get());
+                                           forward.statistics, norm, s.there.get(), sums);
       s.require_close(g.d_residual, e.residual.grad());
       s.require_close(g.d_z, e.z.grad());
-      s.require_close(g.d_weight, e.weight.grad());
-      s.require_close(g.d_bias, e.bias.grad());
-      s.require_close(g.d_z_sum, e.z.grad().sum(0));
+      s.require_close(sums.weight, e.weight.grad() + 1.0);
+      s.require_close(sums.bias, e.bias.grad() + 1.0);
+      s.require_close(sums.z, e.z.grad().sum(0) + 1.0);
     }
   });
 }
@@ -252,10 +280,12 @@ TEST_CASE("the same bits every time", "[row_ops]") {
   const at::Tensor z = s.put(e.z), d = s.put(s.rows(kEdges, 17));
   const auto once = [&] {
     const NormResult forward = norm_rows(z, {}, e.parameters(s), s.there.get());
+    const NormSums sums{s.ones(), s.ones(), s.ones()};
     const NormGradient g =
-        norm_backward(d, {}, z, forward.statistics, e.parameters(s), s.there.get());
-    const at::Tensor gradient = d.clone();
-    return std::vector{forward.sums, g.d_weight, g.d_z_sum, gelu_backward_(gradient, z).column_sum};
+        norm_backward(d, {}, z, forward.statistics, e.parameters(s), s.there.get(), sums);
+    const at::Tensor gradient = d.clone(), sum = s.ones();
+    gelu_backward_(gradient, z, sum);
+    return std::vector{forward.sums, g.d_z, sums.weight, sums.z, sum};
   };
   const std::vector<at::Tensor> first = once(), second = once();
   for (size_t i = 0; i < first.size(); ++i)

@@ -99,7 +99,7 @@ void gelu_backward(const RowShape& shape, const GeluBackward& b, cudaStream_t st
             shape.rows, static_cast<int>(shape.width), b);
     check_launch("gelu_backward");
   });
-  finish_column_sums(b.scratch, b.column_sum, shape.width, stream);
+  add_column_sums(b.scratch, {b.column_sum}, shape.width, stream);
 }
 
 }  // namespace aifs::model::cuda

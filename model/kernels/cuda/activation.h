@@ -20,8 +20,8 @@ struct EdgeActivation {
 };
 void add_ends_and_gelu(const RowShape& shape, const EdgeActivation& a, cudaStream_t stream);
 
-// gradient = gradient * gelu'(pre) in place; out = gelu(pre), unless null; column_sum (fp32, width)
-// of the result. `scratch` holds column_sum_scratch(width) floats.
+// gradient = gradient * gelu'(pre) in place; out = gelu(pre), unless null; the column sum of the
+// result is added to `column_sum` (fp32, width). `scratch` holds column_sum_scratch(width) floats.
 struct GeluBackward {
   const void* pre;
   void *gradient, *out;

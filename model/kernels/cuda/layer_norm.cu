@@ -37,7 +37,7 @@ __device__ void norm_row(const NormForward& f, int64_t row, int width, Tile& x) 
     other.load(static_cast<const T*>(f.residual) + row * width, width);
     x.add(other);
   }
-  x.store(static_cast<T*>(f.out) + row * width, width);
+  if (f.out != nullptr) x.store(static_cast<T*>(f.out) + row * width, width);
   if (threadIdx.x % kWarpSize == 0) {
     reinterpret_cast<float2*>(f.statistics)[row] = make_float2(mean, inverse);
   }
@@ -63,50 +63,215 @@ __global__ void __launch_bounds__(kThreads)
   sum.store(static_cast<T*>(f.sums) + item * width, width);
 }
 
-template <class T, class Tile>
-__global__ void __launch_bounds__(kThreads)
-    norm_backward_kernel(int64_t rows, int width, NormBackward b) {
-  extern __shared__ float shared[];
-  Tile sum_weight, sum_bias, sum_z;
-  sum_weight.fill(0.0f);
-  sum_bias.fill(0.0f);
-  sum_z.fill(0.0f);
-  const float scale = 1.0f / static_cast<float>(width);
-  const int64_t warps = int64_t{gridDim.x} * kWarpsPerBlock;
-  for (int64_t row = global_warp(); row < rows; row += warps) {
-    Tile g, x, other;
-    x.load(static_cast<const T*>(b.z) + row * width, width);
-    if (b.d_out != nullptr) {
-      g.load(static_cast<const T*>(b.d_out) + row * width, width);
-    } else {
-      g.fill(0.0f);
-    }
-    if (b.d_sums != nullptr) {
-      other.load(static_cast<const T*>(b.d_sums) + int64_t{b.target[row]} * width, width);
-      g.add(other);
-    }
-    if (b.d_residual != nullptr) g.store(static_cast<T*>(b.d_residual) + row * width, width);
-    const float2 statistics = reinterpret_cast<const float2*>(b.statistics)[row];
-    x.apply([=](float v) { return (v - statistics.x) * statistics.y; });
-    clear_beyond(x, width);
-    sum_bias.add(g);
-    other = g;
-    other.combine(x, [](float v, float normal) { return v * normal; });
-    sum_weight.add(other);
-    other.load(b.weight, width);
-    g.combine(other, [](float v, float w) { return v * w; });
-    other = g;
-    other.combine(x, [](float v, float normal) { return v * normal; });
-    const float mean = g.sum() * scale, along = other.sum() * scale;
-    g.combine(x, [=](float v, float normal) { return statistics.y * (v - mean - normal * along); });
-    clear_beyond(g, width);
-    g.store(static_cast<T*>(b.d_z) + row * width, width);
-    sum_z.add(g);
+// The backward pass is bound by memory, and its three column sums fill the registers: a row is
+// shared by so many warps (a team) that a lane holds 16 columns at most, there is one large block
+// on each processor, and rows to come are copied to shared memory while one is worked on. A lane
+// reads what it has copied itself, so nothing has to be waited for but its own copies.
+constexpr int kTeamWarps = 12, kTeamThreads = kTeamWarps * kWarpSize, kTeamBlocks = 132;
+
+template <class Tile>
+constexpr int kTeam = Tile::kVector* Tile::kChunks <= 16
+                          ? 1
+                          : (Tile::kVector* Tile::kChunks == 32 ? 2 : 4);
+
+// The part of a lane of a row shared by kWarps warps, in fp32.
+template <int kVector_, int kChunks_, int kWarps>
+struct TeamTile {
+  static constexpr int kVector = kVector_, kChunks = kChunks_;
+  float x[kChunks][kVector];
+
+  __device__ static int column(int chunk) {
+    const int lane = static_cast<int>(threadIdx.x) % (kWarps * kWarpSize);
+    return (chunk * kWarps * kWarpSize + lane) * kVector;
   }
-  float* part = b.scratch + int64_t{blockIdx.x} * 3 * width;
-  write_block_sum(sum_weight, part, shared, width);
-  write_block_sum(sum_bias, part + width, shared, width);
-  write_block_sum(sum_z, part + 2 * width, shared, width);
+  template <class F>
+  __device__ static void for_all(F f) {
+#pragma unroll
+    for (int k = 0; k < kChunks; ++k)
+#pragma unroll
+      for (int i = 0; i < kVector; ++i)
+        f(k, i);
+  }
+};
+
+// Copies to shared memory behind the thread's back where they are of a size that allows it.
+template <class Pack>
+__device__ void copy_async(Pack* to, const Pack* from) {
+  if constexpr (sizeof(Pack) == 16 || sizeof(Pack) == 8) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(
+                     static_cast<uint32_t>(__cvta_generic_to_shared(to))),
+                 "l"(from), "n"(sizeof(Pack))
+                 : "memory");
+  } else {
+    *to = *from;
+  }
+}
+
+// A ring of rows on their way: what one lane reads of z, the gradient of the rows and that of the
+// sums, and the statistics.
+template <class T, class Tile>
+struct Ahead {
+  static constexpr int kRows = sizeof(T) == 2 ? 4 : 2;
+  using Piece = Pack<T, Tile::kVector>;
+  struct Row {
+    Piece z[Tile::kChunks][kTeamThreads], d_out[Tile::kChunks][kTeamThreads];
+    Piece d_sums[Tile::kChunks][kTeamThreads];
+    float2 statistics[kTeamThreads];
+  };
+  Row rows[kRows];
+};
+
+template <class T, class Tile>
+__device__ void copy_row(Pack<T, Tile::kVector> (&to)[Tile::kChunks][kTeamThreads],
+                         const void* rows, int64_t row, int width) {
+  if (rows == nullptr) return;
+  const T* from = static_cast<const T*>(rows) + row * width;
+#pragma unroll
+  for (int k = 0; k < Tile::kChunks; ++k) {
+    const int c = Tile::column(k);
+    if (c < width) {
+      copy_async(&to[k][threadIdx.x], reinterpret_cast<const Pack<T, Tile::kVector>*>(from + c));
+    }
+  }
+}
+
+template <class T, class Tile>
+__device__ void store_row(void* rows, int64_t row, int width, const Tile& tile) {
+#pragma unroll
+  for (int k = 0; k < Tile::kChunks; ++k) {
+    Pack<T, Tile::kVector> pack;
+#pragma unroll
+    for (int i = 0; i < Tile::kVector; ++i)
+      pack.values[i] = from_float<T>(tile.x[k][i]);
+    const int c = Tile::column(k);
+    if (c < width)
+      *reinterpret_cast<Pack<T, Tile::kVector>*>(static_cast<T*>(rows) + row * width + c) = pack;
+  }
+}
+
+// Sums of both values over a team. `shared` holds a pair for each warp, twice: `turn` alternates.
+template <int kWarps>
+__device__ float2 team_sum(float2 value, float2 (*shared)[kTeamWarps], int turn) {
+#pragma unroll
+  for (int offset = kWarpSize / 2; offset > 0; offset /= 2) {
+    value.x += __shfl_xor_sync(~0u, value.x, offset);
+    value.y += __shfl_xor_sync(~0u, value.y, offset);
+  }
+  if constexpr (kWarps > 1) {
+    const int warp = static_cast<int>(threadIdx.x) / kWarpSize, team = warp / kWarps;
+    if (threadIdx.x % kWarpSize == 0) shared[turn][warp] = value;
+    asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "n"(kWarps * kWarpSize) : "memory");
+    value = make_float2(0.0f, 0.0f);
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) {
+      const float2 other = shared[turn][team * kWarps + w];
+      value.x += other.x;
+      value.y += other.y;
+    }
+  }
+  return value;
+}
+
+// Adds up the tiles of the teams of a block in their order, into parts of `width` each.
+template <int kWarps, class Tile>
+__device__ void write_team_sums(const Tile (&tiles)[3], float* parts, float* shared, int width) {
+  const int team = static_cast<int>(threadIdx.x) / (kWarps * kWarpSize);
+  for (int turn = 0; turn < kTeamWarps / kWarps; ++turn) {
+    __syncthreads();
+    if (turn != team) continue;
+#pragma unroll
+    for (int t = 0; t < 3; ++t) {
+      Tile::for_all([&](int k, int i) {
+        const int c = Tile::column(k) + i;
+        float& sum = shared[t * width + c];
+        if (c < width) sum = turn == 0 ? tiles[t].x[k][i] : sum + tiles[t].x[k][i];
+      });
+    }
+  }
+  __syncthreads();
+  for (int c = static_cast<int>(threadIdx.x); c < 3 * width; c += kTeamThreads)
+    parts[c] = shared[c];
+}
+
+template <class T, class Tile, int kWarps>
+__global__ void __launch_bounds__(kTeamThreads, 1)
+    norm_backward_kernel(int64_t rows, int width, NormBackward b) {
+  extern __shared__ __align__(16) uint8_t dynamic[];
+  __shared__ float2 partial[2][kTeamWarps];
+  using Rows = Ahead<T, Tile>;
+  Rows& ahead = *reinterpret_cast<Rows*>(dynamic);
+  Tile sums[3]{};  // of g * norm(z), g, d_z
+  const int thread = static_cast<int>(threadIdx.x);
+  const float scale = 1.0f / static_cast<float>(width);
+  constexpr int kTeams = kTeamWarps / kWarps;
+  const int64_t step = int64_t{gridDim.x} * kTeams;
+  int64_t row = int64_t{blockIdx.x} * kTeams + thread / (kWarps * kWarpSize);
+
+  Tile weight{};
+  Tile::for_all([&](int k, int i) {
+    const int c = Tile::column(k) + i;
+    if (c < width) weight.x[k][i] = b.weight[c];
+  });
+  int64_t next = row, target = 0;  // the row to be asked for, and its target
+  int place = 0;
+  const auto ask = [&] {
+    if (next < rows) {
+      auto& to = ahead.rows[place];
+      copy_row<T, Tile>(to.z, b.z, next, width);
+      copy_row<T, Tile>(to.d_out, b.d_out, next, width);
+      copy_row<T, Tile>(to.d_sums, b.d_sums, target, width);
+      copy_async(&to.statistics[thread], reinterpret_cast<const float2*>(b.statistics) + next);
+    }
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    place = place + 1 == Rows::kRows ? 0 : place + 1;
+    next += step;
+    if (b.d_sums != nullptr && next < rows) target = b.target[next];
+  };
+  if (b.d_sums != nullptr && row < rows) target = b.target[row];
+  for (int i = 0; i + 1 < Rows::kRows; ++i)
+    ask();
+  for (int turn = 0, now = 0; row < rows; row += step, turn ^= 1) {
+    asm volatile("cp.async.wait_group %0;" ::"n"(Rows::kRows - 2) : "memory");
+    const auto& from = ahead.rows[now];
+    const float2 statistics = from.statistics[thread];
+    Tile g, x;
+#pragma unroll
+    for (int k = 0; k < Tile::kChunks; ++k) {
+      const bool inside = Tile::column(k) < width;
+      typename Rows::Piece z{}, d_out{}, d_sums{};
+      if (inside) z = from.z[k][thread];
+      if (inside && b.d_out != nullptr) d_out = from.d_out[k][thread];
+      if (inside && b.d_sums != nullptr) d_sums = from.d_sums[k][thread];
+#pragma unroll
+      for (int i = 0; i < Tile::kVector; ++i) {
+        g.x[k][i] = to_float(d_out.values[i]) + to_float(d_sums.values[i]);
+        x.x[k][i] = inside ? (to_float(z.values[i]) - statistics.x) * statistics.y : 0.0f;
+      }
+    }
+    now = now + 1 == Rows::kRows ? 0 : now + 1;
+    ask();
+    if (b.d_residual != nullptr) store_row<T>(b.d_residual, row, width, g);
+    float2 along = make_float2(0.0f, 0.0f);
+    Tile::for_all([&](int k, int i) {
+      sums[0].x[k][i] += g.x[k][i] * x.x[k][i];
+      sums[1].x[k][i] += g.x[k][i];
+      g.x[k][i] *= weight.x[k][i];
+      along.x += g.x[k][i];
+      along.y += g.x[k][i] * x.x[k][i];
+    });
+    along = team_sum<kWarps>(along, partial, turn);
+    along.x *= scale;
+    along.y *= scale;
+    Tile::for_all([&](int k, int i) {
+      const float d = statistics.y * (g.x[k][i] - along.x - x.x[k][i] * along.y);
+      g.x[k][i] = Tile::column(k) < width ? d : 0.0f;
+      sums[2].x[k][i] += g.x[k][i];
+    });
+    store_row<T>(b.d_z, row, width, g);
+  }
+  asm volatile("cp.async.wait_group 0;" ::: "memory");
+  write_team_sums<kWarps>(sums, b.scratch + int64_t{blockIdx.x} * 3 * width,
+                          reinterpret_cast<float*>(dynamic), width);
 }
 
 }  // namespace
@@ -123,14 +288,23 @@ void layer_norm_forward(const RowShape& shape, const NormForward& f, cudaStream_
 }
 
 void layer_norm_backward(const RowShape& shape, const NormBackward& b, cudaStream_t stream) {
+  static_assert(kTeamBlocks <= kColumnSumParts);
   dispatch_tile(
       shape, {b.d_out, b.d_sums, b.z, b.weight, b.d_residual, b.d_z}, [&]<class T, class Tile>() {
-        norm_backward_kernel<T, Tile>
-            <<<kColumnSumParts, kThreads, static_cast<size_t>(shape.width) * sizeof(float),
-               stream>>>(shape.rows, static_cast<int>(shape.width), b);
+        constexpr int kWarps = kTeam<Tile>;
+        using Part = TeamTile<Tile::kVector, Tile::kChunks / kWarps, kWarps>;
+        auto* kernel = &norm_backward_kernel<T, Part, kWarps>;
+        constexpr int kBytes = static_cast<int>(sizeof(Ahead<T, Part>));
+        static_assert(kBytes >= 3 * Tile::kVector * Tile::kChunks * kWarpSize * 4);
+        static const cudaError_t room =
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+        if (room != cudaSuccess)
+          throw std::runtime_error(std::string("layer_norm_backward: ") + cudaGetErrorString(room));
+        kernel<<<kTeamBlocks, kTeamThreads, kBytes, stream>>>(shape.rows,
+                                                              static_cast<int>(shape.width), b);
         check_launch("layer_norm_backward");
       });
-  finish_column_sums(b.scratch, b.column_sums, 3 * shape.width, stream);
+  add_column_sums(b.scratch, {b.weight_sum, b.bias_sum, b.z_sum}, shape.width, stream, kTeamBlocks);
 }
 
 }  // namespace aifs::model::cuda

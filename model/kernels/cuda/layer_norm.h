@@ -9,7 +9,8 @@
 namespace aifs::model::cuda {
 
 // out = norm(z) * weight + bias + residual (unless null); statistics (rows, 2) fp32: mean and
-// 1 / sqrt(variance + eps). With groups (of successive rows), sums[i] is the sum of their out.
+// 1 / sqrt(variance + eps). With groups (of successive rows), sums[i] is the sum of their out, and
+// `out` itself may be null.
 struct NormForward {
   const void *z, *residual;
   const float *weight, *bias;
@@ -21,17 +22,17 @@ struct NormForward {
 void layer_norm_forward(const RowShape& shape, const NormForward& f, cudaStream_t stream);
 
 // From the gradients of out (unless null) and of sums (unless null; row e gets that of group
-// target[e]): g, their sum, written to `d_residual` unless null (may be d_out itself), the gradient
-// d_z, and the column sums of g * norm(z), g and d_z: the gradients of weight and bias, and of the
-// bias of the linear before.
+// target[e]): g, their sum, written to `d_residual` unless null, and the gradient d_z. The column
+// sums of g * norm(z), g and d_z (fp32, width each) are added to: the gradients of weight and bias,
+// and of the bias of the linear before.
 struct NormBackward {
   const void *d_out, *d_sums;
   const int32_t* target;
   const void* z;
   const float *weight, *statistics;
   void *d_residual, *d_z;
-  float* column_sums;  // (3, width)
-  float* scratch;      // column_sum_scratch(3 * width) floats
+  float *weight_sum, *bias_sum, *z_sum;
+  float* scratch;  // column_sum_scratch(3 * width) floats
 };
 void layer_norm_backward(const RowShape& shape, const NormBackward& b, cudaStream_t stream);
 

@@ -162,9 +162,12 @@ __device__ void write_block_sum(const Tile& tile, float* __restrict__ part, floa
     part[c] = shared[c];
 }
 
-// out[c] = sum over the parts of scratch (parts, columns).
-void finish_column_sums(const float* scratch, float* out, int64_t columns, cudaStream_t stream,
-                        int64_t parts = kColumnSumParts);
+// Adds to outs[i][c] the sum over the parts of scratch (parts, number of outs, width).
+struct ColumnSums {
+  float* outs[3];
+};
+void add_column_sums(const float* scratch, const ColumnSums& sums, int64_t width,
+                     cudaStream_t stream, int64_t parts = kColumnSumParts);
 
 // Calls launch.template operator()<T, RowTile>() with the element type and the tile that fit
 // rows of this shape; all of `pointers` are row-wise data that vectors are read from.

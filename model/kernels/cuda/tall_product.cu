@@ -206,7 +206,8 @@ struct Worker {
       loaded[i].pairs[k] = pack(phi_x + x.x * phi_x * (1.0f - phi_x) * 2.0f * slope_x,
                                 phi_y + x.y * phi_y * (1.0f - phi_y) * 2.0f * slope_y);
     }
-    store_unit(static_cast<Bf16*>(task.backward.out) + at(row, i), value, valid);
+    store_unit(static_cast<Bf16*>(task.backward.out) + at(row, i), value,
+               valid && task.backward.out != nullptr);
     transpose_quad(loaded[i], q);
   }
 
@@ -256,9 +257,11 @@ struct Worker {
         pre.pairs[k] = pack(x, y);
         out.pairs[k] = pack(fast_gelu(x), fast_gelu(y));
       }
-      transpose_quad(pre, q);
       transpose_quad(out, q);
-      store_unit(static_cast<Bf16*>(task.forward.pre) + at(rows[i % 2], i), pre, valid[i % 2]);
+      if (task.forward.pre != nullptr) {
+        transpose_quad(pre, q);
+        store_unit(static_cast<Bf16*>(task.forward.pre) + at(rows[i % 2], i), pre, valid[i % 2]);
+      }
       store_unit(static_cast<Bf16*>(task.forward.out) + at(rows[i % 2], i), out, valid[i % 2]);
     }
   }
@@ -499,14 +502,11 @@ void product_gelu(const TallProduct& p, const ProductGelu& g, cudaStream_t strea
 
 void product_gelu_backward(const TallProduct& p, const ProductGeluBackward& b,
                            cudaStream_t stream) {
-  if (p.rows == 0) {
-    cudaMemsetAsync(b.column_sum, 0, static_cast<size_t>(p.width) * sizeof(float), stream);
-    return;
-  }
+  if (p.rows == 0) return;
   Task task = task_of(p);
   task.backward = b;
   launch<Kind::kBackward>(p, task, stream);
-  finish_column_sums(b.scratch, b.column_sum, p.width, stream, teams_for(p));
+  add_column_sums(b.scratch, {b.column_sum}, p.width, stream, teams_for(p));
 }
 
 }  // namespace aifs::model::cuda

@@ -20,7 +20,7 @@ struct TallProduct {
 bool tall_product_supported(int64_t width, int64_t depth);
 
 // pre = product + bias (fp32) + addend (rows, width; or null), or + at_target[target[e]] +
-// at_source[source[e]] where these are given; out = gelu(pre).
+// at_source[source[e]] where these are given; out = gelu(pre). `pre` may be null: not written.
 struct ProductGelu {
   const float* bias;
   const void* addend;
@@ -30,8 +30,8 @@ struct ProductGelu {
 };
 void product_gelu(const TallProduct& product, const ProductGelu& g, cudaStream_t stream);
 
-// gradient = product * gelu'(pre), its column sum (fp32, width), and out = gelu(pre). `scratch` as
-// for column sums of `width`.
+// gradient = product * gelu'(pre), and out = gelu(pre) unless null. The column sum of the gradient
+// is added to `column_sum` (fp32, width). `scratch` as for column sums of `width`.
 struct ProductGeluBackward {
   const void* pre;
   void *gradient, *out;
