@@ -49,13 +49,11 @@ StepCase StepCase::parse(const std::string& name) {
   // Meant for N320 with 6 levels.
   using model::RecomputePolicy;
   const std::string budget = match[6];
-  if (budget == "-37gib") {
+  if (budget == "-80gib" || budget == "-37gib") {
     step_case.recompute_mappers = RecomputePolicy::kEmbedding;
     step_case.recompute_processor = RecomputePolicy::kMlp;
-  } else if (budget == "-80gib" || budget == "-18gib" || budget == "-16gib") {
-    step_case.recompute_mappers = RecomputePolicy::kBlock;
-    step_case.recompute_processor =
-        budget == "-80gib" ? RecomputePolicy::kMlp : RecomputePolicy::kBlock;
+  } else if (budget == "-18gib" || budget == "-16gib") {
+    step_case.recompute_mappers = step_case.recompute_processor = RecomputePolicy::kBlock;
     step_case.mapper_chunks = budget == "-16gib" ? 8 : 4;
   } else if (!budget.empty()) {
     throw ConfigError("--case", concat("no settings for '", budget, "'"),

@@ -26,6 +26,11 @@ TEST_CASE("a case is read from its name", "[bench]") {
   REQUIRE(c.refinement == 6);
   REQUIRE(c.precision == train::Precision::kBf16Mixed);
   REQUIRE(StepCase::parse("gnn-8-o8-tri1-tf32").precision == train::Precision::kTf32);
+  const StepCase transformer = StepCase::parse("transformer-64-o8-tri1-bf16-16gib");
+  REQUIRE(transformer.mappers == model::BlockKind::kGraphTransformer);
+  REQUIRE(transformer.processor == model::BlockKind::kTransformer);
+  REQUIRE(transformer.recompute_processor == model::RecomputePolicy::kBlock);
+  REQUIRE_THROWS_AS(StepCase::parse("gnn-8-o8-tri1-tf32-3gib"), ConfigError);
   for (const char* name :
        {"", "gnn", "gnn-512-n320-tri6", "gnn-512-n320-tri6-fp16", "x-1-o8-tri1-fp32"})
     REQUIRE_THROWS_AS(StepCase::parse(name), ConfigError);
@@ -41,6 +46,16 @@ TEST_CASE("a case has the variables and the model of the published measurements"
   const graph::Graph graph = step_graph(c, "");
   const StepNetwork net(c, graph, at::kCPU, StepShares(one_rank(), c, graph));
   REQUIRE(static_cast<double>(net.parameters.num_trainable()) == Approx(48.4e6).epsilon(1e-3));
+}
+
+TEST_CASE("every kind of network and every memory setting has the same gradients", "[bench]") {
+  for (const char* name :
+       {"gnn-16-o8-tri1-fp32-37gib", "gnn-16-o8-tri1-fp32-18gib", "gt-64-o8-tri1-fp32",
+        "gt-64-o8-tri1-fp32-16gib", "transformer-64-o8-tri1-fp32-16gib"}) {
+    const auto json = check_equality(StepCase::parse(name), at::kCPU, one_rank());
+    INFO(json.dump());
+    REQUIRE(json["gradient_rms"].get<double>() <= 1e-5);
+  }
 }
 
 TEST_CASE("steps are timed, and lower the loss", "[bench]") {
