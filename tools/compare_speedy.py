@@ -3,8 +3,8 @@
 """Scores and curves of SPEEDY runs beside those of the reference, as Markdown and SVG.
 
 usage: compare_speedy.py REFERENCE.json OUT_FOLDER LABEL=RUN_DIR [LABEL=RUN_DIR ...]
-REFERENCE.json is anchors_speedy.json of the reference data; needs matplotlib for the curves. Beside the loss, the score is drawn
-over all lead times that the runs were validated at (train.validation.lead_times).
+REFERENCE.json is anchors_speedy.json of the reference data; needs matplotlib for the curves. Beside the loss, the score is
+drawn over all lead times that the runs were validated at (train.validation.lead_times).
 """
 import json
 import pathlib

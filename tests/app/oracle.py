@@ -58,8 +58,9 @@ def check_inference_reads(checkpoint, interface):
     index = interface.data_indices["data"]
     require(metadata.timestep.total_seconds() == 6 * 3600, "the timestep that anemoi-inference reads")
     require(metadata.multi_step_input == interface.n_step_input, "the input times that anemoi-inference reads")
-    require(dict(metadata.variable_to_input_tensor_index) == index.model.input.name_to_index, "inputs of anemoi-inference")
-    require(dict(metadata.variable_to_output_tensor_index) == index.model.output.name_to_index, "outputs of anemoi-inference")
+    inputs, outputs = dict(metadata.variable_to_input_tensor_index), dict(metadata.variable_to_output_tensor_index)
+    require(inputs == index.model.input.name_to_index, "the inputs that anemoi-inference reads")
+    require(outputs == index.model.output.name_to_index, "the outputs that anemoi-inference reads")
     require(metadata.number_of_grid_points == 544, "the grid that anemoi-inference reads")
 
 
