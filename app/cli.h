@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/plan.h"
+#include "app/plan_request.h"
 
 namespace aifs::app {
 

@@ -14,6 +14,7 @@
 #include "app/exchange.h"
 #include "app/exit_codes.h"
 #include "app/failure.h"
+#include "app/plan.h"
 #include "app/run_card.h"
 #include "app/signals.h"
 #include "app/versions.h"

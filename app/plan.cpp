@@ -45,9 +45,31 @@ void set_variables(plan::StepInput& input, const RunConfig& config, const PlanRe
   input.dataset_variables = network.prognostic + network.forcing + network.diagnostic;
 }
 
+// The value that is called the same in another enumeration, which has all names of this one.
+template <class To, class From>
+To same_name(From value) {
+  for (const auto& [candidate, name] : EnumNames<To>::table) {
+    if (enum_name(value) == std::string_view(name)) return candidate;
+  }
+  throw Error(concat("a plan knows no \"", enum_name(value), "\""));
+}
+
+plan::Layout configured_layout(const ParallelOptions& parallel) {
+  const bool hybrid =
+      parallel.sharding.states == train::Sharding::kParameters && parallel.sharding.ranks > 0;
+  return {.model = parallel.sizes.model,
+          .tensor = parallel.sizes.tensor,
+          .pipeline = parallel.sizes.pipeline,
+          .sharding = hybrid ? plan::Sharding::kHybrid
+                             : same_name<plan::Sharding>(parallel.sharding.states),
+          .bucket_mb = parallel.gradients.bucket_mb,
+          .compression = same_name<plan::Compression>(parallel.gradients.compression),
+          .powersgd_rank = parallel.gradients.rank};
+}
+
 // Section "parallel" as far as plans know it, then what the command line says.
 plan::Layout layout_of(const RunConfig& config, const PlanRequest& request) {
-  plan::Layout layout{.model = config.parallel.sizes.model};
+  plan::Layout layout = configured_layout(config.parallel);
   bool data_given = config.parallel.sizes.data > 0;
   if (data_given) layout.data = config.parallel.sizes.data;
   const std::vector<config::Field> fields = config::fields_of(layout);
@@ -93,8 +115,7 @@ int64_t attribute_width(const graph::Graph& graph, const std::vector<std::string
   return width;
 }
 
-}  // namespace
-
+// Without graph.file the graph is built without area weights, which no plan needs.
 graph::Graph graph_of_plan(const RunConfig& config) {
   graph::GraphOptions options = config.graph;
   if (options.file.empty()) options.area_weight.kind = graph::AreaWeightKind::kUniform;
@@ -140,6 +161,8 @@ plan::StepInput step_input(const RunConfig& config, const graph::Graph& graph,
   input.loss_terms = std::max<int64_t>(1, static_cast<int64_t>(config.loss.terms.size()));
   return input;
 }
+
+}  // namespace
 
 std::string dry_run(const RunConfig& config, const PlanRequest& request) {
   const graph::Graph graph = graph_of_plan(config);

@@ -13,6 +13,7 @@
 #include "bench/device_clock.h"
 #include "bench/kernel_times.h"
 #include "core/check.h"
+#include "train/gradient_reducer.h"
 #include "train/optimizer.h"
 
 #ifdef AIFS_HAVE_CUDA
@@ -61,13 +62,19 @@ class Stepper {
  public:
   Stepper(StepNetwork& net, const train::PointwiseLoss& loss, const StepFields& fields,
           const parallel::ProcessMesh& mesh)
-      : net_(net), loss_(loss), fields_(fields), mesh_(mesh), optimizer_(net.parameters, {}) {}
+      : net_(net),
+        loss_(loss),
+        fields_(fields),
+        shards_(net.parameters, {}, train::ReductionOptions().bucket_mb, mesh),
+        reducer_(net.parameters, shards_, {}, mesh, /*seed=*/0),
+        optimizer_(net.parameters, {}) {}
 
   at::Tensor gradients() {
-    net_.parameters.zero_gradients();
+    reducer_.start_step(0);
     const at::Tensor value = loss_(net_.network.forward(fields_.input), fields_.truth);
+    reducer_.start_pass(/*kind=*/1, /*last=*/true);
     value.backward();
-    mesh_.reduce_gradients(net_.parameters.flat_gradients());
+    reducer_.end_pass();
     return value.detach();
   }
 
@@ -86,7 +93,8 @@ class Stepper {
   StepNetwork& net_;
   const train::PointwiseLoss& loss_;
   const StepFields& fields_;
-  const parallel::ProcessMesh& mesh_;
+  train::ParameterShards shards_;
+  train::GradientReducer reducer_;
   train::AdamW optimizer_;
   std::unique_ptr<CapturedGradients> captured_;
 };

@@ -73,10 +73,12 @@ std::string transfer_table(const std::vector<Transfer>& transfers) {
 
 // What the gradients would take by every algorithm, one piece after another.
 std::string reduce_table(const StepPlan& plan, const Machine& machine) {
-  const auto is_gradients = [](const Transfer& t) { return t.what == "gradients"; };
+  const auto is_gradients = [](const Transfer& t) {
+    return t.what == "gradients" && t.operation == "all-reduce";
+  };
   const auto gradients = std::find_if(plan.transfers.begin(), plan.transfers.end(), is_gradients);
   const int64_t ranks = plan.layout.holders();
-  if (gradients == plan.transfers.end()) return {};
+  if (gradients == plan.transfers.end() || gradients->group != ranks) return {};
   const double piece = gradients->bytes / gradients->calls;
   const auto ms = [&](AllReduce algorithm, bool by_node) {
     return 1e3 * gradients->calls * all_reduce_s(algorithm, by_node, ranks, piece, machine);

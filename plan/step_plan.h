@@ -14,7 +14,7 @@ namespace aifs::plan {
 // Operands of products; fp64 counts as fp32.
 enum class Arithmetic { kFp32, kTf32, kHalf };
 
-// Everything the step of a run depends on; made from a configuration by app/plan.h.
+// Everything the step of a run depends on; made from a configuration by app/plan.cpp.
 struct StepInput {
   NetworkInput network;
   Machine machine = {};

@@ -79,11 +79,11 @@ std::string to_svg(const std::vector<Scaling>& scalings, const std::string& titl
   svg += text_at(kLeft, 20, title, "start") + grid(axes);
   for (size_t i = 0; i < scalings.size(); ++i) {
     const char* colour = kColours[i % kColours.size()];
-    const double y = kTop + 16.0 * static_cast<double>(i);
+    const double y = kHeight - kBottom - 40 + 16.0 * static_cast<double>(i);
     svg += curve(scalings[i], axes, colour);
-    svg += concat("<rect x='", kWidth - 160, "' y='", y - 10, "' width='10' height='10' fill='",
+    svg += concat("<rect x='", kLeft + 16, "' y='", y - 10, "' width='10' height='10' fill='",
                   colour, "'/>\n");
-    svg += text_at(kWidth - 144, y, scalings[i].name + " scaling", "start");
+    svg += text_at(kLeft + 32, y, scalings[i].name + " scaling", "start");
   }
   return svg + "</svg>\n";
 }

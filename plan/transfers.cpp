@@ -183,6 +183,7 @@ class Transfers {
       const int64_t shards = layout_.shards(machine_.ranks_per_node);
       t.operation = "reduce-scatter";
       t.group = shards;
+      t.bytes = bytes * static_cast<double>(shards - 1) / static_cast<double>(shards);
       t.seconds = calls * reduce_scatter_s(shards, piece, machine_.link(shards));
     }
     // Buckets travel during the backward pass but for the last; a single reduction comes after it.

@@ -63,8 +63,11 @@ TEST_CASE("a dry run says what a step needs and starts nothing", "[app][plan]") 
   REQUIRE(result.exit_code == 0);
   for (const char* text : {"8 ranks: model 2 x tensor 1 x pipeline 1 x data 4", "optimiser states",
                            "activations of processor", "processor sources", "gradients", "TFLOP",
-                           "halving-doubling", "samples/s"})
+                           "reduce-scatter", "samples/s"})
     REQUIRE_THAT(result.out, ContainsSubstring(text));
+  // Where gradients are reduced whole, every way of doing it is shown.
+  const auto replicas = run_train(folder.path() / "run", "--dry-run --ranks 32");
+  REQUIRE_THAT(replicas.out, ContainsSubstring("halving-doubling"));
   REQUIRE(!fs::exists(folder.path() / "run"));
 }
 

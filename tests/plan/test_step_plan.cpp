@@ -95,6 +95,7 @@ TEST_CASE("layouts change memory and communication as they should", "[plan]") {
     REQUIRE(optimizer.bytes("all-gather") == Approx(weights * 7 / 8));
     const StepPlan gradients = plan_of({.data = 8, .sharding = Sharding::kGradients});
     REQUIRE(gradients.memory.gradients == Approx(weights / 8));
+    REQUIRE(gradients.bytes("reduce-scatter") == Approx(weights * 7 / 8));
     const StepPlan parameters = plan_of({.data = 8, .sharding = Sharding::kParameters});
     REQUIRE(parameters.memory.parameters == Approx(weights / 8));
     REQUIRE(parameters.bytes("all-gather") == Approx(2 * weights * 7 / 8));
