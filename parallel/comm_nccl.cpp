@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "core/check.h"
 
@@ -104,16 +105,18 @@ class NcclCommunicator : public Communicator {
 
   at::Tensor all_gather_rows(const at::Tensor& given, const Counts& counts) override {
     if (!given.is_cuda()) return host_->all_gather_rows(given, counts);
-    const at::Tensor own = given.detach().contiguous();
-    const Counts starts = starts_of(counts);
+    const at::NoGradGuard no_grad;
+    const at::Tensor own = given.contiguous();
     check_own_rows(*this, counts, own);
-    const at::Tensor all = empty_rows_like(own, starts.back());
+    const at::Tensor all =
+        empty_rows_like(own, std::accumulate(counts.begin(), counts.end(), int64_t{0}));
     if (all_equal(counts)) {
       check_nccl(ncclAllGather(own.const_data_ptr(), all.data_ptr(), elements(own), nccl_type(own),
                                nccl(), stream()),
                  "all-gather");
       return all;
     }
+    const Counts starts = starts_of(counts);
     Together together(nccl());
     for (int p = 0; p < size(); ++p) {
       const auto q = static_cast<size_t>(p);
@@ -130,7 +133,8 @@ class NcclCommunicator : public Communicator {
   at::Tensor reduce_scatter_rows(const at::Tensor& given, const Counts& counts) override {
     if (!given.is_cuda()) return host_->reduce_scatter_rows(given, counts);
     check_counts(*this, counts, given, "reduce-scatter");
-    const at::Tensor all = given.detach().contiguous();
+    const at::NoGradGuard no_grad;
+    const at::Tensor all = given.contiguous();
     const at::Tensor own = empty_rows_like(all, counts[me()]);
     if (all_equal(counts)) {
       check_nccl(ncclReduceScatter(all.const_data_ptr(), own.data_ptr(), elements(own),
@@ -157,7 +161,8 @@ class NcclCommunicator : public Communicator {
     if (!given.is_cuda()) return host_->all_to_all_rows(given, send_counts, recv_counts);
     check_counts(*this, send_counts, given, "all-to-all");
     AIFS_CHECK(static_cast<int>(recv_counts.size()) == size(), "all-to-all on rank ", rank());
-    const at::Tensor rows = given.detach().contiguous();
+    const at::NoGradGuard no_grad;
+    const at::Tensor rows = given.contiguous();
     const Counts send_starts = starts_of(send_counts), recv_starts = starts_of(recv_counts);
     const at::Tensor received = empty_rows_like(rows, recv_starts.back());
     const size_t width = row_elements(rows);
@@ -182,7 +187,8 @@ class NcclCommunicator : public Communicator {
 
   void send(const at::Tensor& tensor, int to) override {
     if (!tensor.is_cuda()) return host_->send(tensor, to);
-    const at::Tensor whole = tensor.detach().contiguous();
+    const at::NoGradGuard no_grad;
+    const at::Tensor whole = tensor.contiguous();
     check_nccl(
         ncclSend(whole.const_data_ptr(), elements(whole), nccl_type(whole), to, nccl(), stream()),
         "send");

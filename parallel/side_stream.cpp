@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <string_view>
+
 #ifdef AIFS_HAVE_CUDA
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -21,8 +23,10 @@ struct SideStream::Queue {
       : stream(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index())) {}
 };
 
-SideStream::SideStream(at::Device device)
-    : queue_(device.is_cuda() ? std::make_unique<Queue>(device) : nullptr) {}
+SideStream::SideStream(const Communicator& group, at::Device device) {
+  if (device.is_cuda() && std::string_view(group.backend()) == "NCCL")
+    queue_ = std::make_unique<Queue>(device);
+}
 
 void SideStream::run(const std::function<void()>& work) {
   if (!queue_) return work();
@@ -50,7 +54,7 @@ void keep_for_current_stream(const at::Tensor& tensor) {
 #else
 
 struct SideStream::Queue {};
-SideStream::SideStream(at::Device /*device*/) {}
+SideStream::SideStream(const Communicator& /*group*/, at::Device /*device*/) {}
 void SideStream::run(const std::function<void()>& work) {
   work();
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A second queue of device work, so that communication and computation overlap. On the CPU work is
-// done when it is given.
+// A second queue of device work, so that the communication of a group overlaps with computation.
+// Where no NCCL carries it (on the CPU, among the threads of a process) work is done when it is
+// given, on the current stream.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <functional>
-#include <memory>
+
+#include "parallel/communicator.h"
 
 namespace aifs::parallel {
 
 class SideStream {
  public:
-  explicit SideStream(at::Device device);
+  SideStream(const Communicator& group, at::Device device);
   ~SideStream();
   SideStream(const SideStream&) = delete;
   SideStream& operator=(const SideStream&) = delete;
@@ -25,7 +25,7 @@ class SideStream {
   void join();
 
  private:
-  struct Queue;  // null on the CPU
+  struct Queue;  // null without NCCL
   std::unique_ptr<Queue> queue_;
 };
 

@@ -45,7 +45,7 @@ GradientReducer::GradientReducer(model::ParameterSet& parameters, ParameterShard
       options_(options),
       mesh_(mesh),
       power_sgd_(parameters, options, seed),
-      side_(parameters.flat_values().device()) {
+      side_(mesh.alike(), parameters.flat_values().device()) {
   if (!reduces()) return;
   if (keeps_parts()) {
     local_gradients_ =

@@ -128,7 +128,7 @@ void ParameterShards::take_values() {
     units_[static_cast<size_t>(bucket.unit)].buckets.push_back(b);
   }
   local_values_ = options_.offload == Offload::kParameters ? local.cpu() : local;
-  side_ = std::make_unique<parallel::SideStream>(flat.device());
+  side_ = std::make_unique<parallel::SideStream>(*shard_group_, flat.device());
   parameters_.drop_flat_values();
   parameters_.set_keeper(this);
 }

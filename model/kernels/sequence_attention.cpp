@@ -85,7 +85,8 @@ KeyRange visible_keys(int64_t first, int64_t count, int64_t num_keys,
 
 namespace {
 
-// Whether flash-attention of the library does it. It counts positions from the ends.
+// Whether flash-attention of the library does it. It counts positions from the ends, and adds up
+// gradients of queries in no fixed order.
 bool flash_does(const at::Tensor& query, const at::Tensor& key, int64_t copies, int64_t width,
                 const SequenceAttentionOptions& options) {
   return query.is_cuda() && query.element_size() == 2 && width % 8 == 0 && width <= 256 &&

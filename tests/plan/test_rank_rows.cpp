@@ -43,12 +43,12 @@ TEST_CASE("rows of ranks are those of the partition of a run", "[plan]") {
       INFO("rank " << rank << " of " << ranks);
       const RankRows& rows = division.ranks[static_cast<size_t>(rank)];
       REQUIRE(rows.data == partition.data.num_owned(rank));
-      REQUIRE(rows.hidden == partition.hidden.num_owned(rank));
+      REQUIRE(rows.hidden == partition.of("hidden").num_owned(rank));
       require_same(rows.encoder, graph::local_edges(graph.edges("data", "hidden"), partition.data,
-                                                    partition.hidden, rank));
+                                                    partition.of("hidden"), rank));
       require_same(rows.processor, graph::local_edges(graph.edges("hidden", "hidden"),
-                                                      partition.hidden, partition.hidden, rank));
-      require_same(rows.decoder, graph::local_edges(graph.edges("hidden", "data"), partition.hidden,
+                                                      partition.of("hidden"), partition.of("hidden"), rank));
+      require_same(rows.decoder, graph::local_edges(graph.edges("hidden", "data"), partition.of("hidden"),
                                                     partition.data, rank));
     }
   }
