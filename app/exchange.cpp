@@ -201,6 +201,7 @@ fs::path import_model(RunConfig config, const fs::path& folder, const parallel::
   make_directories(run_dir);
   graph::save_graph(config.graph.file, graph, graph::options_hash(config.graph));
   Run run(config, mesh, at::kCPU);
+  run.build();
   check_normaliser(weights, run.data());
   const fs::path checkpoint = run.adopt_weights(weights, kNetwork);
   write_file_atomic(run_dir / kConfig, effective_json(config));

@@ -246,6 +246,7 @@ int exchange_model(const CommandLine& c) {
   Run run(c.config.empty() ? parse_config(checkpoint.meta.config_json, c.overrides)
                            : load_config(c.config, c.overrides),
           mesh, at::kCPU);
+  run.build();
   export_model(run, checkpoint, exchange.to);
   log::info("wrote the model of '", checkpoint.path.string(), "' to '", exchange.to, "'");
   return kSuccess;

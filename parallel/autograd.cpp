@@ -147,7 +147,18 @@ struct WithReceivedRows : Function<WithReceivedRows> {
     const at::Tensor returned =
         exchange.group->all_to_all_rows(g.narrow(0, num_own, g.size(0) - num_own).contiguous(),
                                         exchange.recv_counts, exchange.send_counts);
-    return {g.narrow(0, 0, num_own).index_add(0, exchange.send_rows, returned), {}};
+    const at::Tensor own = g.narrow(0, 0, num_own).clone();
+    // A row may have gone to several ranks, to each once: rank by rank no sum depends on an order
+    // that a GPU would choose.
+    int64_t begin = 0;
+    for (const int64_t count : exchange.send_counts) {
+      if (count > 0) {
+        own.index_add_(0, exchange.send_rows.narrow(0, begin, count),
+                       returned.narrow(0, begin, count));
+      }
+      begin += count;
+    }
+    return {own, {}};
   }
 };
 

@@ -2,6 +2,7 @@
 #include "parallel/comm_nccl.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <nccl.h>
 

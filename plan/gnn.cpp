@@ -20,19 +20,37 @@ model::MlpOptions mlp_options(const BlockOptions& block, const PartContext& cont
           .kernels = context.kernels};
 }
 
-Rows embed(Tape& tape, const BlockOptions& block, const PartContext& context, const Rows& x) {
-  const bool again =
-      block.recompute == RecomputePolicy::kMlp || block.recompute == RecomputePolicy::kBlock;
-  return tape.recomputed(again, {x}, [&] {
-    return mlp(tape, mlp_options(block, context, x.width, context.channels), context,
-               {MlpInput::Kind::kPlain, x, {}});
+// An MLP that is run again if wanted: all of it, or the hidden layers of a fused one.
+Rows run_mlp(Tape& tape, const model::MlpOptions& options, const PartContext& context,
+             const MlpInput& input, const std::vector<Rows>& operands, bool residual, bool again) {
+  const bool fused = is_fused(options, context);
+  return tape.recomputed(again && !fused, operands, [&] {
+    return mlp(tape, options, context, input, residual, /*keeps_hidden=*/!again);
   });
 }
 
-Rows embedded_edges(Tape& tape, const BlockOptions& block, const PartContext& context,
-                    const PartSizes& sizes) {
-  const Rows features = tape.make(sizes.edges.edges, sizes.edge_width);
-  return tape.repeat(embed(tape, block, context, features), context.copies);
+Rows embed(Tape& tape, const BlockOptions& block, const PartContext& context, const Rows& x) {
+  const bool again =
+      block.recompute != RecomputePolicy::kNone && block.recompute != RecomputePolicy::kFull;
+  return run_mlp(tape, mlp_options(block, context, x.width, context.channels), context,
+                 {MlpInput::Kind::kPlain, x, {}}, {x}, /*residual=*/false, again);
+}
+
+bool embeds_late(const BlockOptions& block) {
+  return block.recompute == RecomputePolicy::kBlock;
+}
+
+// What a mapper hands to its chunks: embedded edges, or features that are embedded there.
+Rows mapper_edges(Tape& tape, const BlockOptions& block, const PartContext& context,
+                  const Rows& features) {
+  return tape.repeat(embeds_late(block) ? features : embed(tape, block, context, features),
+                     context.copies);
+}
+Rows edges_of_chunk(Tape& tape, const BlockOptions& block, const PartContext& context,
+                    const Rows& edges) {
+  if (!embeds_late(block)) return edges;
+  return mlp(tape, mlp_options(block, context, edges.width, context.channels), context,
+             {MlpInput::Kind::kPlain, edges, {}});
 }
 
 struct Messages {
@@ -44,10 +62,9 @@ Messages messages(Tape& tape, const BlockOptions& block, const PartContext& cont
                   const Rows& target, const Rows& source, const Rows& e) {
   model::MlpOptions options = mlp_options(block, context, 3 * context.channels, context.channels);
   options.hidden = context.channels;
-  const bool again = block.recompute == RecomputePolicy::kMlp;
-  const Rows sent = tape.recomputed(again, {target, source, e}, [&] {
-    return mlp(tape, options, context, {MlpInput::Kind::kEdges, target, source, e}, true);
-  });
+  const Rows sent =
+      run_mlp(tape, options, context, {MlpInput::Kind::kEdges, target, source, e},
+              {target, source, e}, /*residual=*/true, block.recompute == RecomputePolicy::kMlp);
   const Rows sums = tape.make(target.rows, context.channels);
   tape.move(sent.storage + sums.storage);
   return {sums, sent};
@@ -55,20 +72,16 @@ Messages messages(Tape& tape, const BlockOptions& block, const PartContext& cont
 
 Rows update_nodes(Tape& tape, const BlockOptions& block, const PartContext& context, const Rows& x,
                   const Rows& aggregate) {
-  const bool again = block.recompute == RecomputePolicy::kMlp;
-  return tape.recomputed(again, {x, aggregate}, [&] {
-    return mlp(tape, mlp_options(block, context, 2 * context.channels, context.channels), context,
-               {MlpInput::Kind::kPair, x, aggregate}, true);
-  });
+  return run_mlp(tape, mlp_options(block, context, 2 * context.channels, context.channels), context,
+                 {MlpInput::Kind::kPair, x, aggregate}, {x, aggregate}, /*residual=*/true,
+                 block.recompute == RecomputePolicy::kMlp);
 }
 
 Rows update_sources(Tape& tape, const BlockOptions& block, const PartContext& context,
                     const Rows& x) {
-  const bool again = block.recompute == RecomputePolicy::kMlp;
-  return tape.recomputed(again, {x}, [&] {
-    return mlp(tape, mlp_options(block, context, 2 * context.channels, context.channels), context,
-               {MlpInput::Kind::kTwice, x, {}}, true);
-  });
+  return run_mlp(tape, mlp_options(block, context, 2 * context.channels, context.channels), context,
+                 {MlpInput::Kind::kTwice, x, {}}, {x}, /*residual=*/true,
+                 block.recompute == RecomputePolicy::kMlp);
 }
 
 }  // namespace
@@ -79,17 +92,27 @@ Encoded gnn_encoder(Tape& tape, const BlockOptions& options, const PartContext& 
   const Rows features = tape.make(sizes.edges.edges, sizes.edge_width);
   const bool again = options.recompute == RecomputePolicy::kFull;
   encoded.latent = tape.recomputed(again, {data, hidden, features}, [&] {
-    const Rows e = embedded_edges(tape, options, context, sizes);
-    const Rows source = embed(tape, options, context, data);
+    const Rows e = mapper_edges(tape, options, context, features);
+    // Under kBlock rows alone are run again, range by range.
+    const bool by_range = options.recompute == RecomputePolicy::kBlock;
+    const Rows source = tape.recomputed(by_range, {data}, [&] {
+      if (!by_range) return embed(tape, options, context, data);
+      return mlp(tape, mlp_options(options, context, data.width, context.channels), context,
+                 {MlpInput::Kind::kPlain, data, {}});
+    });
     const Rows target =
         tape.repeat(mlp(tape, mlp_options(options, context, hidden.width, context.channels),
                         context, {MlpInput::Kind::kPlain, hidden, {}}),
                     context.copies);
     // The same weights as those of update_nodes().
-    encoded.data = tape.again([&] { return update_sources(tape, options, context, source); });
+    encoded.data = tape.again([&] {
+      return tape.recomputed(by_range, {source},
+                             [&] { return update_sources(tape, options, context, source); });
+    });
     const Rows all = sources(tape, source, sizes.edges, context);
     return over_chunks(tape, options, target, e, {all}, [&](const Rows& some, const Rows& edges) {
-      const Messages sent = messages(tape, options, context, some, all, edges);
+      const Messages sent = messages(tape, options, context, some, all,
+                                     edges_of_chunk(tape, options, context, edges));
       return update_nodes(tape, options, context, some, sent.nodes);
     });
   });
@@ -98,7 +121,8 @@ Encoded gnn_encoder(Tape& tape, const BlockOptions& options, const PartContext& 
 
 Rows gnn_processor(Tape& tape, const BlockOptions& options, const PartContext& context,
                    const PartSizes& sizes, const Rows& x, int64_t layers) {
-  const Rows e = embedded_edges(tape, options, context, sizes);
+  const Rows features = tape.make(sizes.edges.edges, sizes.edge_width);
+  const Rows e = tape.repeat(embed(tape, options, context, features), context.copies);
   return run_steps(tape, options, layers, {x, e}, {}, [&](const State& state) -> State {
     const Rows all = sources(tape, state[0], sizes.edges, context);
     const Messages sent = messages(tape, options, context, state[0], all, state[1]);
@@ -113,10 +137,11 @@ Rows gnn_decoder(Tape& tape, const BlockOptions& options, const PartContext& con
   const Rows features = tape.make(sizes.edges.edges, sizes.edge_width);
   const bool again = options.recompute == RecomputePolicy::kFull;
   return tape.recomputed(again, {latent, data, features}, [&] {
-    const Rows e = embedded_edges(tape, options, context, sizes);
+    const Rows e = mapper_edges(tape, options, context, features);
     const Rows all = sources(tape, latent, sizes.edges, context);
     return over_chunks(tape, options, data, e, {all}, [&](const Rows& some, const Rows& edges) {
-      const Messages sent = messages(tape, options, context, some, all, edges);
+      const Messages sent = messages(tape, options, context, some, all,
+                                     edges_of_chunk(tape, options, context, edges));
       const Rows updated = update_nodes(tape, options, context, some, sent.nodes);
       return mlp(tape, extractor, context, {MlpInput::Kind::kPlain, updated, {}});
     });

@@ -69,29 +69,42 @@ Rows first_linear(Tape& tape, const MlpInput& in, int64_t out, bool fused) {
 
 }  // namespace
 
+bool is_fused(const model::MlpOptions& options, const PartContext& context) {
+  const bool wanted = options.kernels == model::KernelChoice::kFused ||
+                      (options.kernels == model::KernelChoice::kAuto && context.gpu);
+  return wanted && options.implementation == MlpImplementation::kMlp &&
+         activation_of(options) == model::Activation::kGelu;
+}
+
 Rows mlp(Tape& tape, const model::MlpOptions& options, const PartContext& context,
-         const MlpInput& input, bool residual) {
+         const MlpInput& input, bool residual, bool keeps_hidden) {
   const bool gated = options.implementation != MlpImplementation::kMlp;
   const model::Activation activation = activation_of(options);
   // One operation keeps its operands, what goes into each GELU and into the norm, nothing between.
-  const bool wanted = options.kernels == model::KernelChoice::kFused ||
-                      (options.kernels == model::KernelChoice::kAuto && context.gpu);
-  const bool fused = wanted && !gated && activation == model::Activation::kGelu;
+  const bool fused = is_fused(options, context);
   const auto keep = fused ? Tape::Keep::kFused : Tape::Keep::kAll;
   const int64_t hidden = options.hidden / context.tensor;
-  Rows h;
-  for (int64_t i = 0; i <= options.extra_layers; ++i) {
-    const auto apply = [&] {
-      if (i == 0) return first_linear(tape, input, hidden, fused);
-      if (context.tensor == 1) return tape.linear(h, hidden, true, keep);
-      // The whole rows come together again before the next product.
-      const Rows whole = tape.make(h.rows, options.hidden);
-      tape.tensor_sum(whole.storage);
-      return tape.linear(whole, hidden, true, keep);
-    };
-    const Rows activated = tape.activation(apply(), activation, keep);
-    h = gated ? tape.multiply(activated, apply()) : activated;
+  const auto hidden_layers = [&] {
+    Rows h;
+    for (int64_t i = 0; i <= options.extra_layers; ++i) {
+      const auto apply = [&] {
+        if (i == 0) return first_linear(tape, input, hidden, fused);
+        if (context.tensor == 1) return tape.linear(h, hidden, true, keep);
+        // The whole rows come together again before the next product.
+        const Rows whole = tape.make(h.rows, options.hidden);
+        tape.tensor_sum(whole.storage);
+        return tape.linear(whole, hidden, true, keep);
+      };
+      const Rows activated = tape.activation(apply(), activation, keep);
+      h = gated ? tape.multiply(activated, apply()) : activated;
+    }
+    return h;
+  };
+  std::vector<Rows> operands;
+  for (const Rows& x : {input.a, input.b, input.e}) {
+    if (x.id != 0) operands.push_back(x);
   }
+  const Rows h = tape.recomputed(fused && !keeps_hidden, operands, hidden_layers);
   Rows out = tape.linear(h, options.out, true, keep);
   if (context.tensor > 1) tape.tensor_sum(out.storage);
   if (options.layer_norm) out = tape.layer_norm(out, true, keep);

@@ -26,9 +26,12 @@ struct MlpInput {
   Rows a, b, e = {};  // kEdges: targets, sources, edges
 };
 
-// With `residual` the operand that the result is added to.
+// Whether it is one operation (model/layers/fused_mlp.h).
+bool is_fused(const model::MlpOptions& options, const PartContext& context);
+// With `residual` the operand that the result is added to. A fused MLP may keep its hidden layers
+// for the backward pass or run them again.
 Rows mlp(Tape& tape, const model::MlpOptions& options, const PartContext& context,
-         const MlpInput& input, bool residual = false);
+         const MlpInput& input, bool residual = false, bool keeps_hidden = true);
 
 // Rows of all sources of a part's edges from own rows.
 Rows sources(Tape& tape, const Rows& own, const EdgeRows& edges, const PartContext& context);

@@ -64,6 +64,9 @@ class Forecaster {
   void run(const at::Tensor& batch, int64_t steps,
            const std::function<void(const ForecastStep&)>& visit) const;
 
+  // Whether forecasts depend on the default random generator.
+  bool draws_noise() const { return network_.has_noise(); }
+
   // The newest input of the output variables, (B, 1, E, N, V_out): what persistence forecasts.
   at::Tensor persistence(const at::Tensor& batch) const;
 

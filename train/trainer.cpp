@@ -303,7 +303,9 @@ Trainer::EpochEnd Trainer::run_epoch() {
 
 void Trainer::seed_noise() const {
   if (!parts_.network.has_noise()) return;
-  at::manual_seed(derive_seed(parts_.sampling.seed, SeedContext::kModel, batch_place_));
+  const std::array<uint32_t, 3> place{batch_place_[0], batch_place_[1],
+                                      static_cast<uint32_t>(parts_.mesh.replica())};
+  at::manual_seed(derive_seed(parts_.sampling.seed, SeedContext::kModel, place));
 }
 
 at::Tensor Trainer::loss_of(const data::Batch& batch, int64_t rollout) {

@@ -90,7 +90,7 @@ class Trainer {
   // finite, none adds any.
   void accumulate_gradients(const data::Batch& batch, StepFigures& figures, bool last);
   at::Tensor loss_of(const data::Batch& batch, int64_t rollout);
-  // What the network draws depends on the position in training alone.
+  // What the network draws depends on the position in training and the replica alone.
   void seed_noise() const;
   // Adds a batch to the figures of all ranks: its loss, its samples, and the wish to stop. Says
   // whether the loss is finite on all.

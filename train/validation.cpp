@@ -4,11 +4,13 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "core/rng.h"
 #include "core/time.h"
 #include "train/loss_setup.h"
 
@@ -173,6 +175,10 @@ ValidationResult Validation::run(const Forecaster& forecaster, const Loss& loss)
     const at::Tensor persistence = forecaster.persistence(values);
     const LossCall call =
         call_of_batch(setup_.loss_nodes, batch.nan_mask, setup_.variables, values);
+    if (forecaster.draws_noise()) {  // noise of a date is the same in every validation of it
+      const std::array<uint32_t, 1> date{static_cast<uint32_t>(batch.anchors[0])};
+      at::manual_seed(derive_seed(0, SeedContext::kModel, date));
+    }
     forecaster.run(values, steps_[i], [&](const ForecastStep& step) {
       if (step.step == 0) sums.loss += loss(step.prediction, step.truth, call).item<double>();
       add_errors(step, persistence, sums);

@@ -46,10 +46,11 @@ TEST_CASE("rows of ranks are those of the partition of a run", "[plan]") {
       REQUIRE(rows.hidden == partition.of("hidden").num_owned(rank));
       require_same(rows.encoder, graph::local_edges(graph.edges("data", "hidden"), partition.data,
                                                     partition.of("hidden"), rank));
-      require_same(rows.processor, graph::local_edges(graph.edges("hidden", "hidden"),
-                                                      partition.of("hidden"), partition.of("hidden"), rank));
-      require_same(rows.decoder, graph::local_edges(graph.edges("hidden", "data"), partition.of("hidden"),
-                                                    partition.data, rank));
+      require_same(rows.processor,
+                   graph::local_edges(graph.edges("hidden", "hidden"), partition.of("hidden"),
+                                      partition.of("hidden"), rank));
+      require_same(rows.decoder, graph::local_edges(graph.edges("hidden", "data"),
+                                                    partition.of("hidden"), partition.data, rank));
     }
   }
 }
