@@ -62,19 +62,15 @@ at::ScalarType tensor_type(DType type) {
   }
 }
 
-// Tensors on the CPU, kept alive while they are written.
-class TensorList {
- public:
-  void add(const std::string& name, const at::Tensor& tensor) {
-    const at::Tensor& host = kept_.emplace_back(tensor.detach().cpu().contiguous());
-    items_.push_back({name, stored_type(host.scalar_type()), host.sizes().vec(), host.data_ptr()});
+std::string write_tensors(const fs::path& path,
+                          const std::vector<CheckpointTensors::Named>& tensors) {
+  std::vector<SafetensorsItem> items;
+  for (const auto& [name, tensor] : tensors) {
+    items.push_back(
+        {name, stored_type(tensor.scalar_type()), tensor.sizes().vec(), tensor.data_ptr()});
   }
-  std::string write(const fs::path& path) const { return write_safetensors(path, items_); }
-
- private:
-  std::vector<at::Tensor> kept_;
-  std::vector<SafetensorsItem> items_;
-};
+  return write_safetensors(path, items);
+}
 
 bool is_optimised(const model::Parameter& parameter) {
   return parameter.trainable && parameter.alias_of.empty();
@@ -177,7 +173,7 @@ void rename_folder(const fs::path& from, const fs::path& to) {
   }
 }
 
-Json manifest_of(const LoopState& state, const AdamW& optimizer, const CheckpointMeta& meta) {
+Json manifest_of(const LoopState& state, int64_t optimizer_steps, const CheckpointMeta& meta) {
   return Json{{"format_version", kFormatVersion},
               {"program_version", meta.program_version},
               {"torch_version", meta.torch_version},
@@ -187,7 +183,7 @@ Json manifest_of(const LoopState& state, const AdamW& optimizer, const Checkpoin
               {"batch_in_epoch", state.batch_in_epoch},
               {"loss_scale", state.loss_scale},
               {"loss_scale_steps", state.loss_scale_steps},
-              {"optimizer_steps", optimizer.num_steps()},
+              {"optimizer_steps", optimizer_steps},
               {"config_hash", meta.config_hash},
               {"graph_hash", meta.graph_hash},
               {"config", Json::parse(meta.config_json)}};
@@ -195,19 +191,11 @@ Json manifest_of(const LoopState& state, const AdamW& optimizer, const Checkpoin
 
 // All files of a checkpoint, the completion marker last.
 void write_content(const fs::path& partial, const LoopState& state,
-                   const model::ParameterSet& parameters, const AdamW& optimizer,
-                   const CheckpointMeta& meta) {
+                   const CheckpointTensors& tensors, const CheckpointMeta& meta) {
   make_directories(partial);
-  TensorList weights, moments;
-  for (const model::Parameter& parameter : parameters.entries()) {
-    weights.add(parameter.name, parameter.tensor);
-    if (!is_optimised(parameter)) continue;
-    for (const auto& [kind, flat] : optimizer.states())
-      moments.add(kind + "/" + parameter.name, slice_of(flat, parameter));
-  }
-  Json manifest = manifest_of(state, optimizer, meta);
-  manifest["files"][kParameters] = weights.write(partial / kParameters);
-  manifest["files"][kOptimizer] = moments.write(partial / kOptimizer);
+  Json manifest = manifest_of(state, tensors.optimizer_steps, meta);
+  manifest["files"][kParameters] = write_tensors(partial / kParameters, tensors.parameters);
+  manifest["files"][kOptimizer] = write_tensors(partial / kOptimizer, tensors.states);
   const std::string manifest_text = manifest.dump(2);
   write_file_atomic(partial / kManifest, manifest_text);
   write_file_atomic(partial / kComplete, sha256_hex(std::string_view(manifest_text)) + "\n");
@@ -232,9 +220,27 @@ CheckpointInfo read_manifest(const fs::path& path, const Json& manifest) {
 
 }  // namespace
 
+CheckpointTensors gather_tensors(const model::ParameterSet& parameters, const AdamW& optimizer,
+                                 bool keep) {
+  CheckpointTensors tensors;
+  tensors.optimizer_steps = optimizer.num_steps();
+  const auto add = [&](std::vector<CheckpointTensors::Named>& list, const std::string& name,
+                       const model::Parameter& parameter, const at::Tensor& own) {
+    const at::Tensor whole = whole_tensor(parameter, own);
+    if (keep) list.emplace_back(name, whole.detach().cpu().contiguous());
+  };
+  for (const model::Parameter& parameter : parameters.entries()) {
+    add(tensors.parameters, parameter.name, parameter, parameter.tensor);
+    if (!is_optimised(parameter)) continue;
+    for (const auto& [kind, flat] : optimizer.states())
+      add(tensors.states, kind + "/" + parameter.name, parameter, slice_of(flat, parameter));
+  }
+  return tensors;
+}
+
 fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
-                          const model::ParameterSet& parameters, const AdamW& optimizer,
-                          const CheckpointMeta& meta, int64_t keep) {
+                          const CheckpointTensors& tensors, const CheckpointMeta& meta,
+                          int64_t keep) {
   make_directories(folder);
   const std::string name = folder_name(state.step);
   const fs::path partial = folder / concat(".partial-", name, "-", ::getpid());
@@ -242,7 +248,7 @@ fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
   const fs::path target = folder / name;
   remove_quietly(partial);
   try {
-    write_content(partial, state, parameters, optimizer, meta);
+    write_content(partial, state, tensors, meta);
     std::error_code ignored;
     if (fs::exists(target, ignored)) rename_folder(target, old);
     rename_folder(partial, target);
@@ -314,15 +320,30 @@ std::optional<CheckpointInfo> find_latest_checkpoint(const fs::path& folder) {
 
 namespace {
 
+// Where tensors of a file go: parameters, or flat states in places laid out like theirs.
+struct Target {
+  const model::Parameter* parameter;
+  at::Tensor place;
+};
+using Targets = std::map<std::string, Target>;
+
+bool fits(const SafetensorsEntry& entry, const Target& target) {
+  return entry.shape == whole_sizes(*target.parameter);
+}
+
+std::string shapes(const SafetensorsEntry& entry, const Target& target) {
+  return concat("has shape ", at::IntArrayRef(entry.shape), " in the checkpoint and ",
+                at::IntArrayRef(whole_sizes(*target.parameter)), " in this model");
+}
+
 // The tensors of a file must be exactly `wanted`, with their shapes.
-void check_tensors(const SafetensorsFile& file, const std::map<std::string, at::Tensor>& wanted) {
+void check_tensors(const SafetensorsFile& file, const Targets& wanted) {
   std::vector<std::string> faults;
-  for (const auto& [name, tensor] : wanted) {
+  for (const auto& [name, target] : wanted) {
     if (!file.contains(name)) {
       faults.push_back(concat("'", name, "' is not in the checkpoint"));
-    } else if (at::IntArrayRef(file.at(name).shape) != tensor.sizes()) {
-      faults.push_back(concat("'", name, "' has shape ", at::IntArrayRef(file.at(name).shape),
-                              " in the checkpoint and ", tensor.sizes(), " in this model"));
+    } else if (!fits(file.at(name), target)) {
+      faults.push_back(concat("'", name, "' ", shapes(file.at(name), target)));
     }
   }
   for (const auto& [name, entry] : file.entries()) {
@@ -339,21 +360,22 @@ void check_tensors(const SafetensorsFile& file, const std::map<std::string, at::
                   "the configuration that made it is in its manifest.json");
 }
 
-void copy_tensors(const SafetensorsFile& file, const std::map<std::string, at::Tensor>& targets) {
+void copy_tensors(const SafetensorsFile& file, const Targets& targets) {
   for (const auto& [name, target] : targets) {
     const SafetensorsEntry& entry = file.at(name);
     auto* data = const_cast<std::byte*>(entry.bytes.data());  // only read
-    target.detach().copy_(
-        at::from_blob(data, entry.shape, at::TensorOptions().dtype(tensor_type(entry.dtype))));
+    const at::Tensor whole =
+        at::from_blob(data, entry.shape, at::TensorOptions().dtype(tensor_type(entry.dtype)));
+    target.place.detach().copy_(own_slice(*target.parameter, whole));
   }
 }
 
 }  // namespace
 
 void load_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters) {
-  std::map<std::string, at::Tensor> wanted;
+  Targets wanted;
   for (const model::Parameter& parameter : parameters.entries()) {
-    wanted[parameter.name] = parameter.tensor;
+    wanted[parameter.name] = {&parameter, parameter.tensor};
   }
   const SafetensorsFile file(checkpoint.path / kParameters);
   check_tensors(file, wanted);
@@ -362,11 +384,11 @@ void load_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& para
 
 void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet& parameters,
                     AdamW& optimizer) {
-  std::map<std::string, at::Tensor> wanted;
+  Targets wanted;
   for (const model::Parameter& parameter : parameters.entries()) {
     if (!is_optimised(parameter)) continue;
     for (const auto& [kind, flat] : optimizer.states())
-      wanted[kind + "/" + parameter.name] = slice_of(flat, parameter);
+      wanted[kind + "/" + parameter.name] = {&parameter, slice_of(flat, parameter)};
   }
   const SafetensorsFile file(checkpoint.path / kOptimizer);
   check_tensors(file, wanted);
@@ -376,10 +398,11 @@ void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet&
 
 void load_average(const CheckpointInfo& checkpoint, model::ParameterSet& parameters) {
   const SafetensorsFile file(checkpoint.path / kOptimizer);
-  std::map<std::string, at::Tensor> targets;
+  Targets targets;
   for (const model::Parameter& parameter : parameters.entries()) {
     const std::string name = concat(kAverageState, "/", parameter.name);
-    if (is_optimised(parameter) && file.contains(name)) targets[name] = parameter.tensor;
+    if (is_optimised(parameter) && file.contains(name))
+      targets[name] = {&parameter, parameter.tensor};
   }
   if (targets.empty()) {
     throw DataError(concat("checkpoint '", checkpoint.path.string(), "' has no averaged weights"),
@@ -392,7 +415,7 @@ std::vector<std::string> init_parameters(const CheckpointInfo& checkpoint,
                                          model::ParameterSet& parameters,
                                          const std::vector<std::string>& may_skip) {
   const SafetensorsFile file(checkpoint.path / kParameters);
-  std::map<std::string, at::Tensor> targets;
+  Targets targets;
   std::vector<std::string> skipped, faults;
   const auto skip = [&](const std::string& name, const std::string& why) {
     const bool allowed =
@@ -401,14 +424,13 @@ std::vector<std::string> init_parameters(const CheckpointInfo& checkpoint,
     (allowed ? skipped : faults).push_back(concat("'", name, "' ", why));
   };
   for (const model::Parameter& parameter : parameters.entries()) {
+    const Target target{&parameter, parameter.tensor};
     if (!file.contains(parameter.name)) {
       skip(parameter.name, "is not in the checkpoint");
-    } else if (at::IntArrayRef(file.at(parameter.name).shape) != parameter.tensor.sizes()) {
-      skip(parameter.name,
-           concat("has shape ", at::IntArrayRef(file.at(parameter.name).shape),
-                  " in the checkpoint and ", parameter.tensor.sizes(), " in this model"));
+    } else if (!fits(file.at(parameter.name), target)) {
+      skip(parameter.name, shapes(file.at(parameter.name), target));
     } else {
-      targets[parameter.name] = parameter.tensor;
+      targets[parameter.name] = target;
     }
   }
   for (const auto& [name, entry] : file.entries()) {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/check.h"
+#include "parallel/process_mesh.h"
 
 #ifdef AIFS_HAVE_CUDA
 #include <c10/cuda/CUDAStream.h>
@@ -17,7 +18,25 @@
 
 namespace aifs::train {
 
-double clip_gradients(const at::Tensor& flat_gradients, ClipKind kind, double limit) {
+namespace {
+
+double l2_norm(const at::Tensor& flat) {
+  return at::linalg_vector_norm(flat).item<double>();
+}
+
+}  // namespace
+
+double gradient_norm(const model::ParameterSet& parameters, parallel::Communicator& tensor_ranks) {
+  const at::Tensor& flat = parameters.flat_gradients();
+  const int64_t whole = parameters.first_sliced();
+  if (whole == flat.numel()) return l2_norm(flat);
+  const double slices = l2_norm(flat.narrow(0, whole, flat.numel() - whole));
+  const double all_slices = parallel::sum_over(tensor_ranks, {slices * slices})[0];
+  return std::hypot(l2_norm(flat.narrow(0, 0, whole)), std::sqrt(all_slices));
+}
+
+double clip_gradients(const at::Tensor& flat_gradients, ClipKind kind, double limit,
+                      const std::function<double()>& global_norm) {
   switch (kind) {
     case ClipKind::kNone:
       return 0.0;
@@ -25,7 +44,7 @@ double clip_gradients(const at::Tensor& flat_gradients, ClipKind kind, double li
       flat_gradients.clamp_(-limit, limit);
       return 0.0;
     case ClipKind::kNorm: {
-      const double norm = at::linalg_vector_norm(flat_gradients).item<double>();
+      const double norm = global_norm ? global_norm() : l2_norm(flat_gradients);
       flat_gradients.mul_(std::min(1.0, limit / (norm + 1e-6)));  // torch's clip_grad_norm_
       return norm;
     }

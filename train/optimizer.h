@@ -4,6 +4,7 @@
 // features too); a parameter that never gets a gradient is left alone entirely, as PyTorch does.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,8 +39,13 @@ enum class LrScaling { kNone, kLinear, kSqrt };
 double scaled_lr(double lr, LrScaling rule, int64_t samples_per_step, int64_t reference_samples);
 
 // Clamps every element to [-limit, limit], or scales all by limit / norm where the global L2 norm
-// exceeds `limit`. In place. Returns the norm before clipping for kNorm, else 0.
-double clip_gradients(const at::Tensor& flat_gradients, ClipKind kind, double limit);
+// exceeds `limit`. In place. Returns the norm before clipping for kNorm, else 0. `global_norm` says
+// what it is where these are not all gradients.
+double clip_gradients(const at::Tensor& flat_gradients, ClipKind kind, double limit,
+                      const std::function<double()>& global_norm = {});
+
+// The L2 norm of all gradients, slices of all tensor ranks included. Collective over these.
+double gradient_norm(const model::ParameterSet& parameters, parallel::Communicator& tensor_ranks);
 
 class AdamW {
  public:

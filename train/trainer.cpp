@@ -122,9 +122,10 @@ void Trainer::share_state(bool resumed) {
             .loss_scale = shared[4],
             .loss_scale_steps = static_cast<int64_t>(shared[5])};
   optimizer_.set_num_steps(static_cast<int64_t>(shared[6]));
-  world.broadcast(parts_.parameters.flat_values(), 0);
+  parallel::Communicator& alike = parts_.mesh.alike();
+  alike.broadcast(parts_.parameters.flat_values(), 0);
   for (const auto& [name, flat] : optimizer_.states())
-    world.broadcast(flat, 0);
+    alike.broadcast(flat, 0);
   if (average_) average_->set_num_updates(optimizer_.num_steps());
   if (loss_scale_.active() && state_.loss_scale > 0.0) {
     loss_scale_.restore(state_.loss_scale, state_.loss_scale_steps);
@@ -300,12 +301,13 @@ double Trainer::accumulate_gradients(const data::Batch& batch, int64_t rollout, 
 
 void Trainer::agree(StepFigures& figures) const {
   const bool wish = out_of_time() || (options_.should_stop && options_.should_stop());
-  // The loss is the same on all ranks of a model group.
+  // The loss is the same on all ranks of a replica.
   const std::vector<double> sums = parallel::sum_over(
       parts_.mesh.world(),
       {figures.loss, static_cast<double>(figures.samples), static_cast<double>(wish)});
   figures.loss = sums[0] / static_cast<double>(parts_.mesh.world().size());
-  figures.samples = static_cast<int64_t>(sums[1]) / parts_.mesh.sizes().model;
+  const int64_t ranks_per_replica = parts_.mesh.world().size() / parts_.mesh.sizes().data;
+  figures.samples = static_cast<int64_t>(sums[1]) / ranks_per_replica;
   figures.stop = sums[2] > 0;
 }
 
@@ -401,7 +403,8 @@ void Trainer::update_weights(StepFigures& figures) {
   }
   if (finite) {
     figures.gradient_norm =
-        clip_gradients(gradients, options_.optimizer.clip, options_.optimizer.clip_limit);
+        clip_gradients(gradients, options_.optimizer.clip, options_.optimizer.clip_limit,
+                       [&] { return gradient_norm(parts_.parameters, parts_.mesh.tensor()); });
     optimizer_.step(figures.lr);
     if (average_) average_->update(parts_.parameters.flat_values());
   }
@@ -478,7 +481,8 @@ void Trainer::validate() {
 void Trainer::checkpoint(bool required) {
   if (last_checkpoint_step_ == state_.step) return;
   const PartTimer::Scope scope(timer_, Part::kCheckpoint);
-  if (!parts_.parameters.flat_values().isfinite().all().item<bool>()) {
+  const bool bad = !parts_.parameters.flat_values().isfinite().all().item<bool>();
+  if (parallel::sum_over(parts_.mesh.world(), {static_cast<double>(bad)})[0] > 0) {
     throw NumericalError(
         concat("the weights are not finite after step ", state_.step, ": no checkpoint is written"),
         last_checkpoint_step_ >= 0
@@ -486,23 +490,28 @@ void Trainer::checkpoint(bool required) {
                      " with a smaller learning rate")
             : std::string("try a smaller learning rate, or a longer warm-up"));
   }
-  if (!parts_.mesh.is_main()) {
+  const CheckpointTensors tensors =
+      gather_tensors(parts_.parameters, optimizer_, /*keep=*/parts_.mesh.is_main());
+  const bool written = parts_.mesh.is_main() && write(tensors, required);
+  // All ranks know it: whether there is another try at this step is for all to decide alike.
+  if (parallel::sum_over(parts_.mesh.world(), {static_cast<double>(written)})[0] > 0)
     last_checkpoint_step_ = state_.step;
-    return;
-  }
+}
+
+bool Trainer::write(const CheckpointTensors& tensors, bool required) {
   progress_->clear();
   CheckpointMeta meta = options_.checkpoint_meta;
   meta.time_utc = format_date(static_cast<int64_t>(std::time(nullptr)));
   try {
-    const fs::path path =
-        write_checkpoint(checkpoint_folder(options_.run_dir), state_, parts_.parameters, optimizer_,
-                         meta, options_.checkpoint.keep);
-    last_checkpoint_step_ = state_.step;
+    const fs::path path = write_checkpoint(checkpoint_folder(options_.run_dir), state_, tensors,
+                                           meta, options_.checkpoint.keep);
     log::info("checkpoint '", path.string(), "'");
+    return true;
   } catch (const std::exception& error) {
     if (required) throw;
     log::error("no checkpoint at step ", state_.step, ": ", error.what(),
                "; training goes on, the next one will be tried");
+    return false;
   }
 }
 

@@ -63,7 +63,8 @@ class Trainer {
   ~Trainer();
 
   // Takes weights, moments and position from a checkpoint. Throws DataError if it does not fit.
-  // Local to one rank; share_state() then gives all ranks what the main rank has.
+  // Local to one rank; share_state() then gives all ranks the position of the main rank, and the
+  // tensors of the first rank that holds the same.
   void load(const CheckpointInfo& checkpoint);
   // Collective. `resumed` is what the main rank says.
   void share_state(bool resumed);
@@ -102,7 +103,10 @@ class Trainer {
   ValidationResult validation_result();
   // A checkpoint that is not required may fail: training goes on without it. Weights that are not
   // finite are a NumericalError: they would shadow the last checkpoint that can be resumed.
+  // Collective.
   void checkpoint(bool required);
+  // On the main rank; whether it is there.
+  bool write(const CheckpointTensors& tensors, bool required);
   bool at_step_limit() const;
   bool out_of_time() const;
 

@@ -31,8 +31,8 @@ at::Tensor attend(const Block& b, const SequenceAttentionOptions& options) {
   const double scale = 1.0 / std::sqrt(static_cast<double>(b.query.size(3)));
   at::Tensor score = at::matmul(b.query, b.key.transpose(2, 3)) * scale;
   if (options.softcap > 0.0) score = at::tanh(score / options.softcap) * options.softcap;
-  if (options.alibi) {
-    const at::Tensor slopes = alibi_slopes(options.heads).to(score.options());
+  if (options.alibi_slopes.defined()) {
+    const at::Tensor slopes = options.alibi_slopes.to(score.options());
     score = score - slopes.view({-1, 1, 1}) * distance.to(score.scalar_type());
   }
   if (!options.window) return at::matmul(at::softmax(score, -1), b.value);
@@ -89,7 +89,7 @@ at::Tensor sequence_attention(const at::Tensor& query, const at::Tensor& key,
   const int64_t num_queries = q.size(2), num_keys = k.size(2);
   const int64_t shift = options.aligned_at_end ? num_keys - num_queries : 0;
   at::Tensor out;
-  const bool plain = !options.window && options.softcap <= 0.0 && !options.alibi;
+  const bool plain = !options.window && options.softcap <= 0.0 && !options.alibi_slopes.defined();
   if (plain) {
     out = at::scaled_dot_product_attention(q, k, v);
   } else {

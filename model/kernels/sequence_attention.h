@@ -18,7 +18,7 @@ struct SequenceAttentionOptions {
   std::optional<int64_t> window = {};  // none: every key is seen
   bool aligned_at_end = false;         // positions of keys and queries are counted from their ends
   double softcap = 0.0;                // cap * tanh(score / cap); 0: none
-  bool alibi = false;                  // minus slope(head) * distance
+  at::Tensor alibi_slopes = {};        // (H): minus slope * distance; undefined: none
 };
 
 // One sequence per copy: query (copies * N_q, H d), key and value (copies * N_k, H d) ->

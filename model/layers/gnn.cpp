@@ -59,7 +59,7 @@ GnnProcessor::GnnProcessor(const ParameterScope& scope, const ParameterScope& ed
                  options.mlp(edge_features_.width(), options.channels)),
       edges_(std::make_unique<LocalEdges>(edges)) {
   for (int64_t layer = 0; layer < num_layers; ++layer) {
-    blocks_.emplace_back(scope / "proc" / layer, options);
+    blocks_.emplace_back((scope / "proc" / layer).sliced(), options);
   }
 }
 

@@ -8,18 +8,27 @@
 namespace aifs::model {
 
 Linear::Linear(const ParameterScope& scope, int64_t in, int64_t out, bool with_bias,
-               LinearStart start) {
+               LinearStart start, const LinearSlices& slices)
+    : ranks_(slices.in ? scope.ranks() : TensorRanks()), slices_(slices) {
   const Init init = start == LinearStart::kZeros
                         ? Init::zeros()
                         : Init::uniform(1.0 / std::sqrt(static_cast<double>(in)));
-  weight = scope.add("weight", {out, in}, init);
-  if (with_bias) bias = scope.add("bias", {out}, init);
+  const auto slice = [&](int64_t dimension, int64_t n) {
+    return scope.ranks().slice(dimension, n, slices.unit);
+  };
+  const Slice out_slice = slices.out ? slice(0, out) : Slice();
+  weight = scope.add("weight", {out, in}, init, slices.in ? slice(1, in) : out_slice);
+  if (with_bias) bias = scope.add("bias", {out}, init, out_slice);
 }
 
 at::Tensor Linear::forward(const at::Tensor& x) const {
   const at::ScalarType type = x.scalar_type();
-  return at::linear(x, weight.to(type),
-                    bias.defined() ? std::optional(bias.to(type)) : std::nullopt);
+  const std::optional<at::Tensor> b = bias.defined() ? std::optional(bias.to(type)) : std::nullopt;
+  if (!ranks_.any()) return at::linear(x, weight.to(type), b);
+  const at::Tensor sum =
+      slices_.out ? ranks_.scattered(at::matmul(weight.to(type), x.t()), slices_.unit).t()
+                  : ranks_.total(at::linear(x, weight.to(type)));
+  return b ? sum + *b : sum;
 }
 
 }  // namespace aifs::model

@@ -19,27 +19,35 @@ MlpOptions TransformerOptions::mlp() const {
 
 HeadAttention::HeadAttention(const ParameterScope& scope, const TransformerOptions& options,
                              bool is_mapper)
-    : options_(options), is_mapper_(is_mapper) {
+    : options_(options), is_mapper_(is_mapper), heads_(scope.ranks().own(options.heads)) {
   const int64_t c = options.channels, a = options.attention_width();
   AIFS_CHECK(a % options.heads == 0, a, " attention channels for ", options.heads, " heads");
-  lin_q_ = Linear(scope / "lin_q", c, a, /*with_bias=*/false);
-  lin_k_ = Linear(scope / "lin_k", c, a, /*with_bias=*/false);
-  lin_v_ = Linear(scope / "lin_v", c, a, /*with_bias=*/false);
-  projection_ = Linear(scope / "projection", a, c);
+  const int64_t width = a / options.heads;
+  const auto to_heads = [&](const std::string& name) {
+    return Linear(scope / name, c, a, /*with_bias=*/false, LinearStart::kUniform,
+                  {.out = true, .unit = width});
+  };
+  lin_q_ = to_heads("lin_q");
+  lin_k_ = to_heads("lin_k");
+  lin_v_ = to_heads("lin_v");
+  projection_ =
+      Linear(scope / "projection", a, c, true, LinearStart::kUniform, {.in = true, .unit = width});
   if (options.qk_norm) {
-    const LayerNormOptions per_head{.eps = options.norm.eps, .bias = false};
-    q_norm_ = LayerNorm(scope / "q_norm", a / options.heads, per_head);
-    k_norm_ = LayerNorm(scope / "k_norm", a / options.heads, per_head);
+    const LayerNormOptions per_head{.eps = options.norm.eps, .bias = false, .of_slices = true};
+    q_norm_ = LayerNorm(scope / "q_norm", width, per_head);
+    k_norm_ = LayerNorm(scope / "k_norm", width, per_head);
   }
+  if (options.alibi)
+    alibi_slopes_ = alibi_slopes(options.heads).narrow(0, heads_.begin, heads_.size);
 }
 
 at::Tensor HeadAttention::forward(const at::Tensor& targets, const at::Tensor& sources,
                                   int64_t copies) const {
   const auto prepare = [&](const LayerNorm& norm, at::Tensor rows) {
     if (options_.qk_norm) {
-      rows = norm.forward(rows.view({rows.size(0), options_.heads, -1})).view(rows.sizes());
+      rows = norm.forward(rows.view({rows.size(0), heads_.size, -1})).view(rows.sizes());
     }
-    return options_.rotary ? rotate_by_position(rows, copies, options_.heads) : rows;
+    return options_.rotary ? rotate_by_position(rows, copies, heads_.size) : rows;
   };
   const bool flash = options_.backend == AttentionBackend::kFlash;
   std::optional<int64_t> window = options_.window;
@@ -50,11 +58,11 @@ at::Tensor HeadAttention::forward(const at::Tensor& targets, const at::Tensor& s
   const at::Tensor attended =
       sequence_attention(prepare(q_norm_, lin_q_.forward(targets)),
                          prepare(k_norm_, lin_k_.forward(sources)), lin_v_.forward(sources), copies,
-                         {.heads = options_.heads,
+                         {.heads = heads_.size,
                           .window = window,
                           .aligned_at_end = flash,
                           .softcap = options_.softcap,
-                          .alibi = options_.alibi});
+                          .alibi_slopes = alibi_slopes_});
   return projection_.forward(attended);
 }
 
@@ -62,9 +70,9 @@ at::Tensor HeadAttention::forward(const at::Tensor& targets, const at::Tensor& s
 
 TransformerProcessor::TransformerProcessor(const ParameterScope& scope,
                                            const TransformerOptions& options, int64_t num_layers)
-    : options_(options) {
+    : options_(options), ranks_(scope.sliced().ranks()) {
   for (int64_t i = 0; i < num_layers; ++i) {
-    const ParameterScope block = scope / "proc" / i;
+    const ParameterScope block = (scope / "proc" / i).sliced();
     Layer& layer = layers_.emplace_back();
     layer.norm_attention =
         LayerNorm(block / "layer_norm_attention", options.channels, options.norm);
@@ -79,7 +87,7 @@ at::Tensor TransformerProcessor::forward(const at::Tensor& x, int64_t copies,
   std::vector<Step> steps;
   for (const Layer& layer : layers_) {
     steps.push_back([this, &layer, copies](const TensorList& in) -> TensorList {
-      const at::Tensor u = layer.norm_attention.forward(in[0], in[1]);
+      const at::Tensor u = ranks_.copied(layer.norm_attention.forward(in[0], in[1]));
       const at::Tensor y = in[0] + layer.attention.forward(u, u, copies);
       const Piece mlp = [&layer](const TensorList& part) -> TensorList {
         return {layer.mlp.forward(layer.norm_mlp.forward(part[0], part[1]))};

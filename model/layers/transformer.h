@@ -43,7 +43,8 @@ struct TransformerOptions {
   MlpOptions mlp() const;
 };
 
-// Multi-head attention with its linear maps.
+// Multi-head attention with its linear maps; on tensor ranks each has heads of its own, and rows
+// come in copied().
 class HeadAttention {
  public:
   HeadAttention() = default;
@@ -54,8 +55,10 @@ class HeadAttention {
  private:
   TransformerOptions options_;
   bool is_mapper_ = false;
+  TensorRanks::Range heads_;  // of this rank
   Linear lin_q_, lin_k_, lin_v_, projection_;
   LayerNorm q_norm_, k_norm_;
+  at::Tensor alibi_slopes_;  // of own heads; undefined: none
 };
 
 class TransformerProcessor : public Processor {
@@ -73,6 +76,7 @@ class TransformerProcessor : public Processor {
     Mlp mlp;
   };
   TransformerOptions options_;
+  TensorRanks ranks_;
   std::vector<Layer> layers_;
 };
 

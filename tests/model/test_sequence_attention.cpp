@@ -36,8 +36,8 @@ at::Tensor by_hand(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
         double score = at::dot(head(q, row), head(k, copy * nk + j)).item<double>() /
                        std::sqrt(static_cast<double>(d));
         if (o.softcap > 0) score = o.softcap * std::tanh(score / o.softcap);
-        if (o.alibi) {
-          score -= alibi_slopes(o.heads)[h].item<double>() * static_cast<double>(distance);
+        if (o.alibi_slopes.defined()) {
+          score -= o.alibi_slopes[h].item<double>() * static_cast<double>(distance);
         }
         sum += std::exp(score) * head(v, copy * nk + j);
         weights += std::exp(score);
@@ -51,15 +51,18 @@ at::Tensor by_hand(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
 }  // namespace
 
 TEST_CASE("attention equals attention by hand, whatever its options", "[sequence_attention]") {
-  const std::vector<SequenceAttentionOptions> all{
-      {.heads = 2},
-      {.heads = 2, .window = 0},
-      {.heads = 2, .window = 3},
-      {.heads = 2, .window = 100},
-      {.heads = 2, .window = 3, .aligned_at_end = true},
-      {.heads = 3, .softcap = 0.7},
-      {.heads = 6, .alibi = true},
-      {.heads = 3, .window = 4, .aligned_at_end = true, .softcap = 2.0, .alibi = true}};
+  const std::vector<SequenceAttentionOptions> all{{.heads = 2},
+                                                  {.heads = 2, .window = 0},
+                                                  {.heads = 2, .window = 3},
+                                                  {.heads = 2, .window = 100},
+                                                  {.heads = 2, .window = 3, .aligned_at_end = true},
+                                                  {.heads = 3, .softcap = 0.7},
+                                                  {.heads = 6, .alibi_slopes = alibi_slopes(6)},
+                                                  {.heads = 3,
+                                                   .window = 4,
+                                                   .aligned_at_end = true,
+                                                   .softcap = 2.0,
+                                                   .alibi_slopes = alibi_slopes(3)}};
   for (const auto& [nq, nk] : {std::pair<int64_t, int64_t>{7, 7}, {12, 4}, {3, 9}, {1, 1}}) {
     const at::Tensor q = random_tensor({2 * nq, 12}, 1), k = random_tensor({2 * nk, 12}, 2);
     const at::Tensor v = random_tensor({2 * nk, 12}, 3);
@@ -86,7 +89,7 @@ TEST_CASE("long sequences are worked on in bands, with the same result", "[seque
 TEST_CASE("attention has the gradients of finite differences", "[sequence_attention]") {
   for (const SequenceAttentionOptions& options :
        {SequenceAttentionOptions{.heads = 2}, SequenceAttentionOptions{.heads = 2, .window = 1},
-        SequenceAttentionOptions{.heads = 2, .softcap = 1.0, .alibi = true}}) {
+        SequenceAttentionOptions{.heads = 2, .softcap = 1.0, .alibi_slopes = alibi_slopes(2)}}) {
     const auto function = [&](const std::vector<at::Tensor>& in) {
       return sequence_attention(in[0], in[1], in[2], 1, options);
     };

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/check.h"
+#include "parallel/comm_virtual.h"
 #include "tests/support/catch.h"
 #include "tests/support/tensors.h"
 
@@ -119,6 +120,24 @@ TEST_CASE("clipping by norm scales only what is too long", "[optimizer]") {
   REQUIRE(clip_gradients(g, ClipKind::kNorm, 1.0) == 5.0);
   // Anemoi's clipping (PyTorch's) divides by the norm plus 1e-6.
   REQUIRE(max_difference(g, row({3, 4}) / (5.0 + 1e-6)) <= 1e-15);
+}
+
+TEST_CASE("the norm of gradients counts slices of all ranks once, and whole tensors once",
+          "[optimizer]") {
+  const at::Tensor whole = row({1, -2}), sliced = row({3, 4, -5, 6});
+  const double norm = at::cat({whole, sliced}).norm().item<double>();
+  REQUIRE_NOTHROW(parallel::run_as_threads(3, [&](parallel::Communicator& group) {
+    model::ParameterSet set(at::kDouble, 1);
+    set.slice_over(group);
+    const auto ranks = model::ParameterScope(set).sliced().ranks();
+    set.add("sliced", {4}, model::Init::zeros(), ranks.slice(0, 4));
+    set.add("whole", {2}, model::Init::zeros());
+    set.flatten(at::kCPU);
+    set.gradient(set.at("whole")).copy_(whole);
+    set.gradient(set.at("sliced")).copy_(own_slice(set.at("sliced"), sliced));
+    const double got = gradient_norm(set, group);
+    AIFS_CHECK(std::abs(got - norm) <= 1e-14 * norm, "norm ", got, " instead of ", norm);
+  }));
 }
 
 TEST_CASE("no clipping changes nothing", "[optimizer]") {

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs aifs-train under mpirun and compares what runs have written.
+#pragma once
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
+
+#include "core/file_io.h"
+#include "core/safetensors.h"
+#include "tests/app/program.h"
+#include "tests/support/catch.h"
+
+namespace aifs::test {
+
+using Json = nlohmann::json;
+
+// Environment and launcher in front of the program.
+inline std::string mpirun(int ranks) {
+  return concat(
+      "OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+      "mpirun --oversubscribe -n ",
+      ranks, " ");
+}
+
+inline CommandResult run_ranks(int ranks, const fs::path& dir, const std::string& more) {
+  return run_command(mpirun(ranks) + train_command(dir, more));
+}
+
+inline std::vector<Json> lines_of(const fs::path& file) {
+  std::istringstream lines(read_file(file));
+  std::vector<Json> all;
+  std::string line;
+  while (std::getline(lines, line))
+    all.push_back(Json::parse(line));
+  return all;
+}
+
+inline std::vector<double> losses_of(const fs::path& dir) {
+  std::vector<double> losses;
+  for (const Json& line : lines_of(dir / "metrics.jsonl"))
+    losses.push_back(line["loss"]);
+  return losses;
+}
+
+inline void require_close(const std::vector<double>& a, const std::vector<double>& b,
+                          double relative) {
+  REQUIRE(a.size() == b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    INFO("step " << i + 1);
+    REQUIRE(std::abs(a[i] - b[i]) <= relative * std::abs(b[i]));
+  }
+}
+
+// Largest difference over all parameters, relative to the largest parameter.
+inline double parameter_difference(const fs::path& a, const fs::path& b) {
+  const SafetensorsFile ours(a / "parameters.safetensors"), theirs(b / "parameters.safetensors");
+  double worst = 0.0, largest = 0.0;
+  for (const auto& [name, entry] : theirs.entries()) {
+    if (entry.dtype == DType::kI64) continue;
+    const std::vector<double> x = ours.doubles(name), y = theirs.doubles(name);
+    REQUIRE(x.size() == y.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      worst = std::max(worst, std::abs(x[i] - y[i]));
+      largest = std::max(largest, std::abs(y[i]));
+    }
+  }
+  return worst / largest;
+}
+
+inline constexpr const char* kFiveSteps = "--set train.max_steps=5 --set checkpoint.every_steps=0 ";
+inline constexpr const char* kLast = "checkpoints/step-00000005";
+
+}  // namespace aifs::test
