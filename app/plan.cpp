@@ -47,9 +47,10 @@ void set_variables(plan::StepInput& input, const RunConfig& config, const PlanRe
 
 // Section "parallel" as far as plans know it, then what the command line says.
 plan::Layout layout_of(const RunConfig& config, const PlanRequest& request) {
-  plan::Layout layout{.model = config.parallel.sizes.model};
-  bool data_given = config.parallel.sizes.data > 0;
-  if (data_given) layout.data = config.parallel.sizes.data;
+  const parallel::MeshSizes& sizes = config.parallel.sizes;
+  plan::Layout layout{.model = sizes.model, .tensor = sizes.tensor};
+  bool data_given = sizes.data > 0;
+  if (data_given) layout.data = sizes.data;
   const std::vector<config::Field> fields = config::fields_of(layout);
   config::Json tree = config::write_object(fields);
   config::ReadContext context;

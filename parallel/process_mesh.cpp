@@ -61,6 +61,12 @@ ProcessMesh::ProcessMesh(Communicator& world, const MeshSizes& sizes)
   alike_ = world.split(static_cast<int>(stage * sizes.tensor + slice));
 }
 
+std::string ProcessMesh::place() const {
+  std::string text = concat("replica ", replica(), ", part ", model_->rank());
+  if (sizes_.tensor > 1) text += concat(", slice ", tensor_->rank());
+  return text;
+}
+
 void ProcessMesh::reduce_gradients(const at::Tensor& flat) const {
   if (alike_->size() == 1) return;
   alike_->all_reduce(flat, Reduction::kSum);

@@ -44,6 +44,8 @@ class ProcessMesh {
   // The ranks that hold the same parameters: their gradients are summed.
   Communicator& alike() const { return *alike_; }
   int64_t replica() const { return data_->rank(); }
+  // "replica 0, part 1" and, where layers are sliced, ", slice 0".
+  std::string place() const;
   // The rank that writes logs, metrics and checkpoints.
   bool is_main() const { return world_->rank() == 0; }
   // Gradients of this rank's part of a sample to those of all, in place: the sum over a model group
