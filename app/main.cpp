@@ -105,8 +105,7 @@ int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
   parallel::require_same(world, "configuration", effective_json(copy));
   parallel::require_same(world, "graph", run.graph().hash);
   const std::vector<std::string> ranks =
-      parallel::gather_text(world, concat("rank ", world.rank(), ": replica ", run.mesh().replica(),
-                                          ", part ", run.mesh().model().rank(), ", ",
+      parallel::gather_text(world, concat("rank ", world.rank(), ": ", run.mesh().place(), ", ",
                                           runtime.host(), ", ", device_name(run.device())));
   const auto prepare = [&] {  // the main rank reads and writes files, the others get what it has
     if (!run.mesh().is_main()) return;

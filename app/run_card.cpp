@@ -60,8 +60,10 @@ std::string rank_rows(const Run& run, const std::vector<std::string>& ranks) {
   if (ranks.size() < 2) return "";
   constexpr size_t kShown = 16;
   const parallel::MeshSizes& sizes = run.mesh().sizes();
-  std::string rows = row("ranks", concat(ranks.size(), " = ", sizes.data, " replicas x ",
-                                         sizes.model, " ranks a sample"));
+  std::string product =
+      concat(ranks.size(), " = ", sizes.data, " replicas x ", sizes.model, " ranks a sample");
+  if (sizes.tensor > 1) product += concat(" x ", sizes.tensor, " slices of layers");
+  std::string rows = row("ranks", product);
   for (size_t r = 0; r < std::min(kShown, ranks.size()); ++r)
     rows += row("", ranks[r]);
   if (ranks.size() > kShown) rows += row("", concat("and ", ranks.size() - kShown, " more"));
@@ -75,7 +77,7 @@ std::string run_card(const Run& run, const std::vector<std::string>& ranks) {
   const data::DatasetInfo& training = run.data().training->info();
   const data::DatasetInfo& validation = run.data().validation->info();
   const data::VariableTable& variables = run.data().variables;
-  const auto parameters = static_cast<double>(run.parameters().num_trainable());
+  const auto parameters = static_cast<double>(run.parameters().flat_values().numel());
   const double element = c.train.precision == train::Precision::kFp64 ? 8.0 : 4.0;
   std::string graph_line;
   for (const auto& [name, count] : run.graph().report.node_counts) {

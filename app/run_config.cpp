@@ -30,6 +30,26 @@ constexpr std::array kNotHashed{"/run/dir",
                                 "/train/max_epochs",
                                 "/train/validation"};
 
+// What tensor ranks can share.
+void check_slices(const RunConfig& c) {
+  const int64_t ranks = c.parallel.sizes.tensor;
+  if (ranks == 1) return;
+  const model::BlockOptions& processor = c.model.processor;
+  const auto is = [&](model::BlockKind kind) { return processor.kind == kind; };
+  if (is(model::BlockKind::kPointWise) || is(model::BlockKind::kNone)) {
+    throw ConfigError("parallel.tensor",
+                      concat("is ", ranks, ", but a processor of kind \"",
+                             enum_name(processor.kind), "\" cannot be sliced"),
+                      "use 1, and parallel.model or parallel.data for more ranks");
+  }
+  if (!is(model::BlockKind::kGnn) && processor.heads < ranks) {
+    throw ConfigError(
+        "parallel.tensor",
+        concat("is ", ranks, ", but model.processor has ", processor.heads, " attention heads"),
+        "every rank needs one head at least");
+  }
+}
+
 void check_together(const RunConfig& c) {
   if (c.data.kind == data::SourceKind::kAnalytic && c.graph.grid == "dataset") {
     throw ConfigError("graph.grid", "the analytic dataset has no grid of its own",
@@ -46,6 +66,7 @@ void check_together(const RunConfig& c) {
                       "set it, or use \"kind\": \"constant\"");
   }
   train::check_reduction(c.parallel.sharding, c.parallel.gradients);
+  check_slices(c);
   if (c.parallel.reproducible && c.model.ensemble.noise != model::NoiseKind::kNone) {
     throw ConfigError(
         "parallel.reproducible",
@@ -116,7 +137,11 @@ void ParallelOptions::bind(config::Binder& b) {
   b.integer("model", sizes.model, {.min = 1, .max = 1 << 20},
             {"ranks that share one sample, next to each other", "ranks"});
   b.integer("data", sizes.data, {.min = 0, .max = 1 << 20},
-            {"replicas of the model; 0: all ranks there are, divided by parallel.model"});
+            {"replicas of the model; 0: all ranks there are, divided by the other sizes"});
+  b.integer("tensor", sizes.tensor, {.min = 1, .max = 1 << 10},
+            {"ranks that hold slices of the same processor layers: hidden channels of MLPs and "
+             "attention heads",
+             "ranks"});
   b.choice("hidden_order", hidden_order,
            {"how hidden nodes are divided over the ranks of a sample: by latitude, along a Hilbert "
             "curve, in the mesh's own order; auto: the last for a transformer, else whichever of "

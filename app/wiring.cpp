@@ -24,6 +24,7 @@
 #include "data/anemoi_dataset.h"
 #include "graph/builder.h"
 #include "graph/gaussian_grid.h"
+#include "parallel/gather_text.h"
 #include "parallel/together.h"
 
 namespace aifs::app {
@@ -206,6 +207,7 @@ void Run::build() {
   const uint32_t seed = derive_seed(static_cast<uint64_t>(config_.run.seed), SeedContext::kTrainer);
   parameters_ =
       std::make_unique<model::ParameterSet>(dtype, seed, activation_type(config_.train.precision));
+  parameters_->slice_over(mesh_->tensor());
   network_ = std::make_unique<model::EncoderProcessorDecoder>(*parameters_, config_.model, tensors,
                                                               field_layout(data_));
   parameters_->flatten(device_);
@@ -317,13 +319,15 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
                                       .should_stop = stop_requested,
                                       .at_step = at_step};
   train::Trainer trainer(options, parts);
-  // Only the main rank has a checkpoint to go on from; what it has then goes to all.
-  const bool resuming =
-      parallel::sum_over(mesh_->world(), {resume_from.has_value() ? 1.0 : 0.0})[0] > 0;
+  // Only the main rank knows the checkpoint to go on from. The first rank of each group that has
+  // the same parameters reads it, the others get what that one has.
+  const std::string checkpoint =
+      parallel::gather_text(mesh_->world(), resume_from ? resume_from->path.string() : "").front();
   const auto load = [&] {
-    if (!resuming) start_from_other_run();
+    if (checkpoint.empty()) start_from_other_run();
+    if (checkpoint.empty() || mesh_->alike().rank() != 0) return;
+    trainer.load(resume_from ? *resume_from : train::inspect_checkpoint(checkpoint));
     if (!resume_from) return;
-    trainer.load(*resume_from);
     check_graph(*resume_from);
     std::string keys;
     for (const std::string& key : differing_keys(resume_from->meta.config_json, config_))
@@ -373,9 +377,8 @@ fs::path Run::adopt_weights(const SafetensorsFile& weights, const std::string& p
   }
   train::CheckpointMeta meta = checkpoint_meta();
   meta.time_utc = format_date(static_cast<int64_t>(std::time(nullptr)));
-  return train::write_checkpoint(checkpoint_folder(config_), {}, *parameters_, optimizer.state(),
-                                 meta,
-                                 /*keep=*/0);
+  return train::write_checkpoint(checkpoint_folder(config_), {},
+                                 train::gather_tensors(*parameters_, optimizer), meta, /*keep=*/0);
 }
 
 void Run::validate(const train::CheckpointInfo& checkpoint) {

@@ -4,9 +4,29 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <algorithm>
+
 #include "core/check.h"
 
 namespace aifs::model {
+
+std::vector<int64_t> whole_sizes(const Parameter& parameter) {
+  std::vector<int64_t> sizes = parameter.tensor.sizes().vec();
+  const Slice& slice = parameter.slice;
+  if (slice.group) sizes[static_cast<size_t>(slice.dimension)] = starts_of(slice.counts).back();
+  return sizes;
+}
+
+at::Tensor whole_tensor(const Parameter& parameter, const at::Tensor& own) {
+  const Slice& slice = parameter.slice;
+  if (!slice.group) return own;
+  const at::Tensor rows = own.detach().transpose(0, slice.dimension).contiguous();
+  return slice.group->all_gather_rows(rows, slice.counts).transpose(0, slice.dimension);
+}
+
+at::Tensor own_slice(const Parameter& parameter, const at::Tensor& whole) {
+  return parameter.slice.of(whole);
+}
 
 ParameterSet::ParameterSet(at::ScalarType dtype, uint64_t seed, at::ScalarType activation_type)
     : dtype_(dtype),
@@ -20,7 +40,8 @@ Parameter& ParameterSet::insert(Parameter parameter) {
   return entries_.emplace_back(std::move(parameter));
 }
 
-at::Tensor ParameterSet::add(const std::string& name, at::IntArrayRef sizes, Init init) {
+at::Tensor ParameterSet::add(const std::string& name, at::IntArrayRef sizes, Init init,
+                             const Slice& slice) {
   const auto options = at::TensorOptions().dtype(dtype_);
   at::Tensor value;
   switch (init.kind) {
@@ -37,8 +58,9 @@ at::Tensor ParameterSet::add(const std::string& name, at::IntArrayRef sizes, Ini
                   .to(dtype_);
       break;
   }
+  if (slice.group) value = slice.of(value).clone();
   value.set_requires_grad(true);
-  return insert({.name = name, .tensor = value}).tensor;
+  return insert({.name = name, .tensor = value, .slice = slice}).tensor;
 }
 
 at::Tensor ParameterSet::add_buffer(const std::string& name, const at::Tensor& value) {
@@ -81,7 +103,8 @@ int64_t ParameterSet::add_unit(size_t first) {
 int64_t ParameterSet::num_trainable() const {
   int64_t count = 0;
   for (const Parameter& entry : entries_) {
-    if (entry.trainable && entry.alias_of.empty()) count += entry.tensor.numel();
+    if (entry.trainable && entry.alias_of.empty())
+      count += c10::multiply_integers(whole_sizes(entry));
   }
   return count;
 }
@@ -89,10 +112,16 @@ int64_t ParameterSet::num_trainable() const {
 void ParameterSet::flatten(at::Device device) {
   AIFS_CHECK(!is_flat(), "the parameters are flat already");
   int64_t total = 0;
-  for (Parameter& entry : entries_) {
-    if (!entry.trainable || !entry.alias_of.empty()) continue;
-    entry.offset = total;
-    total += (entry.tensor.numel() + kAlignment - 1) / kAlignment * kAlignment;
+  for (const bool sliced : {false, true}) {
+    first_sliced_ = total;
+    for (Parameter& entry : entries_) {
+      const bool is_sliced = entry.slice.group != nullptr;
+      if (!entry.trainable || !entry.alias_of.empty() || is_sliced != sliced) continue;
+      entry.offset = total;
+      // An empty slice has a place of its own, too.
+      total +=
+          (std::max<int64_t>(entry.tensor.numel(), 1) + kAlignment - 1) / kAlignment * kAlignment;
+    }
   }
   const auto options = at::TensorOptions().dtype(dtype_).device(device);
   flat_size_ = total;
@@ -152,28 +181,31 @@ at::Tensor ParameterSet::working(const at::Tensor& parameter, at::ScalarType typ
 
 void ParameterSet::assign(const std::string& name, const at::Tensor& value) {
   const Parameter& entry = at(name);
-  if (entry.tensor.sizes() != value.sizes()) {
-    throw Error(concat("tensor '", name, "' has shape ", entry.tensor.sizes(), ", the given one ",
+  const std::vector<int64_t> sizes = whole_sizes(entry);
+  if (value.sizes() != sizes) {
+    throw Error(concat("tensor '", name, "' has shape ", at::IntArrayRef(sizes), ", the given one ",
                        value.sizes()));
   }
-  entry.tensor.detach().copy_(value);
+  entry.tensor.detach().copy_(own_slice(entry, value));
 }
 
 ParameterScope ParameterScope::operator/(const std::string& name) const {
   ParameterScope inner(*set_, this->name(name));
   inner.shared_ = shared_;
+  inner.ranks_ = ranks_;
   return inner;
 }
 
-at::Tensor ParameterScope::add(const std::string& leaf, at::IntArrayRef sizes, Init init) const {
+at::Tensor ParameterScope::add(const std::string& leaf, at::IntArrayRef sizes, Init init,
+                               const Slice& slice) const {
   const std::string full = name(leaf);
-  if (!shared_ || !set_->contains(full)) return set_->add(full, sizes, init);
-  const at::Tensor& existing = set_->at(full).tensor;
-  if (existing.sizes() != sizes) {
-    throw Error(concat("tensor '", full, "' has shape ", existing.sizes(),
+  if (!shared_ || !set_->contains(full)) return set_->add(full, sizes, init, slice);
+  const Parameter& existing = set_->at(full);
+  if (const std::vector<int64_t> found = whole_sizes(existing); sizes != found) {
+    throw Error(concat("tensor '", full, "' has shape ", at::IntArrayRef(found),
                        ", another part wants to share it as ", sizes));
   }
-  return existing;
+  return existing.tensor;
 }
 
 void ParameterScope::add_alias(const std::string& alias, const std::string& existing) const {

@@ -15,17 +15,28 @@
 #include <string>
 #include <vector>
 
+#include "model/tensor_ranks.h"
+
 namespace aifs::model {
 
 struct Parameter {
   std::string name;
-  at::Tensor tensor;
+  at::Tensor tensor;          // this rank's slice, if it is sliced
+  Slice slice = {};           // over tensor ranks
   bool trainable = true;      // false: a buffer, saved but not optimised
   bool unused = false;        // trainable in name only: nothing depends on it, no gradient comes
   std::string alias_of = {};  // another name of the same tensor, saved twice, optimised once
   int64_t offset = -1;        // of a trainable tensor in the flat buffers, in elements
   int64_t unit = 0;           // the one that uses it (ParameterSet::add_unit()), 0 for none
 };
+
+// The shape over all ranks.
+std::vector<int64_t> whole_sizes(const Parameter& parameter);
+// The whole tensor from this rank's slice of it or of a tensor laid out like it (a moment), on all
+// ranks that hold slices. Collective over these.
+at::Tensor whole_tensor(const Parameter& parameter, const at::Tensor& own);
+// This rank's slice of a whole tensor.
+at::Tensor own_slice(const Parameter& parameter, const at::Tensor& whole);
 
 // How a tensor starts.
 struct Init {
@@ -62,7 +73,14 @@ class ParameterSet {
   const Parameter& at(const std::string& name) const;
   bool contains(const std::string& name) const { return index_.count(name) != 0; }
 
-  at::Tensor add(const std::string& name, at::IntArrayRef sizes, Init init);
+  // Layers that know how are sliced over the ranks of this group, which outlives the set; call
+  // before they are built.
+  void slice_over(parallel::Communicator& group) { tensor_ranks_ = TensorRanks(group); }
+  const TensorRanks& tensor_ranks() const { return tensor_ranks_; }
+
+  // `sizes` are those of the whole tensor, and its slices start as on one rank.
+  at::Tensor add(const std::string& name, at::IntArrayRef sizes, Init init,
+                 const Slice& slice = {});
   at::Tensor add_buffer(const std::string& name, const at::Tensor& value);
   // Says of all tensors whose names start with `prefix` that nothing depends on them. The optimiser
   // leaves them alone, weight decay included.
@@ -78,7 +96,7 @@ class ParameterSet {
   void set_keeper(UnitKeeper* keeper) { keeper_ = keeper; }
   UnitKeeper* keeper() const { return keeper_; }
 
-  // Trainable elements, not counting aliases and padding.
+  // Trainable elements of whole tensors, not counting aliases and padding.
   int64_t num_trainable() const;
 
   // Lays values and gradients out flat on `device`; call once, before the first use.
@@ -88,6 +106,8 @@ class ParameterSet {
   // One-dimensional; every tensor starts at a multiple of kAlignment elements, padding is zero.
   const at::Tensor& flat_values() const { return flat_values_; }
   const at::Tensor& flat_gradients() const { return flat_gradients_; }
+  // Where slices begin in the flat buffers; before are the whole tensors.
+  int64_t first_sliced() const { return first_sliced_; }
   // Gives a buffer up: whoever shards gradients or values keeps them elsewhere. It is undefined
   // then.
   void drop_flat_gradients();
@@ -103,7 +123,8 @@ class ParameterSet {
   // cast.
   at::Tensor working(const at::Tensor& parameter, at::ScalarType type) const;
 
-  // Copies values in; the shape must match. Throws Error naming the tensor.
+  // Copies a whole tensor in, or its own slice; the shape must match. Throws Error naming the
+  // tensor.
   void assign(const std::string& name, const at::Tensor& value);
 
   static constexpr int64_t kAlignment = 64;
@@ -112,12 +133,13 @@ class ParameterSet {
   Parameter& insert(Parameter parameter);
 
   at::ScalarType dtype_, activation_type_;
+  TensorRanks tensor_ranks_;
   at::Generator generator_;
   std::vector<Parameter> entries_;
   std::map<std::string, size_t> index_;
   std::vector<at::Tensor> constants_;
   at::Tensor flat_values_, flat_gradients_, flat_working_;
-  int64_t flat_size_ = -1;
+  int64_t flat_size_ = -1, first_sliced_ = 0;
   int64_t num_units_ = 0;
   UnitKeeper* keeper_ = nullptr;
 };
@@ -134,7 +156,8 @@ class ParameterScope {
 
   // A tensor of this name; in a shared scope the one that is there already, if there is one. Throws
   // Error if that has another shape.
-  at::Tensor add(const std::string& leaf, at::IntArrayRef sizes, Init init) const;
+  at::Tensor add(const std::string& leaf, at::IntArrayRef sizes, Init init,
+                 const Slice& slice = {}) const;
   // Another name, `alias`, for `existing`; both relative to the scope.
   void add_alias(const std::string& alias, const std::string& existing) const;
   // The same place for a part that uses the tensors of another one like it.
@@ -143,6 +166,14 @@ class ParameterScope {
     scope.shared_ = true;
     return scope;
   }
+  // The same place for a part whose layers are sliced over the tensor ranks of the set.
+  ParameterScope sliced() const {
+    ParameterScope scope = *this;
+    scope.ranks_ = set_->tensor_ranks();
+    return scope;
+  }
+  // Over which a layer is to be sliced: none unless the scope is sliced.
+  const TensorRanks& ranks() const { return ranks_; }
   at::Tensor add_buffer(const std::string& leaf, const at::Tensor& value) const {
     return set_->add_buffer(name(leaf), value);
   }
@@ -154,6 +185,7 @@ class ParameterScope {
   ParameterSet* set_;
   std::string prefix_;
   bool shared_ = false;
+  TensorRanks ranks_;
 };
 
 }  // namespace aifs::model

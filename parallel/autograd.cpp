@@ -122,6 +122,18 @@ struct TotalOverRanks : Function<TotalOverRanks> {
   }
 };
 
+struct CopiedToRanks : Function<CopiedToRanks> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& tensor, Communicator* group) {
+    save_group(ctx, *group);
+    return tensor;
+  }
+  static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
+    at::Tensor sum = gradients[0].detach().clone(at::MemoryFormat::Contiguous);
+    saved_group(ctx).all_reduce(sum, Reduction::kSum);
+    return {sum, {}};
+  }
+};
+
 struct RowExchangeHolder : torch::CustomClassHolder {
   std::shared_ptr<const RowExchange> exchange;
 };
@@ -191,6 +203,10 @@ at::Tensor broadcast(const at::Tensor& tensor, int root, Communicator& group) {
 
 at::Tensor total_over_ranks(const at::Tensor& partial, Communicator& group) {
   return TotalOverRanks::apply(partial, &group);
+}
+
+at::Tensor copied_to_ranks(const at::Tensor& tensor, Communicator& group) {
+  return CopiedToRanks::apply(tensor, &group);
 }
 
 std::shared_ptr<const RowExchange> RowExchange::create(const ExchangePlan& plan,

@@ -29,6 +29,10 @@ at::Tensor broadcast(const at::Tensor& tensor, int root, Communicator& group);
 // so the backward is the identity (not the adjoint, which would count the total R times).
 at::Tensor total_over_ranks(const at::Tensor& partial, Communicator& group);
 
+// The counterpart of total_over_ranks: the same tensor on every rank, of which each rank uses what
+// its own part of the work needs. Its gradient is the sum over ranks, on every rank.
+at::Tensor copied_to_ranks(const at::Tensor& tensor, Communicator& group);
+
 // The rows of all ranks, where every rank goes on with the same rows, computes the same number from
 // them and calls backward on it: the backward is the own part of the gradient (not the adjoint,
 // which would count it R times). Nothing is sent for it.

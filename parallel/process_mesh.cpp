@@ -61,10 +61,10 @@ ProcessMesh::ProcessMesh(Communicator& world, const MeshSizes& sizes)
   alike_ = world.split(static_cast<int>(stage * sizes.tensor + slice));
 }
 
-void ProcessMesh::reduce_gradients(const at::Tensor& flat) const {
-  if (alike_->size() == 1) return;
-  alike_->all_reduce(flat, Reduction::kSum);
-  if (sizes_.data > 1) flat.mul_(1.0 / static_cast<double>(sizes_.data));
+std::string ProcessMesh::place() const {
+  std::string text = concat("replica ", replica(), ", part ", model_->rank());
+  if (sizes_.tensor > 1) text += concat(", slice ", tensor_->rank());
+  return text;
 }
 
 std::vector<double> sum_over(Communicator& group, std::vector<double> values) {

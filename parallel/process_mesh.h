@@ -44,11 +44,10 @@ class ProcessMesh {
   // The ranks that hold the same parameters: their gradients are summed.
   Communicator& alike() const { return *alike_; }
   int64_t replica() const { return data_->rank(); }
+  // "replica 0, part 1" and, where layers are sliced, ", slice 0".
+  std::string place() const;
   // The rank that writes logs, metrics and checkpoints.
   bool is_main() const { return world_->rank() == 0; }
-  // Gradients of this rank's part of a sample to those of all, in place: the sum over a model group
-  // is the gradient of its sample, replicas are averaged. Collective.
-  void reduce_gradients(const at::Tensor& flat) const;
 
  private:
   std::unique_ptr<Communicator> own_world_;  // of one rank alone

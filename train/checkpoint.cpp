@@ -62,23 +62,20 @@ at::ScalarType tensor_type(DType type) {
   }
 }
 
-// Tensors on the CPU, kept alive while they are written.
-class TensorList {
- public:
-  void add(const std::string& name, const at::Tensor& tensor) {
-    const at::Tensor& host = kept_.emplace_back(tensor.detach().cpu().contiguous());
-    items_.push_back({name, stored_type(host.scalar_type()), host.sizes().vec(), host.data_ptr()});
+// After `items`.
+std::string write_tensors(const fs::path& path,
+                          const std::vector<CheckpointTensors::Named>& tensors,
+                          std::vector<SafetensorsItem> items = {}) {
+  for (const auto& [name, tensor] : tensors) {
+    items.push_back(
+        {name, stored_type(tensor.scalar_type()), tensor.sizes().vec(), tensor.data_ptr()});
   }
-  // After the items of `all`.
-  std::string write(const fs::path& path, std::vector<SafetensorsItem> all = {}) const {
-    all.insert(all.end(), items_.begin(), items_.end());
-    return write_safetensors(path, all);
-  }
+  return write_safetensors(path, items);
+}
 
- private:
-  std::vector<at::Tensor> kept_;
-  std::vector<SafetensorsItem> items_;
-};
+at::Tensor on_host(const at::Tensor& tensor) {
+  return tensor.detach().cpu().contiguous();
+}
 
 bool is_optimised(const model::Parameter& parameter) {
   return parameter.trainable && parameter.alias_of.empty();
@@ -181,8 +178,7 @@ void rename_folder(const fs::path& from, const fs::path& to) {
   }
 }
 
-Json manifest_of(const LoopState& state, const OptimizerState& optimizer,
-                 const CheckpointMeta& meta) {
+Json manifest_of(const LoopState& state, int64_t optimizer_steps, const CheckpointMeta& meta) {
   return Json{{"format_version", kFormatVersion},
               {"program_version", meta.program_version},
               {"torch_version", meta.torch_version},
@@ -192,7 +188,7 @@ Json manifest_of(const LoopState& state, const OptimizerState& optimizer,
               {"batch_in_epoch", state.batch_in_epoch},
               {"loss_scale", state.loss_scale},
               {"loss_scale_steps", state.loss_scale_steps},
-              {"optimizer_steps", optimizer.num_steps},
+              {"optimizer_steps", optimizer_steps},
               {"config_hash", meta.config_hash},
               {"graph_hash", meta.graph_hash},
               {"config", Json::parse(meta.config_json)}};
@@ -200,19 +196,11 @@ Json manifest_of(const LoopState& state, const OptimizerState& optimizer,
 
 // All files of a checkpoint, the completion marker last.
 void write_content(const fs::path& partial, const LoopState& state,
-                   const model::ParameterSet& parameters, const OptimizerState& optimizer,
-                   const CheckpointMeta& meta) {
+                   const CheckpointTensors& tensors, const CheckpointMeta& meta) {
   make_directories(partial);
-  TensorList weights, moments;
-  for (const model::Parameter& parameter : parameters.entries()) {
-    weights.add(parameter.name, parameter.tensor);
-    if (!is_optimised(parameter)) continue;
-    for (const auto& [kind, flat] : optimizer.flats)
-      moments.add(kind + "/" + parameter.name, slice_of(flat, parameter));
-  }
-  Json manifest = manifest_of(state, optimizer, meta);
-  manifest["files"][kParameters] = weights.write(partial / kParameters);
-  manifest["files"][kOptimizer] = moments.write(partial / kOptimizer);
+  Json manifest = manifest_of(state, tensors.optimizer_steps, meta);
+  manifest["files"][kParameters] = write_tensors(partial / kParameters, tensors.parameters);
+  manifest["files"][kOptimizer] = write_tensors(partial / kOptimizer, tensors.states);
   const std::string manifest_text = manifest.dump(2);
   write_file_atomic(partial / kManifest, manifest_text);
   write_file_atomic(partial / kComplete, sha256_hex(std::string_view(manifest_text)) + "\n");
@@ -237,9 +225,30 @@ CheckpointInfo read_manifest(const fs::path& path, const Json& manifest) {
 
 }  // namespace
 
+CheckpointTensors gather_tensors(const model::ParameterSet& parameters, const AdamW& optimizer,
+                                 bool keep, const WholeState& whole_state) {
+  CheckpointTensors tensors;
+  tensors.optimizer_steps = optimizer.num_steps();
+  const auto add = [&](std::vector<CheckpointTensors::Named>& list, const std::string& name,
+                       const model::Parameter& parameter, const at::Tensor& own) {
+    const at::Tensor whole = whole_tensor(parameter, own);
+    if (keep) list.emplace_back(name, on_host(whole));
+  };
+  for (const model::Parameter& parameter : parameters.entries())
+    add(tensors.parameters, parameter.name, parameter, parameter.tensor);
+  for (const auto& [kind, state] : optimizer.states()) {
+    const at::Tensor flat = whole_state ? whole_state(state) : state;
+    for (const model::Parameter& parameter : parameters.entries()) {
+      if (is_optimised(parameter))
+        add(tensors.states, kind + "/" + parameter.name, parameter, slice_of(flat, parameter));
+    }
+  }
+  return tensors;
+}
+
 fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
-                          const model::ParameterSet& parameters, const OptimizerState& optimizer,
-                          const CheckpointMeta& meta, int64_t keep) {
+                          const CheckpointTensors& tensors, const CheckpointMeta& meta,
+                          int64_t keep) {
   make_directories(folder);
   const std::string name = folder_name(state.step);
   const fs::path partial = folder / concat(".partial-", name, "-", ::getpid());
@@ -247,7 +256,7 @@ fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
   const fs::path target = folder / name;
   remove_quietly(partial);
   try {
-    write_content(partial, state, parameters, optimizer, meta);
+    write_content(partial, state, tensors, meta);
     std::error_code ignored;
     if (fs::exists(target, ignored)) rename_folder(target, old);
     rename_folder(partial, target);
@@ -319,17 +328,32 @@ std::optional<CheckpointInfo> find_latest_checkpoint(const fs::path& folder) {
 
 namespace {
 
+// Where tensors of a file go: parameters, or flat states in places laid out like theirs.
+struct Target {
+  const model::Parameter* parameter;
+  at::Tensor place;
+};
+using Targets = std::map<std::string, Target>;
+
+bool fits(const SafetensorsEntry& entry, const Target& target) {
+  return entry.shape == whole_sizes(*target.parameter);
+}
+
+std::string shapes(const SafetensorsEntry& entry, const Target& target) {
+  return concat("has shape ", at::IntArrayRef(entry.shape), " in the checkpoint and ",
+                at::IntArrayRef(whole_sizes(*target.parameter)), " in this model");
+}
+
 // The tensors of a file whose names start with `prefix` must be exactly `wanted`, with their
 // shapes.
-void check_tensors(const SafetensorsFile& file, const std::map<std::string, at::Tensor>& wanted,
+void check_tensors(const SafetensorsFile& file, const Targets& wanted,
                    const std::string& prefix = "") {
   std::vector<std::string> faults;
-  for (const auto& [name, tensor] : wanted) {
+  for (const auto& [name, target] : wanted) {
     if (!file.contains(name)) {
       faults.push_back(concat("'", name, "' is not in the checkpoint"));
-    } else if (at::IntArrayRef(file.at(name).shape) != tensor.sizes()) {
-      faults.push_back(concat("'", name, "' has shape ", at::IntArrayRef(file.at(name).shape),
-                              " in the checkpoint and ", tensor.sizes(), " in this model"));
+    } else if (!fits(file.at(name), target)) {
+      faults.push_back(concat("'", name, "' ", shapes(file.at(name), target)));
     }
   }
   for (const auto& [name, entry] : file.entries()) {
@@ -348,12 +372,13 @@ void check_tensors(const SafetensorsFile& file, const std::map<std::string, at::
                   "the configuration that made it is in its manifest.json");
 }
 
-void copy_tensors(const SafetensorsFile& file, const std::map<std::string, at::Tensor>& targets) {
+void copy_tensors(const SafetensorsFile& file, const Targets& targets) {
   for (const auto& [name, target] : targets) {
     const SafetensorsEntry& entry = file.at(name);
     auto* data = const_cast<std::byte*>(entry.bytes.data());  // only read
-    target.detach().copy_(
-        at::from_blob(data, entry.shape, at::TensorOptions().dtype(tensor_type(entry.dtype))));
+    const at::Tensor whole =
+        at::from_blob(data, entry.shape, at::TensorOptions().dtype(tensor_type(entry.dtype)));
+    target.place.detach().copy_(own_slice(*target.parameter, whole));
   }
 }
 
@@ -361,9 +386,9 @@ void copy_tensors(const SafetensorsFile& file, const std::map<std::string, at::T
 
 void load_parameters(const SafetensorsFile& file, const std::string& prefix,
                      model::ParameterSet& parameters) {
-  std::map<std::string, at::Tensor> wanted;
+  Targets wanted;
   for (const model::Parameter& parameter : parameters.entries()) {
-    wanted[prefix + parameter.name] = parameter.tensor;
+    wanted[prefix + parameter.name] = {&parameter, parameter.tensor};
   }
   check_tensors(file, wanted, prefix);
   copy_tensors(file, wanted);
@@ -376,19 +401,19 @@ void load_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& para
 std::string write_parameters(const fs::path& path, const model::ParameterSet& parameters,
                              const std::vector<std::string>& names, const std::string& prefix,
                              std::vector<SafetensorsItem> first) {
-  TensorList weights;
+  std::vector<CheckpointTensors::Named> weights;
   for (const std::string& name : names)
-    weights.add(prefix + name, parameters.at(name).tensor);
-  return weights.write(path, std::move(first));
+    weights.emplace_back(prefix + name, on_host(parameters.at(name).tensor));
+  return write_tensors(path, weights, std::move(first));
 }
 
 void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet& parameters,
                     OptimizerState& optimizer) {
-  std::map<std::string, at::Tensor> wanted;
+  Targets wanted;
   for (const model::Parameter& parameter : parameters.entries()) {
     if (!is_optimised(parameter)) continue;
     for (const auto& [kind, flat] : optimizer.flats)
-      wanted[kind + "/" + parameter.name] = slice_of(flat, parameter);
+      wanted[kind + "/" + parameter.name] = {&parameter, slice_of(flat, parameter)};
   }
   const SafetensorsFile file(checkpoint.path / kOptimizer);
   check_tensors(file, wanted);
@@ -398,10 +423,11 @@ void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet&
 
 void load_average(const CheckpointInfo& checkpoint, model::ParameterSet& parameters) {
   const SafetensorsFile file(checkpoint.path / kOptimizer);
-  std::map<std::string, at::Tensor> targets;
+  Targets targets;
   for (const model::Parameter& parameter : parameters.entries()) {
     const std::string name = concat(kAverageState, "/", parameter.name);
-    if (is_optimised(parameter) && file.contains(name)) targets[name] = parameter.tensor;
+    if (is_optimised(parameter) && file.contains(name))
+      targets[name] = {&parameter, parameter.tensor};
   }
   if (targets.empty()) {
     throw DataError(concat("checkpoint '", checkpoint.path.string(), "' has no averaged weights"),
@@ -414,7 +440,7 @@ std::vector<std::string> init_parameters(const CheckpointInfo& checkpoint,
                                          model::ParameterSet& parameters,
                                          const std::vector<std::string>& may_skip) {
   const SafetensorsFile file(checkpoint.path / kParameters);
-  std::map<std::string, at::Tensor> targets;
+  Targets targets;
   std::vector<std::string> skipped, faults;
   const auto skip = [&](const std::string& name, const std::string& why) {
     const bool allowed =
@@ -423,14 +449,13 @@ std::vector<std::string> init_parameters(const CheckpointInfo& checkpoint,
     (allowed ? skipped : faults).push_back(concat("'", name, "' ", why));
   };
   for (const model::Parameter& parameter : parameters.entries()) {
+    const Target target{&parameter, parameter.tensor};
     if (!file.contains(parameter.name)) {
       skip(parameter.name, "is not in the checkpoint");
-    } else if (at::IntArrayRef(file.at(parameter.name).shape) != parameter.tensor.sizes()) {
-      skip(parameter.name,
-           concat("has shape ", at::IntArrayRef(file.at(parameter.name).shape),
-                  " in the checkpoint and ", parameter.tensor.sizes(), " in this model"));
+    } else if (!fits(file.at(parameter.name), target)) {
+      skip(parameter.name, shapes(file.at(parameter.name), target));
     } else {
-      targets[parameter.name] = parameter.tensor;
+      targets[parameter.name] = target;
     }
   }
   for (const auto& [name, entry] : file.entries()) {

@@ -10,6 +10,7 @@
 // them.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -31,12 +32,25 @@ struct CheckpointMeta {
   std::string time_utc;
 };
 
+// The tensors of a checkpoint by name, whole, in the order in which they are written.
+struct CheckpointTensors {
+  using Named = std::pair<std::string, at::Tensor>;
+  std::vector<Named> parameters, states;
+  int64_t optimizer_steps = 0;
+};
+// What is laid out as the flat values, from a rank's own part of it (AdamW::states()).
+using WholeState = std::function<at::Tensor(const at::Tensor& own)>;
+// Takes them from all ranks to the CPU of those that `keep` them; without `whole_state` the
+// optimiser is one of all parameters. Collective.
+CheckpointTensors gather_tensors(const model::ParameterSet& parameters, const AdamW& optimizer,
+                                 bool keep = true, const WholeState& whole_state = {});
+
 // Writes <folder>/step-<step>/ and points `latest` at it, then removes all but the `keep` newest
 // up to that step (0 keeps all). An existing checkpoint of the same step is replaced only once the
 // new one is complete. Returns its path.
 fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
-                          const model::ParameterSet& parameters, const OptimizerState& optimizer,
-                          const CheckpointMeta& meta, int64_t keep);
+                          const CheckpointTensors& tensors, const CheckpointMeta& meta,
+                          int64_t keep);
 
 // A checkpoint found sound: complete, readable, all checksums right.
 struct CheckpointInfo {
@@ -57,8 +71,9 @@ CheckpointInfo inspect_checkpoint(const fs::path& path);
 // there is none at all; DataError if all are damaged.
 std::optional<CheckpointInfo> find_latest_checkpoint(const fs::path& folder);
 
-// Copies the tensors in. Throws DataError listing parameters that are missing, superfluous or of
-// another shape: the checkpoint is of another model. Nothing is changed in that case.
+// Copies the tensors in, or the slices of them that this rank holds. Throws DataError listing
+// parameters that are missing, superfluous or of another shape: the checkpoint is of another model.
+// Nothing is changed in that case.
 void load_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters);
 // The same from any file, whose names have `prefix` in front; others are not looked at.
 void load_parameters(const SafetensorsFile& file, const std::string& prefix,

@@ -172,7 +172,11 @@ void GradientReducer::reduce(size_t b) {
   passing_[b].reset();
   for (const size_t i : bucket.parameters)
     at::Tensor(parameters_.entries()[i].tensor).mutable_grad() = at::Tensor();
-  if (bucket.unit > 0) shards_.release(bucket.unit);
+  // Slices of a layer have a bucket of their own.
+  const bool unit_done = std::none_of(
+      plan_->order.begin() + static_cast<int64_t>(num_reduced_), plan_->order.end(),
+      [&](size_t later) { return shards_.layout().buckets()[later].unit == bucket.unit; });
+  if (bucket.unit > 0 && unit_done) shards_.release(bucket.unit);
 }
 
 GradientReducer::Plan GradientReducer::learn() {
@@ -205,15 +209,10 @@ void GradientReducer::check_all_used() const {
 void GradientReducer::end_pass() {
   if (!active_) return;
   active_ = false;
-  if (!plan_) {
-    plan_ = &plans_.insert_or_assign(kind_, learn()).first->second;
-    for (const size_t b : plan_->order)
-      reduce(b);
-  } else {
-    reduce_complete();
-    AIFS_CHECK(num_reduced_ == plan_->order.size(), num_reduced_, " of ", plan_->order.size(),
-               " buckets of gradients were complete after the backward pass");
-  }
+  if (!plan_) plan_ = &plans_.insert_or_assign(kind_, learn()).first->second;
+  reduce_complete();
+  AIFS_CHECK(num_reduced_ == plan_->order.size(), num_reduced_, " of ", plan_->order.size(),
+             " buckets of gradients were complete after the backward pass");
   side_.join();
 }
 
@@ -223,13 +222,22 @@ at::Tensor GradientReducer::own_gradients(const ShardBucket& bucket) const {
              : parameters_.flat_gradients().narrow(0, bucket.own_begin, bucket.own_size);
 }
 
-std::vector<at::Tensor> GradientReducer::own_gradients() const {
-  if (local_gradients_.defined()) return {local_gradients_};
-  if (shards_.shard_group().size() == 1) return {parameters_.flat_gradients()};
-  std::vector<at::Tensor> parts;
-  for (const ShardBucket& bucket : shards_.layout().buckets())
-    parts.push_back(own_gradients(bucket));
-  return parts;
+OwnGradients GradientReducer::own_gradients() const {
+  OwnGradients own{.shards = &shards_.shard_group(), .tensor_ranks = &mesh_.tensor()};
+  const auto split = [&](const at::Tensor& flat, int64_t first_sliced) {
+    own.whole = {flat.narrow(0, 0, first_sliced)};
+    if (first_sliced < flat.numel())
+      own.sliced = {flat.narrow(0, first_sliced, flat.numel() - first_sliced)};
+  };
+  if (local_gradients_.defined()) {
+    split(local_gradients_, shards_.layout().local_first_sliced());
+  } else if (shards_.shard_group().size() == 1) {
+    split(parameters_.flat_gradients(), parameters_.first_sliced());
+  } else {
+    for (const ShardBucket& bucket : shards_.layout().buckets())
+      (bucket.sliced ? own.sliced : own.whole).push_back(own_gradients(bucket));
+  }
+  return own;
 }
 
 std::string GradientReducer::describe() const {

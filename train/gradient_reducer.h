@@ -10,6 +10,7 @@
 
 #include <functional>
 
+#include "train/optimizer.h"
 #include "train/parameter_shards.h"
 #include "train/power_sgd.h"
 
@@ -37,7 +38,7 @@ class GradientReducer {
   // pass.
   at::Tensor own_gradients(const ShardBucket& bucket) const;
   // The same of all buckets, in as few tensors as there are.
-  std::vector<at::Tensor> own_gradients() const;
+  OwnGradients own_gradients() const;
 
   // "12 buckets, 292.1 MB a step as fp32": what a rank gives to the reductions of a step.
   std::string describe() const;

@@ -17,37 +17,42 @@
 
 namespace aifs::train {
 
-double clip_gradients(const at::Tensor& flat_gradients, ClipKind kind, double limit) {
-  switch (kind) {
-    case ClipKind::kNone:
-      return 0.0;
-    case ClipKind::kValue:
-      flat_gradients.clamp_(-limit, limit);
-      return 0.0;
-    case ClipKind::kNorm: {
-      const double norm = at::linalg_vector_norm(flat_gradients).item<double>();
-      flat_gradients.mul_(std::min(1.0, limit / (norm + 1e-6)));  // torch's clip_grad_norm_
-      return norm;
-    }
-  }
-  return 0.0;
+std::vector<at::Tensor> OwnGradients::all() const {
+  std::vector<at::Tensor> tensors = whole;
+  tensors.insert(tensors.end(), sliced.begin(), sliced.end());
+  return tensors;
 }
 
-double clip_gradients(const std::vector<at::Tensor>& parts, ClipKind kind, double limit,
-                      parallel::Communicator& group) {
-  if (parts.size() == 1 && group.size() == 1) return clip_gradients(parts[0], kind, limit);
-  if (kind != ClipKind::kNorm) {
+namespace {
+
+// Slices of all ranks count once, and so does what tensor ranks have alike.
+double global_norm(const OwnGradients& gradients) {
+  const auto options = gradients.all()[0].options().dtype(at::kDouble);
+  const auto square = [&](const std::vector<at::Tensor>& parts) {
+    at::Tensor sum = at::zeros({1}, options);
     for (const at::Tensor& part : parts)
-      clip_gradients(part, kind, limit);
-    return 0.0;
+      sum += at::linalg_vector_norm(part).to(at::kDouble).square();
+    return sum;
+  };
+  const auto add_up = [](const at::Tensor& sum, parallel::Communicator* group) {
+    if (group && group->size() > 1) group->all_reduce(sum, parallel::Reduction::kSum);
+  };
+  const at::Tensor sliced = square(gradients.sliced);
+  add_up(sliced, gradients.tensor_ranks);
+  const at::Tensor sum = square(gradients.whole) + sliced;
+  add_up(sum, gradients.shards);
+  return std::sqrt(sum.item<double>());
+}
+
+}  // namespace
+
+double clip_gradients(const OwnGradients& gradients, ClipKind kind, double limit) {
+  const double norm = kind == ClipKind::kNorm ? global_norm(gradients) : 0.0;
+  for (const at::Tensor& part : gradients.all()) {
+    if (kind == ClipKind::kValue) part.clamp_(-limit, limit);
+    // torch's clip_grad_norm_
+    if (kind == ClipKind::kNorm) part.mul_(std::min(1.0, limit / (norm + 1e-6)));
   }
-  at::Tensor square = at::zeros({1}, parts[0].options().dtype(at::kDouble));
-  for (const at::Tensor& part : parts)
-    square += at::linalg_vector_norm(part, 2, std::nullopt, false, at::kDouble).square();
-  group.all_reduce(square, parallel::Reduction::kSum);
-  const double norm = std::sqrt(square.item<double>());
-  for (const at::Tensor& part : parts)
-    part.mul_(std::min(1.0, limit / (norm + 1e-6)));
   return norm;
 }
 

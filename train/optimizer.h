@@ -38,12 +38,23 @@ double ademamix_beta3(const AdamWOptions& options, int64_t step);
 enum class LrScaling { kNone, kLinear, kSqrt };
 double scaled_lr(double lr, LrScaling rule, int64_t samples_per_step, int64_t reference_samples);
 
+// The gradients that a rank has, in any number of tensors, and the ranks that have others (null:
+// none do).
+struct OwnGradients {
+  std::vector<at::Tensor> whole = {}, sliced = {};  // of whole tensors, and of slices of tensors
+  parallel::Communicator* shards = nullptr;         // with other parts of either
+  parallel::Communicator* tensor_ranks = nullptr;   // with the same ones and other slices
+
+  std::vector<at::Tensor> all() const;
+};
+
 // Clamps every element to [-limit, limit], or scales all by limit / norm where the global L2 norm
-// exceeds `limit`. In place. Returns the norm before clipping for kNorm, else 0.
-double clip_gradients(const at::Tensor& flat_gradients, ClipKind kind, double limit);
-// The same for gradients in parts, shared out over a group: the norm is that of all. Collective.
-double clip_gradients(const std::vector<at::Tensor>& parts, ClipKind kind, double limit,
-                      parallel::Communicator& group);
+// exceeds `limit`. In place. Returns the norm before clipping for kNorm, else 0. The norm is that
+// of what all ranks have: collective over them.
+double clip_gradients(const OwnGradients& gradients, ClipKind kind, double limit);
+inline double clip_gradients(const at::Tensor& flat_gradients, ClipKind kind, double limit) {
+  return clip_gradients(OwnGradients{.whole = {flat_gradients}}, kind, limit);
+}
 
 // A stretch of the flat buffers that this rank updates: its first element there and in the moments,
 // its values and gradients.
@@ -91,8 +102,6 @@ class AdamW {
   // Everything that a checkpoint keeps, by name, laid out as the moments: they and what was
   // attached.
   const std::vector<FlatState>& states() const { return states_; }
-  // The same as a checkpoint has it; of an optimiser of all parameters.
-  OptimizerState state() const { return {states_, num_steps_}; }
   void attach(const std::string& name, const at::Tensor& flat) { states_.emplace_back(name, flat); }
 
  private:

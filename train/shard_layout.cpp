@@ -1,24 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/shard_layout.h"
 
+#include <algorithm>
+
 #include "core/check.h"
 #include "core/shares.h"
 
 namespace aifs::train {
 
+namespace {
+
+// Entries that have a place of their own in the flat buffers, in the order of these.
+std::vector<size_t> by_offset(const model::ParameterSet& parameters) {
+  const std::vector<model::Parameter>& entries = parameters.entries();
+  std::vector<size_t> order;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i].offset >= 0 && entries[i].alias_of.empty()) order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return entries[a].offset < entries[b].offset; });
+  return order;
+}
+
+}  // namespace
+
 ShardLayout::ShardLayout(const model::ParameterSet& parameters, int64_t bucket_elements,
                          bool by_unit, int64_t num_shards, int64_t shard)
     : bucket_of_(parameters.entries().size(), 0) {
   AIFS_CHECK(parameters.is_flat(), "shards are those of flat parameters");
-  for (size_t i = 0; i < parameters.entries().size(); ++i) {
+  for (const size_t i : by_offset(parameters)) {
     const model::Parameter& parameter = parameters.entries()[i];
-    if (parameter.offset < 0 || !parameter.alias_of.empty()) continue;
+    const bool sliced = parameter.offset >= parameters.first_sliced();
     const bool full = !buckets_.empty() &&
-                      (by_unit ? buckets_.back().unit != parameter.unit
-                               : parameter.offset - buckets_.back().begin >= bucket_elements);
+                      (sliced != buckets_.back().sliced ||
+                       (by_unit ? buckets_.back().unit != parameter.unit
+                                : parameter.offset - buckets_.back().begin >= bucket_elements));
     if (buckets_.empty() || full) {
       if (full) buckets_.back().end = parameter.offset;
-      buckets_.push_back({.begin = parameter.offset, .unit = by_unit ? parameter.unit : 0});
+      buckets_.push_back(
+          {.begin = parameter.offset, .unit = by_unit ? parameter.unit : 0, .sliced = sliced});
     }
     buckets_.back().parameters.push_back(i);
     bucket_of_[i] = buckets_.size() - 1;
@@ -34,6 +54,7 @@ ShardLayout::ShardLayout(const model::ParameterSet& parameters, int64_t bucket_e
     bucket.own_size = bucket.counts[own];
     bucket.local_begin = local_size_;
     local_size_ += bucket.own_size;
+    if (!bucket.sliced) local_first_sliced_ = local_size_;
   }
 }
 

@@ -149,13 +149,14 @@ void Trainer::share_state(bool resumed) {
             .loss_scale = shared[4],
             .loss_scale_steps = static_cast<int64_t>(shared[5])};
   optimizer_->set_num_steps(static_cast<int64_t>(shared[6]));
+  parallel::Communicator& alike = parts_.mesh.alike();
   const at::Tensor& values = parts_.parameters.flat_values();
-  world.broadcast(values, 0);
+  alike.broadcast(values, 0);
   const auto& states = optimizer_->states();
   for (size_t i = 0; i < states.size() && shared[0] != 0.0; ++i) {
-    const at::Tensor whole =
-        resumed ? loaded_.flats[i].second.to(values.device()) : at::empty_like(values);
-    world.broadcast(whole, 0);
+    const at::Tensor whole = loaded_.flats.empty() ? at::empty_like(values)
+                                                   : loaded_.flats[i].second.to(values.device());
+    alike.broadcast(whole, 0);
     states[i].second.copy_(shards_->own(whole));
   }
   loaded_ = {};
@@ -332,7 +333,7 @@ void Trainer::accumulate_gradients(const data::Batch& batch, StepFigures& figure
   if (!agree(figures, value, static_cast<int64_t>(batch.anchors.size()))) {
     figures.finite = false;
     shards_->fetch_all();
-    // On all ranks of a model group or none: they share the loss.
+    // On all ranks of a replica or none: they share the loss.
     if (!std::isfinite(value) && figures.bad.empty())
       figures.bad = describe_nonfinite(concat("the loss is ", value), figures.rollout);
     shards_->release_all();
@@ -350,11 +351,12 @@ void Trainer::accumulate_gradients(const data::Batch& batch, StepFigures& figure
 
 bool Trainer::agree(StepFigures& figures, double loss, int64_t samples) const {
   const bool wish = out_of_time() || (options_.should_stop && options_.should_stop());
-  // The loss is the same on all ranks of a model group.
+  // The loss is the same on all ranks of a replica.
+  const int64_t ranks_per_replica = parts_.mesh.world().size() / parts_.mesh.sizes().data;
   const std::vector<double> sums = parallel::sum_over(
       parts_.mesh.world(), {loss, static_cast<double>(samples), static_cast<double>(wish)});
   figures.loss += sums[0] / static_cast<double>(parts_.mesh.world().size());
-  figures.samples += static_cast<int64_t>(sums[1]) / parts_.mesh.sizes().model;
+  figures.samples += static_cast<int64_t>(sums[1]) / ranks_per_replica;
   figures.stop = figures.stop || sums[2] > 0;
   return std::isfinite(sums[0]);
 }
@@ -433,15 +435,15 @@ void Trainer::update_weights(StepFigures& figures) {
   if (!finite) skip_or_fail(figures.bad);
   const PartTimer::Scope scope(timer_, Part::kOptimizer);
   figures.lr = learning_rate(options_.optimizer.schedule, state_.step);
-  const std::vector<at::Tensor> gradients = reducer_->own_gradients();
+  const OwnGradients gradients = reducer_->own_gradients();
   if (finite) {
     if (loss_scale_.active()) {
-      for (const at::Tensor& part : gradients)
+      for (const at::Tensor& part : gradients.all())
         part.div_(loss_scale_.value());
     }
     // Ranks with the same gradients also draw the same conclusion from a sum of them that is at the
     // edge of what is finite.
-    const bool bad = !are_finite(gradients);
+    const bool bad = !are_finite(gradients.all());
     finite = parallel::sum_over(parts_.mesh.world(), {static_cast<double>(bad)})[0] == 0.0;
     // In fp16 gradients that overflow are how the loss scale finds its size.
     if (!finite && !loss_scale_.active()) {
@@ -452,8 +454,8 @@ void Trainer::update_weights(StepFigures& figures) {
     }
   }
   if (finite) {
-    figures.gradient_norm = clip_gradients(gradients, options_.optimizer.clip,
-                                           options_.optimizer.clip_limit, shards_->shard_group());
+    figures.gradient_norm =
+        clip_gradients(gradients, options_.optimizer.clip, options_.optimizer.clip_limit);
     optimizer_->step(figures.lr);
     if (average_) average_->update(shards_->local_values());
     shards_->publish();
@@ -549,36 +551,31 @@ void Trainer::checkpoint(bool required) {
             : std::string("try a smaller learning rate, or a longer warm-up"));
   }
   shards_->fetch_all();
-  const OptimizerState optimizer = whole_state();
-  if (!parts_.mesh.is_main()) {
-    shards_->release_all();
+  const CheckpointTensors tensors =
+      gather_tensors(parts_.parameters, *optimizer_, /*keep=*/parts_.mesh.is_main(),
+                     [&](const at::Tensor& own) { return shards_->whole(own); });
+  const bool written = parts_.mesh.is_main() && write(tensors, required);
+  shards_->release_all();
+  // All ranks know it: whether there is another try at this step is for all to decide alike.
+  if (parallel::sum_over(parts_.mesh.world(), {static_cast<double>(written)})[0] > 0)
     last_checkpoint_step_ = state_.step;
-    return;
-  }
+}
+
+bool Trainer::write(const CheckpointTensors& tensors, bool required) {
   progress_->clear();
   CheckpointMeta meta = options_.checkpoint_meta;
   meta.time_utc = format_date(static_cast<int64_t>(std::time(nullptr)));
   try {
-    const fs::path path =
-        write_checkpoint(checkpoint_folder(options_.run_dir), state_, parts_.parameters, optimizer,
-                         meta, options_.checkpoint.keep);
-    last_checkpoint_step_ = state_.step;
+    const fs::path path = write_checkpoint(checkpoint_folder(options_.run_dir), state_, tensors,
+                                           meta, options_.checkpoint.keep);
     log::info("checkpoint '", path.string(), "'");
+    return true;
   } catch (const std::exception& error) {
     if (required) throw;
     log::error("no checkpoint at step ", state_.step, ": ", error.what(),
                "; training goes on, the next one will be tried");
+    return false;
   }
-  shards_->release_all();
-}
-
-OptimizerState Trainer::whole_state() const {
-  OptimizerState state{.flats = {}, .num_steps = optimizer_->num_steps()};
-  for (const auto& [name, local] : optimizer_->states()) {
-    const at::Tensor whole = shards_->whole(local);
-    if (parts_.mesh.is_main()) state.flats.emplace_back(name, whole.cpu());
-  }
-  return state;
 }
 
 }  // namespace aifs::train

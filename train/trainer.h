@@ -66,7 +66,8 @@ class Trainer {
   ~Trainer();
 
   // Takes weights, moments and position from a checkpoint. Throws DataError if it does not fit.
-  // Local to one rank; share_state() then gives all ranks what the main rank has.
+  // Local to one rank; share_state() then gives all ranks the position of the main rank, and the
+  // tensors of the first rank that holds the same.
   void load(const CheckpointInfo& checkpoint);
   // Collective. `resumed` is what the main rank says.
   void share_state(bool resumed);
@@ -96,7 +97,7 @@ class Trainer {
   // whether the loss is finite on all.
   bool agree(StepFigures& figures, double loss, int64_t samples) const;
   void update_weights(StepFigures& figures);
-  // What is not finite and where, with the batch in a folder. All ranks of a model group call it,
+  // What is not finite and where, with the batch in a folder. All ranks of a replica call it,
   // or none: the network runs again, with all values there (ParameterShards::fetch_all()).
   std::string describe_nonfinite(const std::string& what, int64_t rollout) const;
   std::string find_nonfinite(const data::Batch& batch, int64_t rollout) const;
@@ -108,13 +109,14 @@ class Trainer {
   ValidationResult validation_result();
   // A checkpoint that is not required may fail: training goes on without it. Weights that are not
   // finite are a NumericalError: they would shadow the last checkpoint that can be resumed.
+  // Collective.
   void checkpoint(bool required);
+  // On the main rank; whether it is there.
+  bool write(const CheckpointTensors& tensors, bool required);
   bool at_step_limit() const;
   bool out_of_time() const;
 
   std::vector<OwnPart> own_parts() const;
-  // Moments and averages as a checkpoint has them, on the main rank. Collective.
-  OptimizerState whole_state() const;
 
   TrainerOptions options_;
   TrainerParts parts_;
@@ -122,7 +124,7 @@ class Trainer {
   std::unique_ptr<ParameterShards> shards_;
   std::unique_ptr<GradientReducer> reducer_;
   std::unique_ptr<AdamW> optimizer_;
-  OptimizerState loaded_;  // of a checkpoint, until all ranks have it
+  OptimizerState loaded_;  // of a checkpoint, until all ranks have it, on those that read it
   std::optional<WeightAverage> average_;
   LoopState state_;
   LossScale loss_scale_;

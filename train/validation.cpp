@@ -140,7 +140,8 @@ void Validation::sum_over_ranks(Sums& sums) const {
   for (size_t i = 0; i < lead_times_s_.size(); ++i) {
     for (at::Tensor* errors : {&sums.forecast[i], &sums.persistence[i]}) {
       *errors = errors->cpu();
-      setup_.mesh.world().all_reduce(*errors, parallel::Reduction::kSum);
+      for (parallel::Communicator* group : {&setup_.mesh.model(), &setup_.mesh.data()})
+        group->all_reduce(*errors, parallel::Reduction::kSum);
     }
   }
   std::vector<double> figures{sums.loss};

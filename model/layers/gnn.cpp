@@ -93,7 +93,7 @@ GnnProcessor::GnnProcessor(const ParameterScope& scope, const ParameterScope& ed
       edges_(std::make_unique<LocalEdges>(edges)),
       units_(scope.set()) {
   for (int64_t layer = 0; layer < num_layers; ++layer) {
-    blocks_.emplace_back(scope / "proc" / layer, options);
+    blocks_.emplace_back((scope / "proc" / layer).sliced(), options);
     units_.end_layer();
   }
 }

@@ -25,19 +25,24 @@ at::Tensor block_diagonal(const at::Tensor& maps) {
 GraphTransformerBlock::GraphTransformerBlock(const ParameterScope& scope,
                                              const GraphTransformerOptions& options,
                                              int64_t edge_width, Use use)
-    : options_(options) {
+    : options_(options), ranks_(scope.ranks()), heads_(ranks_.own(options.heads).size) {
   const int64_t c = options.channels, a = options.attention_width();
   AIFS_CHECK(a % options.heads == 0, a, " attention channels for ", options.heads, " heads");
-  lin_key_ = Linear(scope / "lin_key", c, a);
-  lin_query_ = Linear(scope / "lin_query", c, a);
-  lin_value_ = Linear(scope / "lin_value", c, a);
-  lin_self_ = Linear(scope / "lin_self", c, a);
-  lin_edge_ = Linear(scope / "lin_edge", edge_width, a);
-  projection_ = Linear(scope / "projection", a, c);
+  const int64_t width = a / options.heads;
+  const auto to_heads = [&](const std::string& name, int64_t in) {
+    return Linear(scope / name, in, a, true, LinearStart::kUniform, {.out = true, .unit = width});
+  };
+  lin_key_ = to_heads("lin_key", c);
+  lin_query_ = to_heads("lin_query", c);
+  lin_value_ = to_heads("lin_value", c);
+  lin_self_ = to_heads("lin_self", c);
+  lin_edge_ = to_heads("lin_edge", edge_width);
+  projection_ =
+      Linear(scope / "projection", a, c, true, LinearStart::kUniform, {.in = true, .unit = width});
   if (options.qk_norm) {
-    const LayerNormOptions per_head{.eps = options.norm.eps, .bias = false};
-    q_norm_ = LayerNorm(scope / "q_norm", a / options.heads, per_head);
-    k_norm_ = LayerNorm(scope / "k_norm", a / options.heads, per_head);
+    const LayerNormOptions per_head{.eps = options.norm.eps, .bias = false, .of_slices = true};
+    q_norm_ = LayerNorm(scope / "q_norm", width, per_head);
+    k_norm_ = LayerNorm(scope / "k_norm", width, per_head);
   }
   norm_ = LayerNorm(scope / "layer_norm_attention", c, options.norm);
   if (use == Use::kMapper) {
@@ -62,14 +67,14 @@ GraphTransformerBlock::GraphTransformerBlock(const ParameterScope& scope,
 at::Tensor GraphTransformerBlock::edge_features(const at::Tensor& e) const {
   const at::Tensor features =
       options_.edge_pre_mlp ? activate(edge_pre_mlp_.forward(e), options_.activation) : e;
-  return at::cat({features, at::ones({e.size(0), 1}, e.options())}, 1);
+  return ranks_.copied(at::cat({features, at::ones({e.size(0), 1}, e.options())}, 1));
 }
 
 at::Tensor GraphTransformerBlock::per_head_norm(const LayerNorm& norm,
                                                 const at::Tensor& rows) const {
   if (!options_.qk_norm) return rows;
-  const int64_t heads = options_.heads;
-  return norm.forward(rows.view({rows.size(0), heads, rows.size(1) / heads})).view(rows.sizes());
+  const int64_t width = rows.size(1) / heads_;
+  return norm.forward(rows.view({rows.size(0), heads_, width})).view(rows.sizes());
 }
 
 GraphTransformerBlock::Sources GraphTransformerBlock::sources(const at::Tensor& u) const {
@@ -80,15 +85,15 @@ GraphTransformerBlock::Sources GraphTransformerBlock::sources(const at::Tensor& 
 at::Tensor GraphTransformerBlock::attend(const at::Tensor& u, const Sources& sources,
                                          const at::Tensor& edge_features,
                                          const EdgeIndexPtr& edges) const {
-  const int64_t heads = options_.heads, width = options_.attention_width() / heads;
+  const int64_t width = options_.attention_width() / options_.heads;
   const std::vector<at::Tensor> rows = joint_linear(u, {&lin_query_, &lin_self_});
   const at::Tensor query = per_head_norm(q_norm_, rows[0]) / std::sqrt(static_cast<double>(width));
   // The linear map of the edge features, bias as its last column, per head: (H, d, D + 1).
   const at::Tensor map = block_diagonal(at::cat({lin_edge_.weight, lin_edge_.bias.unsqueeze(1)}, 1)
-                                            .view({heads, width, lin_edge_.weight.size(1) + 1}))
+                                            .view({heads_, width, lin_edge_.weight.size(1) + 1}))
                              .to(query.scalar_type());
   const AttentionSums sums = graph_attention(
-      {query, at::mm(query, map), sources.key, sources.value, edge_features}, heads, edges);
+      {query, at::mm(query, map), sources.key, sources.value, edge_features}, heads_, edges);
   return at::addmm(sums.nodes + rows[1], sums.edges, map.t());
 }
 
@@ -115,7 +120,7 @@ GraphTransformerProcessor::GraphTransformerProcessor(const ParameterScope& scope
       edges_(std::make_unique<LocalEdges>(edges)),
       units_(scope.set()) {
   for (int64_t layer = 0; layer < num_layers; ++layer) {
-    blocks_.emplace_back(scope / "proc" / layer, options, edge_features_.width(),
+    blocks_.emplace_back((scope / "proc" / layer).sliced(), options, edge_features_.width(),
                          GraphTransformerBlock::Use::kProcessor);
     units_.end_layer();
   }

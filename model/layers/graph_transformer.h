@@ -2,7 +2,8 @@
 // The GraphTransformer: attention over edges, whose features enter keys and values (Anemoi's
 // GraphTransformer blocks, mappers and processor).
 //   u = norm(x);  y = projection(attention(u) + lin_self(u)) + x;  x' = mlp(norm(y)) + y
-// Edges are never updated; every block projects the same raw features again.
+// Edges are never updated; every block projects the same raw features again. On tensor ranks a
+// processor's block has its own heads and a slice of the hidden channels of its MLP.
 #pragma once
 
 #include <memory>
@@ -53,7 +54,7 @@ class GraphTransformerBlock {
 
   at::Tensor norm_sources(const at::Tensor& x) const { return norm_sources_.forward(x); }
   at::Tensor norm_targets(const at::Tensor& x, const at::Tensor& condition) const {
-    return norm_.forward(x, condition);
+    return ranks_.copied(norm_.forward(x, condition));
   }
   // The edge features as attention takes them, (M, D + 1): after the block's own linear if there is
   // one, and with a column of ones for the bias.
@@ -69,6 +70,8 @@ class GraphTransformerBlock {
   at::Tensor per_head_norm(const LayerNorm& norm, const at::Tensor& rows) const;
 
   GraphTransformerOptions options_;
+  TensorRanks ranks_;
+  int64_t heads_;  // of this rank
   Linear lin_key_, lin_query_, lin_value_, lin_self_, lin_edge_, projection_, edge_pre_mlp_;
   LayerNorm q_norm_, k_norm_, norm_, norm_sources_, norm_mlp_;
   Mlp mlp_;

@@ -47,19 +47,21 @@ LayerNorm::LayerNorm(const ParameterScope& scope, int64_t width, const LayerNorm
     bias_map_ = Linear(scope / "bias", options.condition_width, width, true, start);
     return;
   }
+  if (options.of_slices) ranks_ = scope.ranks();
   weight_ = scope.add("weight", {width}, Init::ones());
   if (options.bias) bias_ = scope.add("bias", {width}, Init::zeros());
 }
 
 at::Tensor LayerNorm::forward(const at::Tensor& x, const at::Tensor& condition) const {
   if (options_.condition_width == 0) {
-    if (x.is_cuda() && x.element_size() == 2 && bias_.defined() &&
+    if (x.is_cuda() && x.element_size() == 2 && bias_.defined() && !ranks_.any() &&
         weight_.scalar_type() == at::kFloat &&
         row_ops_support(x.device(), x.scalar_type(), width_)) {
       return NarrowNorm::apply(x.reshape({-1, width_}).contiguous(), weight_, bias_, options_.eps)
           .view(x.sizes());
     }
-    return at::layer_norm(for_op(OpKind::kNormalisation, x), {width_}, weight_, bias_, options_.eps)
+    return at::layer_norm(for_op(OpKind::kNormalisation, x), {width_}, ranks_.copied(weight_),
+                          bias_.defined() ? ranks_.copied(bias_) : bias_, options_.eps)
         .to(x.scalar_type());
   }
   AIFS_CHECK(condition.defined() && condition.size(0) == x.size(0) &&

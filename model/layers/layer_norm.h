@@ -14,6 +14,7 @@ struct LayerNormOptions {
   int64_t condition_width = 0;  // 0: plain
   bool bias = true;             // plain only
   bool zero_init = true;        // conditional only: the maps start at zero
+  bool of_slices = false;       // plain only: each tensor rank has other rows (its own heads)
 };
 
 class LayerNorm {
@@ -33,6 +34,7 @@ class LayerNorm {
   LayerNormOptions options_;
   int64_t width_ = 0;
   at::Tensor weight_, bias_;
+  TensorRanks ranks_;  // over which gradients are summed
   Linear scale_map_, bias_map_;
 };
 

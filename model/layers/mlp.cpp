@@ -39,7 +39,12 @@ int64_t hidden_width(int64_t channels, double ratio) {
 Mlp::Mlp(const ParameterScope& scope, const MlpOptions& options)
     : implementation_(options.implementation),
       activation_(activation_of(options)),
-      kernels_(options.kernels) {
+      kernels_(options.kernels),
+      ranks_(scope.ranks()) {
+  if (kernels_ == KernelChoice::kFused && ranks_.any()) {
+    throw ConfigError("model.kernels", "there are no fused kernels for MLPs that are sliced",
+                      "use \"auto\" or \"reference\", or parallel.tensor = 1");
+  }
   if (kernels_ == KernelChoice::kFused && !could_be_fused()) {
     throw ConfigError(
         "model.kernels",
@@ -51,17 +56,21 @@ Mlp::Mlp(const ParameterScope& scope, const MlpOptions& options)
   const bool gated = options.implementation != MlpImplementation::kMlp;
   const int64_t num_hidden = options.extra_layers + 1;
   for (int64_t i = 0; i < num_hidden; ++i) {
-    const int64_t in = i == 0 ? options.in : options.hidden;
+    const auto linear = [&](const ParameterScope& place) {
+      return Linear(place, i == 0 ? options.in : options.hidden, options.hidden, true,
+                    LinearStart::kUniform, {.in = i > 0, .out = true});
+    };
     HiddenLayer layer;
     if (gated) {
-      layer.gate = Linear(layers / i / "gate_proj", in, options.hidden);
-      layer.linear = Linear(layers / i / "value_proj", in, options.hidden);
+      layer.gate = linear(layers / i / "gate_proj");
+      layer.linear = linear(layers / i / "value_proj");
     } else {
-      layer.linear = Linear(layers / (2 * i), in, options.hidden);  // activations have numbers too
+      layer.linear = linear(layers / (2 * i));  // activations have numbers too
     }
     hidden_.push_back(std::move(layer));
   }
-  last_ = Linear(layers / (gated ? num_hidden : 2 * num_hidden), options.hidden, options.out);
+  last_ = Linear(layers / (gated ? num_hidden : 2 * num_hidden), options.hidden, options.out, true,
+                 LinearStart::kUniform, {.in = true});
   if (options.layer_norm) {
     layer_norm_ = LayerNorm(scope / "layer_norm", options.out, {.eps = options.layer_norm_eps});
   }
@@ -88,7 +97,7 @@ bool Mlp::could_be_fused() const {
 }
 
 bool Mlp::is_fused(const at::Tensor& rows) const {
-  if (kernels_ == KernelChoice::kReference || !could_be_fused()) return false;
+  if (kernels_ == KernelChoice::kReference || ranks_.any() || !could_be_fused()) return false;
   if (kernels_ == KernelChoice::kAuto && rows.is_cpu()) return false;
   const int64_t hidden = last_.weight.size(1), out = layer_norm_ ? last_.weight.size(0) : hidden;
   const bool supported = row_ops_support(rows.device(), rows.scalar_type(), std::max(hidden, out));
@@ -121,28 +130,33 @@ FusedMlpResult Mlp::fused(FusedMlpPlan plan, const std::vector<at::Tensor>& rows
 
 at::Tensor Mlp::forward(const at::Tensor& x, bool keeps_hidden) const {
   if (is_fused(x)) return fused({.keeps_hidden = keeps_hidden}, {x}).rows;
-  return run([&](const Linear& linear) { return linear.forward(x); });
+  const at::Tensor copy = ranks_.copied(x);
+  return run([&](const Linear& linear) { return linear.forward(copy); });
 }
 
 at::Tensor Mlp::forward_pair(const at::Tensor& a, const at::Tensor& b) const {
+  const at::Tensor ca = ranks_.copied(a), cb = ranks_.copied(b);
   return run([&](const Linear& linear) {
     const std::vector<at::Tensor> w = linear.weight.to(a.scalar_type()).chunk(2, 1);
-    return at::addmm(at::linear(a, w[0], linear.bias.to(a.scalar_type())), b, w[1].t());
+    return at::addmm(at::linear(ca, w[0], linear.bias.to(a.scalar_type())), cb, w[1].t());
   });
 }
 
 at::Tensor Mlp::forward_twice(const at::Tensor& x) const {
+  const at::Tensor copy = ranks_.copied(x);
   return run([&](const Linear& linear) {
     const std::vector<at::Tensor> w = linear.weight.chunk(2, 1);
     const at::Tensor sum = (w[0] + w[1]).to(x.scalar_type());
-    return at::linear(x, sum, linear.bias.to(x.scalar_type()));
+    return at::linear(copy, sum, linear.bias.to(x.scalar_type()));
   });
 }
 
 at::Tensor Mlp::forward_edges(const at::Tensor& x_target, const at::Tensor& x_source,
                               const at::Tensor& e, const EdgeIndexPtr& edges) const {
+  const at::Tensor target = ranks_.copied(x_target), source = ranks_.copied(x_source),
+                   edge = ranks_.copied(e);
   return run([&](const Linear& linear) {
-    return edge_linear(x_target, x_source, e, linear.weight, linear.bias, edges);
+    return edge_linear(target, source, edge, linear.weight, linear.bias, edges);
   });
 }
 

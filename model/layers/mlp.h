@@ -2,6 +2,7 @@
 // The multi-layer perceptron of Anemoi: linear and activation (extra_layers + 1 times), a last
 // linear, and a LayerNorm after it. With a gated implementation each "linear and activation" is
 // g(W_g x + b_g) * (W_v x + b_v). Names: mlp.<i>..., layer_norm....
+// In a scope with tensor ranks the hidden channels are sliced, input and result are whole.
 #pragma once
 
 #include <optional>
@@ -38,7 +39,7 @@ struct MlpOptions {
 class Mlp {
  public:
   Mlp() = default;
-  // Throws ConfigError if fused kernels are asked for an MLP that has none (gated ones).
+  // Throws ConfigError if fused kernels are asked for an MLP that has none (gated or sliced ones).
   Mlp(const ParameterScope& scope, const MlpOptions& options);
 
   // (rows, in) -> (rows, out). If fused, hidden layers may be computed again in the backward pass.
@@ -71,6 +72,7 @@ class Mlp {
   MlpImplementation implementation_ = MlpImplementation::kMlp;
   Activation activation_ = Activation::kGelu;
   KernelChoice kernels_ = KernelChoice::kAuto;
+  TensorRanks ranks_;
   std::vector<HiddenLayer> hidden_;
   Linear last_;
   std::optional<LayerNorm> layer_norm_;

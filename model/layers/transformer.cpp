@@ -21,18 +21,25 @@ HeadAttention::HeadAttention(const ParameterScope& scope, const TransformerOptio
                              bool is_mapper, const SequenceNodes& nodes)
     : options_(options),
       is_mapper_(is_mapper),
+      heads_(scope.ranks().own(options.heads)),
       source_rows_(nodes.sources.rows),
       target_rows_(nodes.targets.rows) {
   const int64_t c = options.channels, a = options.attention_width();
   AIFS_CHECK(a % options.heads == 0, a, " attention channels for ", options.heads, " heads");
-  lin_q_ = Linear(scope / "lin_q", c, a, /*with_bias=*/false);
-  lin_k_ = Linear(scope / "lin_k", c, a, /*with_bias=*/false);
-  lin_v_ = Linear(scope / "lin_v", c, a, /*with_bias=*/false);
-  projection_ = Linear(scope / "projection", a, c);
+  const int64_t width = a / options.heads;
+  const auto to_heads = [&](const std::string& name) {
+    return Linear(scope / name, c, a, /*with_bias=*/false, LinearStart::kUniform,
+                  {.out = true, .unit = width});
+  };
+  lin_q_ = to_heads("lin_q");
+  lin_k_ = to_heads("lin_k");
+  lin_v_ = to_heads("lin_v");
+  projection_ =
+      Linear(scope / "projection", a, c, true, LinearStart::kUniform, {.in = true, .unit = width});
   if (options.qk_norm) {
-    const LayerNormOptions per_head{.eps = options.norm.eps, .bias = false};
-    q_norm_ = LayerNorm(scope / "q_norm", a / options.heads, per_head);
-    k_norm_ = LayerNorm(scope / "k_norm", a / options.heads, per_head);
+    const LayerNormOptions per_head{.eps = options.norm.eps, .bias = false, .of_slices = true};
+    q_norm_ = LayerNorm(scope / "q_norm", width, per_head);
+    k_norm_ = LayerNorm(scope / "k_norm", width, per_head);
   }
   if (nodes.targets.share) {
     sequences_ = make_local_sequences(
@@ -43,7 +50,7 @@ HeadAttention::HeadAttention(const ParameterScope& scope, const TransformerOptio
 SequenceAttentionOptions HeadAttention::attention_options(int64_t num_sources,
                                                           int64_t num_targets) const {
   const bool flash = options_.backend == AttentionBackend::kFlash;
-  SequenceAttentionOptions attention{.heads = options_.heads,
+  SequenceAttentionOptions attention{.heads = heads_.size,
                                      .window = options_.window,
                                      .shift = flash ? num_sources - num_targets : 0,
                                      .softcap = options_.softcap};
@@ -51,7 +58,9 @@ SequenceAttentionOptions HeadAttention::attention_options(int64_t num_sources,
     const bool counts_keys = is_mapper_ && !flash;
     attention.window = counts_keys ? std::optional(num_sources) : std::nullopt;
   }
-  if (options_.alibi) attention.alibi_slopes = alibi_slopes(options_.heads);
+  if (options_.alibi) {
+    attention.alibi_slopes = alibi_slopes(options_.heads).narrow(0, heads_.begin, heads_.size);
+  }
   return attention;
 }
 
@@ -60,9 +69,9 @@ at::Tensor HeadAttention::forward(const at::Tensor& targets, const at::Tensor& s
   const int64_t width = options_.attention_width() / options_.heads;
   const auto prepare = [&](const LayerNorm& norm, at::Tensor rows, const at::Tensor& positions) {
     if (options_.qk_norm) {
-      rows = norm.forward(rows.view({rows.size(0), options_.heads, width})).view(rows.sizes());
+      rows = norm.forward(rows.view({rows.size(0), heads_.size, width})).view(rows.sizes());
     }
-    return options_.rotary ? rotate_by_position(rows, copies, options_.heads, positions) : rows;
+    return options_.rotary ? rotate_by_position(rows, copies, heads_.size, positions) : rows;
   };
   const at::Tensor query = prepare(q_norm_, lin_q_.forward(targets), target_rows_);
   const at::Tensor key = prepare(k_norm_, lin_k_.forward(sources), source_rows_);
@@ -79,9 +88,9 @@ at::Tensor HeadAttention::forward(const at::Tensor& targets, const at::Tensor& s
 TransformerProcessor::TransformerProcessor(const ParameterScope& scope,
                                            const TransformerOptions& options, int64_t num_layers,
                                            const SequenceNodes& nodes)
-    : options_(options), units_(scope.set()) {
+    : options_(options), ranks_(scope.sliced().ranks()), units_(scope.set()) {
   for (int64_t i = 0; i < num_layers; ++i) {
-    const ParameterScope block = scope / "proc" / i;
+    const ParameterScope block = (scope / "proc" / i).sliced();
     Layer& layer = layers_.emplace_back();
     layer.norm_attention =
         LayerNorm(block / "layer_norm_attention", options.channels, options.norm);
@@ -97,7 +106,7 @@ at::Tensor TransformerProcessor::forward(const at::Tensor& x, int64_t copies,
   std::vector<Step> steps;
   for (const Layer& layer : layers_) {
     steps.push_back([this, &layer, copies](const TensorList& in) -> TensorList {
-      const at::Tensor u = layer.norm_attention.forward(in[0], in[1]);
+      const at::Tensor u = ranks_.copied(layer.norm_attention.forward(in[0], in[1]));
       const at::Tensor y = in[0] + layer.attention.forward(u, u, copies);
       const Piece mlp = [&layer](const TensorList& part) -> TensorList {
         return {layer.mlp.forward(layer.norm_mlp.forward(part[0], part[1]))};

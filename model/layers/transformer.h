@@ -43,7 +43,8 @@ struct TransformerOptions {
   MlpOptions mlp() const;
 };
 
-// Multi-head attention with its linear maps.
+// Multi-head attention with its linear maps; on tensor ranks each has heads of its own, and rows
+// come in copied().
 class HeadAttention {
  public:
   HeadAttention() = default;
@@ -58,6 +59,7 @@ class HeadAttention {
 
   TransformerOptions options_;
   bool is_mapper_ = false;
+  TensorRanks::Range heads_;  // of this rank
   Linear lin_q_, lin_k_, lin_v_, projection_;
   LayerNorm q_norm_, k_norm_;
   at::Tensor source_rows_, target_rows_;             // positions of own rows; undefined: all
@@ -79,6 +81,7 @@ class TransformerProcessor : public Processor {
     Mlp mlp;
   };
   TransformerOptions options_;
+  TensorRanks ranks_;
   std::vector<Layer> layers_;
   LayerUnits units_;
 };

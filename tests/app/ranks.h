@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <vector>
 
 #include "core/file_io.h"
 #include "core/safetensors.h"
@@ -12,6 +13,8 @@
 #include "tests/support/catch.h"
 
 namespace aifs::test {
+
+using Json = nlohmann::json;
 
 // Environment and launcher in front of the program.
 inline std::string mpirun(int ranks) {
@@ -25,18 +28,18 @@ inline CommandResult run_ranks(int ranks, const fs::path& dir, const std::string
   return run_command(mpirun(ranks) + train_command(dir, more));
 }
 
-inline std::vector<nlohmann::json> lines_of(const fs::path& file) {
+inline std::vector<Json> lines_of(const fs::path& file) {
   std::istringstream lines(read_file(file));
-  std::vector<nlohmann::json> all;
+  std::vector<Json> all;
   std::string line;
   while (std::getline(lines, line))
-    all.push_back(nlohmann::json::parse(line));
+    all.push_back(Json::parse(line));
   return all;
 }
 
 inline std::vector<double> losses_of(const fs::path& dir) {
   std::vector<double> losses;
-  for (const nlohmann::json& line : lines_of(dir / "metrics.jsonl"))
+  for (const Json& line : lines_of(dir / "metrics.jsonl"))
     losses.push_back(line["loss"]);
   return losses;
 }
@@ -66,7 +69,7 @@ inline double parameter_difference(const fs::path& a, const fs::path& b) {
   return worst / largest;
 }
 
-constexpr const char* kFiveSteps = "--set train.max_steps=5 --set checkpoint.every_steps=0 ";
-constexpr const char* kLast = "checkpoints/step-00000005";
+inline constexpr const char* kFiveSteps = "--set train.max_steps=5 --set checkpoint.every_steps=0 ";
+inline constexpr const char* kLast = "checkpoints/step-00000005";
 
 }  // namespace aifs::test

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program under mpirun: the same numbers on any layout (for other networks than the GNN see
-// test_parallel_families.cpp), checkpoints that fit any layout, and an end for all when one rank
-// ends.
+// test_parallel_families.cpp, for slices of layers test_tensor_parallel.cpp), checkpoints that fit
+// any layout, and an end for all when one rank ends.
 #include "tests/app/ranks.h"
 
 using namespace aifs;
 using namespace aifs::test;
 
 namespace {
-
-using Json = nlohmann::json;
 
 struct Layout {
   int ranks, model;

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "core/check.h"
+#include "parallel/comm_virtual.h"
 #include "tests/support/catch.h"
 #include "tests/support/tensors.h"
 
@@ -94,6 +95,34 @@ TEST_CASE("scopes put names together", "[parameters]") {
   scope.add("weight", {1}, Init::ones());
   REQUIRE(set.contains("mlp.2.weight"));
   REQUIRE(ParameterScope(set).name("x") == "x");
+}
+
+TEST_CASE("slices start as on one rank, come after whole tensors, and make the whole again",
+          "[parameters]") {
+  ParameterSet alone(at::kFloat, 11);
+  const at::Tensor whole = alone.add("whole", {4}, Init::uniform(1.0)).detach();
+  const at::Tensor rows = alone.add("rows", {5, 2}, Init::uniform(1.0)).detach();
+  const at::Tensor columns = alone.add("columns", {3, 2}, Init::uniform(1.0)).detach();
+  REQUIRE_NOTHROW(parallel::run_as_threads(3, [&](parallel::Communicator& group) {
+    ParameterSet set(at::kFloat, 11);
+    set.slice_over(group);
+    const ParameterScope scope = ParameterScope(set).sliced();
+    scope.add("whole", {4}, Init::uniform(1.0));
+    scope.add("rows", {5, 2}, Init::uniform(1.0), scope.ranks().slice(0, 5));
+    scope.add("columns", {3, 2}, Init::uniform(1.0), scope.ranks().slice(1, 2));  // none for one
+    set.flatten(at::kCPU);
+    for (const auto& [name, wanted] : {std::pair("rows", rows), std::pair("columns", columns)}) {
+      const Parameter& p = set.at(name);
+      AIFS_CHECK(whole_sizes(p) == wanted.sizes().vec(), "another shape of ", name);
+      AIFS_CHECK(at::equal(p.tensor.detach(), own_slice(p, wanted)), "another start of ", name);
+      AIFS_CHECK(at::equal(whole_tensor(p, p.tensor.detach()), wanted), "not the whole ", name);
+      set.assign(name, 2 * wanted);
+      AIFS_CHECK(at::equal(whole_tensor(p, p.tensor.detach()), 2 * wanted), "not assigned: ", name);
+    }
+    AIFS_CHECK(at::equal(set.at("whole").tensor.detach(), whole), "another start of what is whole");
+    AIFS_CHECK(set.first_sliced() == ParameterSet::kAlignment, "slices begin elsewhere");
+    AIFS_CHECK(set.num_trainable() == 4 + 10 + 6, "counted ", set.num_trainable());
+  }));
 }
 
 TEST_CASE("misuse is refused by name", "[parameters]") {

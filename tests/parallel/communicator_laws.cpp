@@ -237,6 +237,15 @@ void a_total_passes_its_gradient_on(Communicator& group) {
   expect_equal(part.grad(), at::full({2}, 2 * sum, of(at::kDouble)), "another gradient");
 }
 
+void a_copy_sums_the_gradients_of_ranks(Communicator& group) {
+  const at::Tensor x = rows_of(0, 4, at::kDouble).set_requires_grad(true);
+  const at::Tensor copy = parallel::copied_to_ranks(x, group);
+  expect_equal(copy.detach(), x.detach(), "another copy");
+  (copy * (group.rank() + 1.0)).sum().backward();
+  const double sum = group.size() * (group.size() + 1) / 2.0;
+  expect_equal(x.grad(), at::full({4, 3}, sum, of(at::kDouble)), "another sum of gradients");
+}
+
 void wrong_counts_are_refused(Communicator& group) {
   Counts counts(static_cast<size_t>(group.size()), 2);
   bool refused = false;
@@ -281,6 +290,7 @@ std::vector<std::pair<std::string, Law>> communicator_laws(const at::Device& whe
       {"gradients are adjoints", gradients_are_adjoints},
       {"received rows and their adjoint", received_rows_and_their_adjoint},
       {"a total passes its gradient on", a_total_passes_its_gradient_on},
+      {"a copy sums the gradients of ranks", a_copy_sums_the_gradients_of_ranks},
       {"texts are gathered and compared", texts_are_gathered_and_compared},
       {"wrong counts are refused", wrong_counts_are_refused}};
 }

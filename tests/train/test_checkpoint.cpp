@@ -39,7 +39,7 @@ struct Model {
   }
 
   void load(const CheckpointInfo& info) {
-    OptimizerState state = optimizer->state();
+    OptimizerState state{.flats = optimizer->states()};
     load_optimizer(info, set, state);
     optimizer->set_num_steps(state.num_steps);
   }
@@ -50,8 +50,8 @@ CheckpointMeta some_meta() {
 }
 
 fs::path write(const fs::path& folder, int64_t step, const Model& model, int64_t keep = 0) {
-  return write_checkpoint(folder, {step, 2, 3}, model.set, model.optimizer->state(), some_meta(),
-                          keep);
+  return write_checkpoint(folder, {step, 2, 3}, gather_tensors(model.set, *model.optimizer),
+                          some_meta(), keep);
 }
 
 void require_equal(const Model& a, const Model& b) {

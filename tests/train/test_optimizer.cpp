@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/check.h"
+#include "parallel/comm_virtual.h"
 #include "tests/support/catch.h"
 #include "tests/support/tensors.h"
 
@@ -119,6 +120,26 @@ TEST_CASE("clipping by norm scales only what is too long", "[optimizer]") {
   REQUIRE(clip_gradients(g, ClipKind::kNorm, 1.0) == 5.0);
   // Anemoi's clipping (PyTorch's) divides by the norm plus 1e-6.
   REQUIRE(max_difference(g, row({3, 4}) / (5.0 + 1e-6)) <= 1e-15);
+}
+
+TEST_CASE("the norm of gradients counts slices of all ranks once, and whole tensors once",
+          "[optimizer]") {
+  const at::Tensor whole = row({1, -2}), sliced = row({3, 4, -5, 6});
+  const double norm = at::cat({whole, sliced}).norm().item<double>();
+  REQUIRE_NOTHROW(parallel::run_as_threads(6, [&](parallel::Communicator& all) {
+    // Three slices, whose parts are shared out over two ranks each.
+    const auto shards = all.split(all.rank() / 2), tensor_ranks = all.split(all.rank() % 2);
+    const at::Tensor slice = model::TensorRanks(*tensor_ranks).slice(0, 4).of(sliced);
+    const auto own = [&](const at::Tensor& tensor) {
+      return tensor.tensor_split(2)[static_cast<size_t>(shards->rank())].clone();
+    };
+    const double got = clip_gradients({.whole = {own(whole)},
+                                       .sliced = {own(slice)},
+                                       .shards = shards.get(),
+                                       .tensor_ranks = tensor_ranks.get()},
+                                      ClipKind::kNorm, 1.0);
+    AIFS_CHECK(std::abs(got - norm) <= 1e-14 * norm, "norm ", got, " instead of ", norm);
+  }));
 }
 
 TEST_CASE("no clipping changes nothing", "[optimizer]") {

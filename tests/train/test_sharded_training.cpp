@@ -135,9 +135,10 @@ TEST_CASE("a rank keeps its share of moments and gradients only", "[sharding]") 
     shards.take_values();
     const auto blocks = static_cast<int64_t>(shards.layout().buckets().size());
     const int64_t most = all / 4 + blocks * model::ParameterSet::kAlignment;
-    const bool ok =
-        !t.parameters.flat_values().defined() && !t.parameters.flat_gradients().defined() &&
-        shards.local_values().numel() <= most && reducer.own_gradients().at(0).numel() <= most;
+    const bool ok = !t.parameters.flat_values().defined() &&
+                    !t.parameters.flat_gradients().defined() &&
+                    shards.local_values().numel() <= most &&
+                    reducer.own_gradients().whole.at(0).numel() <= most;
     if (!ok) throw Error("a rank keeps more than its share");
     // Values are there while they are fetched.
     const model::Parameter& weight = t.parameters.at("processor.proc.0.node_mlp.mlp.0.weight");
