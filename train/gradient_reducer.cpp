@@ -18,6 +18,19 @@ bool gets_gradients(const model::Parameter& parameter) {
   return parameter.offset >= 0 && parameter.alias_of.empty() && parameter.tensor.requires_grad();
 }
 
+const char* name_of(at::ScalarType type) {
+  switch (type) {
+    case at::kBFloat16:
+      return "bf16";
+    case at::kHalf:
+      return "fp16";
+    case at::kDouble:
+      return "fp64";
+    default:
+      return "fp32";
+  }
+}
+
 std::optional<at::ScalarType> wire_type(Compression compression) {
   if (compression == Compression::kBf16) return at::kBFloat16;
   if (compression == Compression::kFp16) return at::kHalf;
@@ -59,8 +72,11 @@ GradientReducer::GradientReducer(model::ParameterSet& parameters, ParameterShard
     torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor,
                                                    std::make_unique<Hook>(*this, i));
     if (keeps_parts()) {
+      // Called without a gradient, too, where one was added in place.
       prepare_hooks_.emplace_back(
-          i, parameter.tensor.register_hook([this, i](const at::Tensor&) { prepare(i); }));
+          i, parameter.tensor.register_hook([this, i](const at::Tensor& gradient) {
+            if (gradient.defined()) prepare(i);
+          }));
     }
   }
 }
@@ -176,7 +192,15 @@ void GradientReducer::reduce(size_t b) {
   const bool unit_done = std::none_of(
       plan_->order.begin() + static_cast<int64_t>(num_reduced_), plan_->order.end(),
       [&](size_t later) { return shards_.layout().buckets()[later].unit == bucket.unit; });
-  if (bucket.unit > 0 && unit_done) shards_.release(bucket.unit);
+  if (bucket.unit > 0 && unit_done && is_trained_whole(bucket.unit)) shards_.release(bucket.unit);
+}
+
+// Frozen values of a layer may still be needed when its last gradient has come.
+bool GradientReducer::is_trained_whole(int64_t unit) const {
+  const auto& entries = parameters_.entries();
+  return std::all_of(entries.begin(), entries.end(), [unit](const model::Parameter& parameter) {
+    return parameter.unit != unit || parameter.offset < 0 || parameter.tensor.requires_grad();
+  });
 }
 
 GradientReducer::Plan GradientReducer::learn() {
@@ -249,9 +273,10 @@ std::string GradientReducer::describe() const {
   const at::ScalarType sent = type ? *type : parameters_.dtype();
   const double megabytes =
       1e-6 * static_cast<double>(elements) * static_cast<double>(at::elementSize(sent));
-  char text[64];
-  std::snprintf(text, sizeof text, "%zu buckets, %.1f MB a step as %s",
-                shards_.layout().buckets().size(), megabytes, at::toString(sent));
+  char text[96];
+  std::snprintf(text, sizeof text, "%zu buckets, %.1f MB %s as %s",
+                shards_.layout().buckets().size(), megabytes, keeps_parts() ? "a batch" : "a step",
+                name_of(sent));
   return concat(text, power_sgd ? ", factors of PowerSGD" : "");
 }
 

@@ -40,7 +40,12 @@ class GradientReducer {
   // The same of all buckets, in as few tensors as there are.
   OwnGradients own_gradients() const;
 
-  // "12 buckets, 292.1 MB a step as fp32": what a rank gives to the reductions of a step.
+  // Drops what compression remembers of earlier gradients: they were not finite, or scaled
+  // otherwise.
+  void forget() { power_sgd_.forget(); }
+
+  // "12 buckets, 292.1 MB a step as fp32": what a rank gives to the reductions of a step, or of
+  // each batch where gradients are shared out.
   std::string describe() const;
 
  private:
@@ -60,6 +65,7 @@ class GradientReducer {
   at::Tensor bucket_gradients(size_t bucket) const;
   Plan learn();
   void check_all_used() const;
+  bool is_trained_whole(int64_t unit) const;
 
   model::ParameterSet& parameters_;
   ParameterShards& shards_;

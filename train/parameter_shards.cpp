@@ -175,12 +175,17 @@ void ParameterShards::fetch(int64_t unit) {
 
 void ParameterShards::release(int64_t unit) {
   if (!has_taken() || held_ || !units_[static_cast<size_t>(unit)].here) return;
-  units_[static_cast<size_t>(unit)].here = false;
-  for (const size_t b : units_[static_cast<size_t>(unit)].buckets)
+  drop(unit);
+  if (unit > 0 && options_.prefetch == Prefetch::kPost) fetch_ahead();
+}
+
+void ParameterShards::drop(int64_t unit) {
+  Unit& fetched = units_[static_cast<size_t>(unit)];
+  if (!fetched.here) return;
+  fetched.here = false;
+  if (unit > 0) --num_here_;
+  for (const size_t b : fetched.buckets)
     free_memory(full_values_[b]);
-  if (unit == 0) return;
-  --num_here_;
-  if (options_.prefetch == Prefetch::kPost) fetch_ahead();
 }
 
 void ParameterShards::fetch_all() {
@@ -194,7 +199,7 @@ void ParameterShards::fetch_all() {
 void ParameterShards::release_all() {
   held_ = false;
   for (size_t unit = 0; unit < units_.size(); ++unit)
-    release(static_cast<int64_t>(unit));
+    drop(static_cast<int64_t>(unit));
 }
 
 }  // namespace aifs::train

@@ -61,6 +61,7 @@ class ParameterShards : public model::UnitKeeper {
     bool here = false;
   };
   void gather(int64_t unit);
+  void drop(int64_t unit);
   void fetch_ahead();
 
   model::ParameterSet& parameters_;

@@ -20,6 +20,8 @@ class PowerSgd {
   // collective.
   void reduce(const ShardBucket& bucket, const at::Tensor& gradients,
               parallel::Communicator& group);
+  // Starts anew, without errors of earlier steps.
+  void forget() { plans_.clear(); }
   // Elements that a rank sends for a bucket instead of all.
   int64_t elements_sent(const ShardBucket& bucket) const;
 

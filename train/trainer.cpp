@@ -98,7 +98,8 @@ Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
       parameter_ranges(parts.parameters, o.groups, o.freeze, o.adamw.weight_decay));
   if (o.average.kind != AverageKind::kNone) {
     average_.emplace(o.average.kind, o.average.decay);
-    average_->prepare(shards_->local_values());
+    const at::Tensor values = shards_->local_values();
+    average_->prepare(shards_->on_host() ? values.cpu() : values);
     optimizer_->attach(kAverageState, average_->values());
   }
 }
@@ -460,7 +461,9 @@ void Trainer::update_weights(StepFigures& figures) {
     if (average_) average_->update(shards_->local_values());
     shards_->publish();
   }
+  const double scale = loss_scale_.value();
   loss_scale_.update(finite);
+  if (!finite || loss_scale_.value() != scale) reducer_->forget();
   state_.loss_scale = loss_scale_.active() ? loss_scale_.value() : 0.0;
   state_.loss_scale_steps = loss_scale_.good_steps();
   figures.skipped = !finite;
@@ -499,18 +502,10 @@ ValidationResult Trainer::validation_result() {
   shards_->set_local_values(average_->values());
   // Replicas may have different numbers of dates: nothing is fetched between them.
   shards_->fetch_all();
-  const auto restore = [&] {
-    shards_->release_all();
-    shards_->set_local_values(live);
-  };
-  try {
-    ValidationResult result = parts_.validation->run(forecaster_, *parts_.loss);
-    restore();
-    return result;
-  } catch (...) {
-    restore();
-    throw;
-  }
+  ValidationResult result = parts_.validation->run(forecaster_, *parts_.loss);
+  shards_->release_all();
+  shards_->set_local_values(live);
+  return result;
 }
 
 void Trainer::validate() {

@@ -18,7 +18,7 @@ void WeightAverage::update(const at::Tensor& weights) {
   }
   const double share =
       kind_ == AverageKind::kMean ? 1.0 / static_cast<double>(num_updates_) : 1.0 - decay_;
-  values_.lerp_(weights.detach(), share);
+  values_.lerp_(weights.detach().to(values_.device()), share);
 }
 
 }  // namespace aifs::train

@@ -37,12 +37,12 @@ inline void add_padded_weight_gradient(const at::Tensor& d_weight, const at::Ten
 }
 
 // Where the gradients of parameters are added up: in place where they have one already
-// (ParameterSet::flatten), or in zeros that autograd is given.
+// (ParameterSet::flatten) and are trained, or in zeros that autograd is given.
 class ParameterGradients {
  public:
   explicit ParameterGradients(const std::vector<at::Tensor>& parameters) : parameters_(parameters) {
     for (const at::Tensor& parameter : parameters) {
-      const at::Tensor& there = parameter.grad();
+      const at::Tensor there = parameter.requires_grad() ? parameter.grad() : at::Tensor();
       places_.push_back(there.defined() ? there : at::zeros_like(parameter));
       results_.push_back(there.defined() ? at::Tensor() : places_.back());
     }

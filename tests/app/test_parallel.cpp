@@ -123,6 +123,30 @@ TEST_CASE("moments, gradients and values that are shared out train as whole ones
   }
 }
 
+TEST_CASE("shared-out values go with gradients added in place, growing rollouts and frozen layers",
+          "[parallel]") {
+  const test::TemporaryFolder folder;
+  const std::string more = concat(
+      kFiveSteps,
+      "--set train.precision=fp64 --set data.batch_size=6 --set train.rollout.epoch_increment=1 "
+      "--set train.rollout.maximum=3 --set parallel.gradients.bucket_mb=0.02 "
+      "--set model.encoder.chunks=2 --set model.decoder.chunks=2 --set optimizer.clip=norm "
+      "--set optimizer.clip_limit=0.1 --set 'optimizer.freeze=[\"processor.proc.0.conv\"]' ");
+  const fs::path plain = folder.path() / "plain", fused = folder.path() / "fused";
+  REQUIRE(run_ranks(2, plain, more + "--set model.kernels=reference ").exit_code == 0);
+  REQUIRE(lines_of(plain / "metrics.jsonl").back()["rollout"].get<int>() > 1);
+  for (const std::string states : {"gradients", "parameters"}) {
+    fs::remove_all(fused);
+    const auto result = run_ranks(
+        2, fused,
+        concat(more, "--set model.kernels=fused --set parallel.sharding.states=", states, " "));
+    INFO(states << ": " << result.err);
+    REQUIRE(result.exit_code == 0);
+    require_close(losses_of(fused), losses_of(plain), 1e-12);
+    REQUIRE(parameter_difference(fused / kLast, plain / kLast) <= 1e-11);
+  }
+}
+
 TEST_CASE("a checkpoint of one layout resumes under another", "[parallel]") {
   const TemporaryFolder folder;
   const std::string more = "--set train.precision=fp64 --set checkpoint.every_steps=5 ";
