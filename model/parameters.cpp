@@ -10,6 +10,11 @@
 
 namespace aifs::model {
 
+at::Tensor view_in(const at::Tensor& flat, const Parameter& parameter, int64_t begin) {
+  return flat.narrow(0, parameter.offset - begin, parameter.tensor.numel())
+      .view(parameter.tensor.sizes());
+}
+
 std::vector<int64_t> whole_sizes(const Parameter& parameter) {
   std::vector<int64_t> sizes = parameter.tensor.sizes().vec();
   const Slice& slice = parameter.slice;
@@ -103,8 +108,7 @@ int64_t ParameterSet::add_unit(size_t first) {
 int64_t ParameterSet::num_trainable() const {
   int64_t count = 0;
   for (const Parameter& entry : entries_) {
-    if (entry.trainable && entry.alias_of.empty())
-      count += c10::multiply_integers(whole_sizes(entry));
+    if (entry.is_optimised()) count += c10::multiply_integers(whole_sizes(entry));
   }
   return count;
 }
@@ -116,7 +120,7 @@ void ParameterSet::flatten(at::Device device) {
     first_sliced_ = total;
     for (Parameter& entry : entries_) {
       const bool is_sliced = entry.slice.group != nullptr;
-      if (!entry.trainable || !entry.alias_of.empty() || is_sliced != sliced) continue;
+      if (!entry.is_optimised() || is_sliced != sliced) continue;
       entry.offset = total;
       // An empty slice has a place of its own, too.
       total +=
@@ -135,8 +139,7 @@ void ParameterSet::flatten(at::Device device) {
       entry.tensor.set_data(entry.tensor.to(device));
       continue;
     }
-    const at::Tensor place =
-        flat_values_.narrow(0, entry.offset, entry.tensor.numel()).view(entry.tensor.sizes());
+    const at::Tensor place = view_in(flat_values_, entry);
     place.copy_(entry.tensor.detach());
     entry.tensor.set_data(place);
     entry.tensor.mutable_grad() = gradient(entry);
@@ -162,8 +165,7 @@ void ParameterSet::drop_flat_gradients() {
 at::Tensor ParameterSet::gradient(const Parameter& parameter) const {
   AIFS_CHECK(flat_gradients_.defined() && parameter.offset >= 0, "'", parameter.name,
              "' has no flat gradient");
-  return flat_gradients_.narrow(0, parameter.offset, parameter.tensor.numel())
-      .view(parameter.tensor.sizes());
+  return view_in(flat_gradients_, parameter);
 }
 
 void ParameterSet::update_working_values() {

@@ -28,7 +28,14 @@ struct Parameter {
   std::string alias_of = {};  // another name of the same tensor, saved twice, optimised once
   int64_t offset = -1;        // of a trainable tensor in the flat buffers, in elements
   int64_t unit = 0;           // the one that uses it (ParameterSet::add_unit()), 0 for none
+
+  // Whether it has a place in the flat buffers.
+  bool is_optimised() const { return trainable && alias_of.empty(); }
 };
+
+// The place of an optimised tensor in a flat buffer that begins at element `begin` of the whole
+// ones, as a view of its shape.
+at::Tensor view_in(const at::Tensor& flat, const Parameter& parameter, int64_t begin = 0);
 
 // The shape over all ranks.
 std::vector<int64_t> whole_sizes(const Parameter& parameter);

@@ -77,14 +77,6 @@ at::Tensor on_host(const at::Tensor& tensor) {
   return tensor.detach().cpu().contiguous();
 }
 
-bool is_optimised(const model::Parameter& parameter) {
-  return parameter.trainable && parameter.alias_of.empty();
-}
-
-at::Tensor slice_of(const at::Tensor& flat, const model::Parameter& parameter) {
-  return flat.narrow(0, parameter.offset, parameter.tensor.numel()).view(parameter.tensor.sizes());
-}
-
 // The step in the name of a checkpoint folder, or -1 for another name.
 int64_t step_of(const fs::path& path) {
   const std::string name = path.filename().string();
@@ -239,8 +231,9 @@ CheckpointTensors gather_tensors(const model::ParameterSet& parameters, const Ad
   for (const auto& [kind, state] : optimizer.states()) {
     const at::Tensor flat = whole_state ? whole_state(state) : state;
     for (const model::Parameter& parameter : parameters.entries()) {
-      if (is_optimised(parameter))
-        add(tensors.states, kind + "/" + parameter.name, parameter, slice_of(flat, parameter));
+      if (parameter.is_optimised())
+        add(tensors.states, kind + "/" + parameter.name, parameter,
+            model::view_in(flat, parameter));
     }
   }
   return tensors;
@@ -411,9 +404,9 @@ void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet&
                     OptimizerState& optimizer) {
   Targets wanted;
   for (const model::Parameter& parameter : parameters.entries()) {
-    if (!is_optimised(parameter)) continue;
+    if (!parameter.is_optimised()) continue;
     for (const auto& [kind, flat] : optimizer.flats)
-      wanted[kind + "/" + parameter.name] = {&parameter, slice_of(flat, parameter)};
+      wanted[kind + "/" + parameter.name] = {&parameter, model::view_in(flat, parameter)};
   }
   const SafetensorsFile file(checkpoint.path / kOptimizer);
   check_tensors(file, wanted);
@@ -426,7 +419,7 @@ void load_average(const CheckpointInfo& checkpoint, model::ParameterSet& paramet
   Targets targets;
   for (const model::Parameter& parameter : parameters.entries()) {
     const std::string name = concat(kAverageState, "/", parameter.name);
-    if (is_optimised(parameter) && file.contains(name))
+    if (parameter.is_optimised() && file.contains(name))
       targets[name] = {&parameter, parameter.tensor};
   }
   if (targets.empty()) {

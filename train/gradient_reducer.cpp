@@ -15,7 +15,7 @@ namespace aifs::train {
 namespace {
 
 bool gets_gradients(const model::Parameter& parameter) {
-  return parameter.offset >= 0 && parameter.alias_of.empty() && parameter.tensor.requires_grad();
+  return parameter.is_optimised() && parameter.tensor.requires_grad();
 }
 
 const char* name_of(at::ScalarType type) {
@@ -98,9 +98,9 @@ void GradientReducer::start_step(int64_t step) {
 }
 
 void GradientReducer::start_pass(int64_t kind, bool last) {
-  kind_ = kind;
-  last_ = last;
   active_ = reduces() && (last || keeps_parts());
+  if (!active_) return;
+  kind_ = kind;
   const auto plan = plans_.find(kind);
   plan_ = plan == plans_.end() ? nullptr : &plan->second;
   arrivals_of_parameter_.assign(parameters_.entries().size(), 0);
@@ -117,10 +117,7 @@ void GradientReducer::prepare(size_t parameter) {
   passing_[b] = at::zeros({bucket.size()}, local_gradients_.options());
   for (const size_t i : bucket.parameters) {
     const model::Parameter& entry = parameters_.entries()[i];
-    at::Tensor(entry.tensor).mutable_grad() =
-        passing_[b]
-            .narrow(0, entry.offset - bucket.begin, entry.tensor.numel())
-            .view(entry.tensor.sizes());
+    at::Tensor(entry.tensor).mutable_grad() = model::view_in(passing_[b], entry, bucket.begin);
   }
 }
 

@@ -8,8 +8,6 @@
 // order have been.
 #pragma once
 
-#include <functional>
-
 #include "train/optimizer.h"
 #include "train/parameter_shards.h"
 #include "train/power_sgd.h"
@@ -79,7 +77,7 @@ class GradientReducer {
   std::map<int64_t, Plan> plans_;
   // Of the pass at hand.
   int64_t step_ = 0, kind_ = 0;
-  bool active_ = false, last_ = false;
+  bool active_ = false;
   const Plan* plan_ = nullptr;
   std::vector<int64_t> arrivals_of_parameter_, arrivals_of_bucket_;
   std::vector<size_t> finished_;  // buckets by the time of their last gradient

@@ -26,10 +26,6 @@ std::string degrees(double value, const char* positive, const char* negative) {
   return concat(std::abs(value), " ", value < 0.0 ? negative : positive);
 }
 
-bool is_optimised(const model::Parameter& parameter) {
-  return parameter.trainable && parameter.alias_of.empty();
-}
-
 // What the callbacks of one trace write to; the profiler interface takes plain functions.
 struct Trace {
   const model::ParameterSet* parameters;
@@ -51,7 +47,7 @@ bool makes_no_values(const std::string& name) {
 void note_weights(Trace& trace, const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.has_storage()) return;
   for (const model::Parameter& parameter : trace.parameters->entries()) {
-    if (!is_optimised(parameter) || !tensor.storage().is_alias_of(parameter.tensor.storage()))
+    if (!parameter.is_optimised() || !tensor.storage().is_alias_of(parameter.tensor.storage()))
       continue;
     const int64_t from = tensor.storage_offset() - parameter.tensor.storage_offset();
     if (from >= 0 && from < parameter.tensor.numel()) trace.last_weights = parameter.name;
@@ -125,7 +121,7 @@ std::string first_bad_value(const at::Tensor& field, const std::string& what,
 
 std::string first_bad_weight(const model::ParameterSet& parameters) {
   for (const model::Parameter& parameter : parameters.entries()) {
-    if (!is_optimised(parameter)) continue;
+    if (!parameter.is_optimised()) continue;
     const int64_t position = first_bad(parameter.tensor.detach());
     if (position < 0) continue;
     return concat("weight '", parameter.name, "' is ",
@@ -142,7 +138,7 @@ std::string first_bad_gradient(const model::ParameterSet& parameters,
     if (bad < 0) continue;
     for (const model::Parameter& parameter : parameters.entries()) {
       const int64_t position = part.begin + bad - parameter.offset;
-      if (!is_optimised(parameter) || position < 0 || position >= parameter.tensor.numel())
+      if (!parameter.is_optimised() || position < 0 || position >= parameter.tensor.numel())
         continue;
       return concat("gradient of '", parameter.name, "' is ", part.gradients[bad].item<double>(),
                     " at element ", position, " of ", parameter.tensor.sizes());

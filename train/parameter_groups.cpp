@@ -11,10 +11,6 @@ namespace aifs::train {
 
 namespace {
 
-bool is_optimised(const model::Parameter& parameter) {
-  return parameter.trainable && parameter.alias_of.empty();
-}
-
 bool fits_any(const std::string& name, const std::vector<std::string>& patterns) {
   return std::any_of(patterns.begin(), patterns.end(),
                      [&](const std::string& pattern) { return matches_pattern(name, pattern); });
@@ -24,7 +20,7 @@ void check_patterns(const model::ParameterSet& parameters, const std::vector<std
                     const std::string& path) {
   std::vector<std::string> names;
   for (const model::Parameter& parameter : parameters.entries()) {
-    if (is_optimised(parameter)) names.push_back(parameter.name);
+    if (parameter.is_optimised()) names.push_back(parameter.name);
   }
   for (size_t i = 0; i < patterns.size(); ++i) {
     const bool used = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
@@ -85,7 +81,7 @@ std::vector<ParameterRange> parameter_ranges(const model::ParameterSet& paramete
     check_patterns(parameters, groups[i].parameters, concat("optimizer.groups.", i, ".parameters"));
   std::vector<const model::Parameter*> order;
   for (const model::Parameter& parameter : parameters.entries()) {
-    if (is_optimised(parameter)) order.push_back(&parameter);
+    if (parameter.is_optimised()) order.push_back(&parameter);
   }
   std::sort(order.begin(), order.end(),
             [](const auto* a, const auto* b) { return a->offset < b->offset; });
@@ -122,7 +118,7 @@ std::vector<ParameterRange> parameter_ranges(const model::ParameterSet& paramete
 
 void freeze(const model::ParameterSet& parameters, const std::vector<std::string>& patterns) {
   for (const model::Parameter& parameter : parameters.entries()) {
-    if (is_optimised(parameter) && fits_any(parameter.name, patterns)) {
+    if (parameter.is_optimised() && fits_any(parameter.name, patterns)) {
       at::Tensor(parameter.tensor).set_requires_grad(false);
     }
   }

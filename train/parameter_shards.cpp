@@ -119,9 +119,7 @@ void ParameterShards::take_values() {
     const at::Tensor full = flat.narrow(0, bucket.begin, bucket.size()).clone();
     for (const size_t i : bucket.parameters) {
       const model::Parameter& parameter = parameters_.entries()[i];
-      at::Tensor(parameter.tensor)
-          .set_data(full.narrow(0, parameter.offset - bucket.begin, parameter.tensor.numel())
-                        .view(parameter.tensor.sizes()));
+      at::Tensor(parameter.tensor).set_data(model::view_in(full, parameter, bucket.begin));
     }
     free_memory(full);
     full_values_.push_back(full);

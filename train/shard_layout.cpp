@@ -15,7 +15,7 @@ std::vector<size_t> by_offset(const model::ParameterSet& parameters) {
   const std::vector<model::Parameter>& entries = parameters.entries();
   std::vector<size_t> order;
   for (size_t i = 0; i < entries.size(); ++i) {
-    if (entries[i].offset >= 0 && entries[i].alias_of.empty()) order.push_back(i);
+    if (entries[i].is_optimised()) order.push_back(i);
   }
   std::sort(order.begin(), order.end(),
             [&](size_t a, size_t b) { return entries[a].offset < entries[b].offset; });

@@ -491,20 +491,18 @@ void Trainer::record(const StepFigures& figures) {
 }
 
 ValidationResult Trainer::validation_result() {
-  if (!average_ || average_->num_updates() == 0) {
-    shards_->fetch_all();
-    ValidationResult result = parts_.validation->run(forecaster_, *parts_.loss);
-    shards_->release_all();
-    return result;
+  // Averaged weights stand in for the live ones meanwhile.
+  const bool averaged = average_ && average_->num_updates() > 0;
+  at::Tensor live;
+  if (averaged) {
+    live = shards_->local_values().detach().clone();
+    shards_->set_local_values(average_->values());
   }
-  // The averaged weights stand in for the live ones meanwhile.
-  const at::Tensor live = shards_->local_values().detach().clone();
-  shards_->set_local_values(average_->values());
   // Replicas may have different numbers of dates: nothing is fetched between them.
   shards_->fetch_all();
   ValidationResult result = parts_.validation->run(forecaster_, *parts_.loss);
   shards_->release_all();
-  shards_->set_local_values(live);
+  if (averaged) shards_->set_local_values(live);
   return result;
 }
 

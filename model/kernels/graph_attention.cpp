@@ -18,6 +18,10 @@
 
 namespace aifs::model {
 
+at::Tensor gradient_or_zeros(const at::Tensor& gradient, const at::Tensor& like) {
+  return gradient.defined() ? gradient.contiguous() : at::zeros_like(like);
+}
+
 namespace {
 
 using torch::autograd::AutogradContext;
@@ -253,11 +257,8 @@ struct GraphAttention : torch::autograd::Function<GraphAttention> {
     const at::Tensor& alpha = saved[5];
     const int64_t heads = ctx->saved_data["heads"].toInt();
     const EdgeIndexPtr edges = held_edges(ctx->saved_data["edges"]);
-    const auto gradient_of = [](const at::Tensor& g, const at::Tensor& like) {
-      return g.defined() ? g.contiguous() : at::zeros_like(like);
-    };
-    const at::Tensor g_nodes = gradient_of(gradients[0], in.query);
-    const at::Tensor g_edges = gradient_of(gradients[1], in.query_on_edges);
+    const at::Tensor g_nodes = gradient_or_zeros(gradients[0], in.query);
+    const at::Tensor g_edges = gradient_or_zeros(gradients[1], in.query_on_edges);
     at::Tensor g_score = at::empty_like(alpha);
     at::Tensor g_query = at::empty_like(in.query), g_key = at::empty_like(in.key);
     at::Tensor g_query_on_edges = at::empty_like(in.query_on_edges);

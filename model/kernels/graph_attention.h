@@ -22,6 +22,9 @@ struct AttentionInputs {
   at::Tensor edge_features;   // (M, D)
 };
 
+// A gradient of what is like `like`, contiguous; zeros where none came.
+at::Tensor gradient_or_zeros(const at::Tensor& gradient, const at::Tensor& like);
+
 struct AttentionSums {
   at::Tensor nodes;  // (num_targets, H d); zero where no edge ends
   at::Tensor edges;  // (num_targets, H D)

@@ -11,6 +11,7 @@
 
 #include "model/kernels/cuda/graph_attention.h"
 #include "model/kernels/edge_index_holder.h"
+#include "model/kernels/element_type_cuda.h"
 
 namespace aifs::model::cuda_attention {
 
@@ -18,19 +19,6 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-
-std::optional<cuda::ElementType> element_type(at::ScalarType type) {
-  switch (type) {
-    case at::kFloat:
-      return cuda::ElementType::kFloat32;
-    case at::kBFloat16:
-      return cuda::ElementType::kBFloat16;
-    case at::kHalf:
-      return cuda::ElementType::kFloat16;
-    default:
-      return std::nullopt;
-  }
-}
 
 cuda::AttentionShape shape_of(const AttentionInputs& in, int64_t heads) {
   return {.targets = in.query.size(0),
@@ -84,11 +72,8 @@ struct GraphAttention : torch::autograd::Function<GraphAttention> {
     const AttentionInputs in{saved[0], saved[1], saved[2], saved[3], saved[4]};
     const int64_t heads = ctx->saved_data["heads"].toInt();
     const EdgeIndexPtr edges = held_edges(ctx->saved_data["edges"]);
-    const auto gradient_of = [](const at::Tensor& g, const at::Tensor& like) {
-      return g.defined() ? g.contiguous() : at::zeros_like(like);
-    };
-    const at::Tensor d_nodes = gradient_of(gradients[0], in.query);
-    const at::Tensor d_edges = gradient_of(gradients[1], in.query_on_edges);
+    const at::Tensor d_nodes = gradient_or_zeros(gradients[0], in.query);
+    const at::Tensor d_edges = gradient_or_zeros(gradients[1], in.query_on_edges);
     variable_list d;
     for (size_t i = 0; i < 5; ++i)
       d.push_back(at::empty_like(saved[i]));

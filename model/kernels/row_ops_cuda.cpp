@@ -12,27 +12,17 @@
 #include "model/kernels/cuda/layer_norm.h"
 #include "model/kernels/cuda/segment_sum.h"
 #include "model/kernels/cuda/tall_product.h"
+#include "model/kernels/element_type_cuda.h"
 
 namespace aifs::model::cuda_rows {
 
 namespace {
 
-cuda::ElementType element_type(at::ScalarType type) {
-  switch (type) {
-    case at::kFloat:
-      return cuda::ElementType::kFloat32;
-    case at::kBFloat16:
-      return cuda::ElementType::kBFloat16;
-    case at::kHalf:
-      return cuda::ElementType::kFloat16;
-    default:
-      throw Error(concat("no row kernels for ", at::toString(type)));
-  }
-}
-
 cuda::RowShape shape_of(const at::Tensor& rows) {
   AIFS_CHECK(rows.dim() == 2, "rows of shape ", rows.sizes());
-  return {rows.size(0), rows.size(1), element_type(rows.scalar_type())};
+  const std::optional<cuda::ElementType> type = element_type(rows.scalar_type());
+  if (!type) throw Error(concat("no row kernels for ", at::toString(rows.scalar_type())));
+  return {rows.size(0), rows.size(1), *type};
 }
 
 // The data of contiguous rows like `model`; null for an undefined tensor.

@@ -18,7 +18,7 @@ MlpOptions TransformerOptions::mlp() const {
 }
 
 HeadAttention::HeadAttention(const ParameterScope& scope, const TransformerOptions& options,
-                             bool is_mapper, const SequenceNodes& nodes)
+                             bool is_mapper, const SequenceNodes& nodes, const HeadAttention* alike)
     : options_(options),
       is_mapper_(is_mapper),
       heads_(scope.ranks().own(options.heads)),
@@ -41,7 +41,9 @@ HeadAttention::HeadAttention(const ParameterScope& scope, const TransformerOptio
     q_norm_ = LayerNorm(scope / "q_norm", width, per_head);
     k_norm_ = LayerNorm(scope / "k_norm", width, per_head);
   }
-  if (nodes.targets.share) {
+  if (alike) {
+    sequences_ = alike->sequences_;
+  } else if (nodes.targets.share) {
     sequences_ = make_local_sequences(
         nodes, attention_options(nodes.sources.total(), nodes.targets.total()));
   }
@@ -94,7 +96,8 @@ TransformerProcessor::TransformerProcessor(const ParameterScope& scope,
     Layer& layer = layers_.emplace_back();
     layer.norm_attention =
         LayerNorm(block / "layer_norm_attention", options.channels, options.norm);
-    layer.attention = HeadAttention(block / "attention", options, /*is_mapper=*/false, nodes);
+    layer.attention = HeadAttention(block / "attention", options, /*is_mapper=*/false, nodes,
+                                    i > 0 ? &layers_.front().attention : nullptr);
     layer.norm_mlp = LayerNorm(block / "layer_norm_mlp", options.channels, options.norm);
     layer.mlp = Mlp(block / "mlp", options.mlp());
     units_.end_layer();

@@ -48,8 +48,9 @@ struct TransformerOptions {
 class HeadAttention {
  public:
   HeadAttention() = default;
+  // `alike`: a layer with the same options between the same nodes, whose exchanges serve this one.
   HeadAttention(const ParameterScope& scope, const TransformerOptions& options, bool is_mapper,
-                const SequenceNodes& nodes = {});
+                const SequenceNodes& nodes = {}, const HeadAttention* alike = nullptr);
   // Queries from rows of targets, keys and values from rows of sources.
   at::Tensor forward(const at::Tensor& targets, const at::Tensor& sources, int64_t copies) const;
 

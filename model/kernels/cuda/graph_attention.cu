@@ -260,14 +260,7 @@ void dispatch(const AttentionShape& s, Launch&& launch) {
     if (features <= 4) return launch.template operator()<T, 4>(slices);
     return launch.template operator()<T, kMostFeatures>(slices);
   };
-  switch (s.type) {
-    case ElementType::kFloat32:
-      return with_type(float{});
-    case ElementType::kBFloat16:
-      return with_type(__nv_bfloat16{});
-    case ElementType::kFloat16:
-      return with_type(__half{});
-  }
+  dispatch_type(s.type, with_type);
 }
 
 }  // namespace

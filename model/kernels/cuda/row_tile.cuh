@@ -169,6 +169,19 @@ struct ColumnSums {
 void add_column_sums(const float* scratch, const ColumnSums& sums, int64_t width,
                      cudaStream_t stream, int64_t parts = kColumnSumParts);
 
+// Calls with_type(T{}) for the element type.
+template <class WithType>
+void dispatch_type(ElementType type, WithType&& with_type) {
+  switch (type) {
+    case ElementType::kFloat32:
+      return with_type(float{});
+    case ElementType::kBFloat16:
+      return with_type(__nv_bfloat16{});
+    case ElementType::kFloat16:
+      return with_type(__half{});
+  }
+}
+
 // Calls launch.template operator()<T, RowTile>() with the element type and the tile that fit
 // rows of this shape; all of `pointers` are row-wise data that vectors are read from.
 template <class Launch>
@@ -197,14 +210,7 @@ void dispatch_tile(const RowShape& shape, std::initializer_list<const void*> poi
     if constexpr (kVector * kWarpSize * 8 < kMaxWidth)
       return launch.template operator()<T, RowTile<kVector, 16>>();
   };
-  switch (shape.type) {
-    case ElementType::kFloat32:
-      return with_type(float{});
-    case ElementType::kBFloat16:
-      return with_type(__nv_bfloat16{});
-    case ElementType::kFloat16:
-      return with_type(__half{});
-  }
+  dispatch_type(shape.type, with_type);
 }
 
 }  // namespace aifs::model::cuda
