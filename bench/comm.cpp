@@ -80,15 +80,18 @@ std::vector<Operation> operations(const CommOptions& options, int64_t bytes,
   const int64_t rows = std::max<int64_t>(1, bytes / (4 * size));  // of each rank
   const parallel::Counts counts(static_cast<size_t>(size), rows);
   const auto floats = at::TensorOptions().dtype(at::kFloat).device(options.device);
-  const at::Tensor all = at::zeros({rows * size}, floats), own = at::zeros({rows}, floats);
+  const at::Tensor all = at::zeros({rows * size}, floats), own = at::zeros({rows}, floats),
+                   received = at::zeros_like(all);
   const bool sends = rank % 2 == 0;
   const int partner = sends ? rank + 1 : rank - 1;
   std::vector<Operation> list{
       {"broadcast", [=, &world] { world.broadcast(all, 0); }, {}},
       {"all-reduce", [=, &world] { world.all_reduce(all, parallel::Reduction::kSum); }, {}},
-      {"all-gather", [=, &world] { world.all_gather_rows(own, counts); }, {}},
-      {"reduce-scatter", [=, &world] { world.reduce_scatter_rows(all, counts); }, {}},
-      {"all-to-all", [=, &world] { world.all_to_all_rows(all, counts, counts); }, {}},
+      {"all-gather", [=, &world] { world.all_gather_rows_into(all, own, counts); }, {}},
+      {"reduce-scatter", [=, &world] { world.reduce_scatter_rows_into(own, all, counts); }, {}},
+      {"all-to-all",
+       [=, &world] { world.all_to_all_rows_into(received, all, counts, counts); },
+       {}},
       {"send",
        [=, &world] {
          if (partner >= size) return;
@@ -97,7 +100,6 @@ std::vector<Operation> operations(const CommOptions& options, int64_t bytes,
        {}}};
 #ifdef AIFS_HAVE_CUDA
   if (nccl) {
-    const at::Tensor received = at::zeros_like(all);
     list[0].direct = [=] { nccl->broadcast(all, 0); };
     list[1].direct = [=] { nccl->all_reduce(all); };
     list[2].direct = [=] { nccl->all_gather(own, all); };

@@ -120,41 +120,46 @@ class MpiCommunicator : public Communicator {
     }
   }
 
-  at::Tensor all_gather_rows(const at::Tensor& own, const Counts& counts) override {
+  void all_gather_rows_into(const at::Tensor& all, const at::Tensor& own,
+                            const Counts& counts) override {
     const OperationWatch::Scope watched(*watch_, "all-gather");
-    check_own_rows(*this, counts, own);
+    check_own_rows(*this, counts, own, "all-gather");
+    require(all, "all-gather");
+    check_counts(*this, counts, all, "all-gather");
     const at::Tensor rows = own.detach().contiguous();
-    at::Tensor all = empty_rows_like(rows, starts_of(counts).back());
     const RowType type(rows);
-    check_mpi(MPI_Allgatherv(rows.const_data_ptr(), static_cast<int>(rows.size(0)), type.get(),
-                             all.data_ptr(), to_int(counts).data(), starts_as_int(counts).data(),
-                             type.get(), comm_),
-              "all-gather");
-    return all;
+    const auto before = starts_of(counts)[static_cast<size_t>(rank_)];
+    const bool in_place = rows.const_data_ptr() == all.narrow(0, before, 0).const_data_ptr();
+    check_mpi(
+        MPI_Allgatherv(in_place ? MPI_IN_PLACE : rows.const_data_ptr(),
+                       static_cast<int>(rows.size(0)), type.get(), all.data_ptr(),
+                       to_int(counts).data(), starts_as_int(counts).data(), type.get(), comm_),
+        "all-gather");
   }
 
   // The parts travel to their owner, which adds them in rank order: exact and the same every time.
-  at::Tensor reduce_scatter_rows(const at::Tensor& all, const Counts& counts) override {
+  void reduce_scatter_rows_into(const at::Tensor& own, const at::Tensor& all,
+                                const Counts& counts) override {
     check_counts(*this, counts, all, "reduce-scatter");
-    const int64_t own = counts[static_cast<size_t>(rank_)];
-    const at::Tensor parts = all_to_all_rows(all, counts, Counts(static_cast<size_t>(size_), own));
-    return combine_in_rank_order(parts, size_, Reduction::kSum);
+    check_own_rows(*this, counts, own, "reduce-scatter");
+    const Counts equal(static_cast<size_t>(size_), own.size(0));
+    own.detach().copy_(
+        combine_in_rank_order(all_to_all_rows(all, counts, equal), size_, Reduction::kSum));
   }
 
-  at::Tensor all_to_all_rows(const at::Tensor& given, const Counts& send_counts,
-                             const Counts& recv_counts) override {
+  void all_to_all_rows_into(const at::Tensor& received, const at::Tensor& given,
+                            const Counts& send_counts, const Counts& recv_counts) override {
     const OperationWatch::Scope watched(*watch_, "all-to-all");
     check_counts(*this, send_counts, given, "all-to-all");
-    AIFS_CHECK(static_cast<int>(recv_counts.size()) == size_, "all-to-all on rank ", rank_);
+    check_counts(*this, recv_counts, received, "all-to-all");
+    require(received, "all-to-all");
     const at::Tensor rows = given.detach().contiguous();
-    at::Tensor received = empty_rows_like(rows, starts_of(recv_counts).back());
     const RowType type(rows);
     check_mpi(MPI_Alltoallv(rows.const_data_ptr(), to_int(send_counts).data(),
                             starts_as_int(send_counts).data(), type.get(), received.data_ptr(),
                             to_int(recv_counts).data(), starts_as_int(recv_counts).data(),
                             type.get(), comm_),
               "all-to-all");
-    return received;
   }
 
   void send(const at::Tensor& tensor, int to) override {

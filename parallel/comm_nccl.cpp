@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "core/check.h"
 
@@ -104,18 +103,18 @@ class NcclCommunicator : public Communicator {
                "broadcast");
   }
 
-  at::Tensor all_gather_rows(const at::Tensor& given, const Counts& counts) override {
-    if (!given.is_cuda()) return host_->all_gather_rows(given, counts);
-    const at::NoGradGuard no_grad;
-    const at::Tensor own = given.contiguous();
-    check_own_rows(*this, counts, own);
-    const at::Tensor all =
-        empty_rows_like(own, std::accumulate(counts.begin(), counts.end(), int64_t{0}));
+  void all_gather_rows_into(const at::Tensor& all, const at::Tensor& given,
+                            const Counts& counts) override {
+    if (!given.is_cuda()) return host_->all_gather_rows_into(all, given, counts);
+    check_own_rows(*this, counts, given, "all-gather");
+    check_counts(*this, counts, all, "all-gather");
+    require(all, "all-gather");
+    const at::Tensor own = contiguous(given);
     if (all_equal(counts)) {
       check_nccl(ncclAllGather(own.const_data_ptr(), all.data_ptr(), elements(own), nccl_type(own),
                                nccl(), stream()),
                  "all-gather");
-      return all;
+      return;
     }
     const Counts starts = starts_of(counts);
     Together together(nccl());
@@ -128,20 +127,20 @@ class NcclCommunicator : public Communicator {
                  "all-gather");
     }
     together.end();
-    return all;
   }
 
-  at::Tensor reduce_scatter_rows(const at::Tensor& given, const Counts& counts) override {
-    if (!given.is_cuda()) return host_->reduce_scatter_rows(given, counts);
+  void reduce_scatter_rows_into(const at::Tensor& own, const at::Tensor& given,
+                                const Counts& counts) override {
+    if (!given.is_cuda()) return host_->reduce_scatter_rows_into(own, given, counts);
     check_counts(*this, counts, given, "reduce-scatter");
-    const at::NoGradGuard no_grad;
-    const at::Tensor all = given.contiguous();
-    const at::Tensor own = empty_rows_like(all, counts[me()]);
+    check_own_rows(*this, counts, own, "reduce-scatter");
+    require(own, "reduce-scatter");
+    const at::Tensor all = contiguous(given);
     if (all_equal(counts)) {
       check_nccl(ncclReduceScatter(all.const_data_ptr(), own.data_ptr(), elements(own),
                                    nccl_type(all), ncclSum, nccl(), stream()),
                  "reduce-scatter");
-      return own;
+      return;
     }
     const Counts starts = starts_of(counts);
     Together together(nccl());
@@ -154,18 +153,17 @@ class NcclCommunicator : public Communicator {
                  "reduce-scatter");
     }
     together.end();
-    return own;
   }
 
-  at::Tensor all_to_all_rows(const at::Tensor& given, const Counts& send_counts,
-                             const Counts& recv_counts) override {
-    if (!given.is_cuda()) return host_->all_to_all_rows(given, send_counts, recv_counts);
+  void all_to_all_rows_into(const at::Tensor& received, const at::Tensor& given,
+                            const Counts& send_counts, const Counts& recv_counts) override {
+    if (!given.is_cuda())
+      return host_->all_to_all_rows_into(received, given, send_counts, recv_counts);
     check_counts(*this, send_counts, given, "all-to-all");
-    AIFS_CHECK(static_cast<int>(recv_counts.size()) == size(), "all-to-all on rank ", rank());
-    const at::NoGradGuard no_grad;
-    const at::Tensor rows = given.contiguous();
+    check_counts(*this, recv_counts, received, "all-to-all");
+    require(received, "all-to-all");
+    const at::Tensor rows = contiguous(given);
     const Counts send_starts = starts_of(send_counts), recv_starts = starts_of(recv_counts);
-    const at::Tensor received = empty_rows_like(rows, recv_starts.back());
     const size_t width = row_elements(rows);
     Together together(nccl());
     for (int p = 0; p < size(); ++p) {
@@ -183,13 +181,11 @@ class NcclCommunicator : public Communicator {
       }
     }
     together.end();
-    return received;
   }
 
   void send(const at::Tensor& tensor, int to) override {
     if (!tensor.is_cuda()) return host_->send(tensor, to);
-    const at::NoGradGuard no_grad;
-    const at::Tensor whole = tensor.contiguous();
+    const at::Tensor whole = contiguous(tensor);
     check_nccl(
         ncclSend(whole.const_data_ptr(), elements(whole), nccl_type(whole), to, nccl(), stream()),
         "send");
@@ -218,7 +214,10 @@ class NcclCommunicator : public Communicator {
     return static_cast<char*>(rows.data_ptr()) + static_cast<size_t>(index) * row_elements(rows) *
                                                      static_cast<size_t>(rows.element_size());
   }
-  size_t me() const { return static_cast<size_t>(rank()); }
+  static at::Tensor contiguous(const at::Tensor& tensor) {
+    const at::NoGradGuard no_grad;
+    return tensor.contiguous();
+  }
 
   void require(const at::Tensor& tensor, const char* operation) const {
     AIFS_CHECK(tensor.is_contiguous(), operation, " on rank ", rank(),

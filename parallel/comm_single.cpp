@@ -15,19 +15,18 @@ class SingleCommunicator : public Communicator {
   const char* backend() const override { return "single"; }
   void all_reduce(const at::Tensor&, Reduction) override {}
   void broadcast(const at::Tensor&, int) override {}
-  at::Tensor all_gather_rows(const at::Tensor& own, const Counts& counts) override {
-    check_counts(*this, counts, own, "all-gather");
-    return own.detach().clone();
+  void all_gather_rows_into(const at::Tensor& all, const at::Tensor& own,
+                            const Counts& counts) override {
+    copy(all, own, counts, "all-gather");
   }
-  at::Tensor reduce_scatter_rows(const at::Tensor& all, const Counts& counts) override {
-    check_counts(*this, counts, all, "reduce-scatter");
-    return all.detach().clone();
+  void reduce_scatter_rows_into(const at::Tensor& own, const at::Tensor& all,
+                                const Counts& counts) override {
+    copy(own, all, counts, "reduce-scatter");
   }
-  at::Tensor all_to_all_rows(const at::Tensor& rows, const Counts& send_counts,
-                             const Counts& recv_counts) override {
-    check_counts(*this, send_counts, rows, "all-to-all");
-    check_counts(*this, recv_counts, rows, "all-to-all");
-    return rows.detach().clone();
+  void all_to_all_rows_into(const at::Tensor& received, const at::Tensor& rows,
+                            const Counts& send_counts, const Counts& recv_counts) override {
+    check_counts(*this, recv_counts, received, "all-to-all");
+    copy(received, rows, send_counts, "all-to-all");
   }
   void send(const at::Tensor&, int) override { throw Error("a single rank has no one to send to"); }
   void receive(const at::Tensor&, int) override {
@@ -36,6 +35,13 @@ class SingleCommunicator : public Communicator {
   void barrier() override {}
   std::unique_ptr<Communicator> split(int) override { return make_single_communicator(); }
   void abort(int) override {}
+
+ private:
+  void copy(const at::Tensor& to, const at::Tensor& from, const Counts& counts,
+            const char* operation) const {
+    check_counts(*this, counts, from, operation);
+    to.detach().copy_(from.detach());
+  }
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything is built on one exchange: rows from every rank to every rank, packed by the first
-// thread of each process. Reductions are exchanges followed by sums in rank order.
+// Rows of an exchange are packed by the first thread of each process.
 #include "parallel/comm_virtual.h"
 
 #include <ATen/ATen.h>
@@ -9,7 +8,9 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <utility>
 
+#include "parallel/exchange_communicator.h"
 #include "parallel/thread_group.h"
 
 namespace aifs::parallel {
@@ -96,7 +97,7 @@ void exchange_between_processes(VirtualGroup& group) {
     group.results[to] = at::cat(parts[to], 0);
 }
 
-class VirtualCommunicator : public Communicator {
+class VirtualCommunicator : public ExchangeCommunicator {
  public:
   VirtualCommunicator(std::shared_ptr<VirtualGroup> group, int rank)
       : group_(std::move(group)), rank_(rank) {}
@@ -105,10 +106,10 @@ class VirtualCommunicator : public Communicator {
   int size() const override { return group_->size(); }
   const char* backend() const override { return "virtual"; }
 
-  at::Tensor all_to_all_rows(const at::Tensor& rows, const Counts& send_counts,
-                             const Counts& recv_counts) override {
+  void all_to_all_rows_into(const at::Tensor& received, const at::Tensor& rows,
+                            const Counts& send_counts, const Counts& recv_counts) override {
     check_counts(*this, send_counts, rows, "all-to-all");
-    AIFS_CHECK(static_cast<int>(recv_counts.size()) == size(), "all-to-all on rank ", rank_);
+    check_counts(*this, recv_counts, received, "all-to-all");
     ThreadGroup& local = *group_->threads;
     local.tensors[me()] = rows.detach();
     local.counts[me()] = send_counts;
@@ -116,40 +117,8 @@ class VirtualCommunicator : public Communicator {
     local.meet();
     if (me() == 0) exchange_between_processes(*group_);
     local.meet();
-    at::Tensor mine = std::move(group_->results[me()]);
+    received.detach().copy_(std::exchange(group_->results[me()], at::Tensor()));
     local.tensors[me()] = at::Tensor();
-    return mine;
-  }
-
-  at::Tensor all_gather_rows(const at::Tensor& own, const Counts& counts) override {
-    check_own_rows(*this, counts, own);
-    std::vector<int64_t> repeats(static_cast<size_t>(own.dim()), 1);
-    repeats[0] = size();
-    return all_to_all_rows(own.detach().repeat(repeats),
-                           Counts(static_cast<size_t>(size()), own.size(0)), counts);
-  }
-
-  at::Tensor reduce_scatter_rows(const at::Tensor& all, const Counts& counts) override {
-    check_counts(*this, counts, all, "reduce-scatter");
-    return reduced_share(all, counts, Reduction::kSum);
-  }
-
-  void all_reduce(const at::Tensor& tensor, Reduction reduction) override {
-    const at::Tensor flat = tensor.detach().view({-1});
-    const Counts shares = balanced_counts(flat.numel(), size());
-    flat.copy_(all_gather_rows(reduced_share(flat, shares, reduction), shares));
-  }
-
-  void broadcast(const at::Tensor& tensor, int root) override {
-    const at::Tensor flat = tensor.detach().view({-1});
-    const bool mine = rank_ == root;
-    const Counts none(static_cast<size_t>(size()), 0);
-    Counts received = none;
-    received[static_cast<size_t>(root)] = flat.numel();
-    const at::Tensor values =
-        all_to_all_rows(mine ? flat.repeat({size()}) : flat.narrow(0, 0, 0),
-                        mine ? Counts(static_cast<size_t>(size()), flat.numel()) : none, received);
-    flat.copy_(values);
   }
 
   void send(const at::Tensor& tensor, int to) override {
@@ -167,11 +136,6 @@ class VirtualCommunicator : public Communicator {
       waiting.erase(waiting.begin());
       return true;
     });
-  }
-
-  void barrier() override {
-    const Counts none(static_cast<size_t>(size()), 0);
-    all_to_all_rows(at::zeros({0, 1}), none, none);
   }
 
   std::unique_ptr<Communicator> split(int colour) override {
@@ -199,12 +163,6 @@ class VirtualCommunicator : public Communicator {
     const auto r = static_cast<size_t>(rank);
     if (group_->process[r] != group_->process[static_cast<size_t>(rank_)])
       throw Error("virtual ranks of different processes have no point-to-point messages");
-  }
-
-  // This rank's share of the rows, combined over ranks.
-  at::Tensor reduced_share(const at::Tensor& all, const Counts& counts, Reduction reduction) {
-    const Counts equal(static_cast<size_t>(size()), counts[static_cast<size_t>(rank_)]);
-    return combine_in_rank_order(all_to_all_rows(all, counts, equal), size(), reduction);
   }
 
   // One group for every colour, in the same order in every process.

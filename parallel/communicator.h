@@ -4,8 +4,9 @@
 // Every operation is collective: all ranks of the group call it, in the same order, with matching
 // shapes. On a GPU operations are ordered on the current stream; on the CPU they are done when the
 // call returns. Rows are the first dimension; counts[p] are the rows of rank p and may differ and
-// be 0. Results are new contiguous tensors without a gradient (parallel/autograd.h has the
-// differentiable forms). Errors name the operation and the rank.
+// be 0. Results carry no gradient (parallel/autograd.h has the differentiable forms); they are
+// written into a contiguous tensor of the caller, or returned as a new one. Errors name the
+// operation and the rank.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -36,13 +37,21 @@ class Communicator {
   virtual void all_reduce(const at::Tensor& tensor, Reduction reduction) = 0;
   // In place: every rank gets the values of `root`. The tensor is contiguous.
   virtual void broadcast(const at::Tensor& tensor, int root) = 0;
-  // (counts[rank], ...) from each rank to (sum of counts, ...) in rank order.
-  virtual at::Tensor all_gather_rows(const at::Tensor& own, const Counts& counts) = 0;
+  // (counts[rank], ...) from each rank to (sum of counts, ...) in rank order. `own` may be this
+  // rank's rows of `all`.
+  virtual void all_gather_rows_into(const at::Tensor& all, const at::Tensor& own,
+                                    const Counts& counts) = 0;
+  at::Tensor all_gather_rows(const at::Tensor& own, const Counts& counts);
   // (sum of counts, ...) from each rank; rank p gets the sum over ranks of its counts[p] rows.
-  virtual at::Tensor reduce_scatter_rows(const at::Tensor& all, const Counts& counts) = 0;
+  // `own` may be this rank's rows of `all`.
+  virtual void reduce_scatter_rows_into(const at::Tensor& own, const at::Tensor& all,
+                                        const Counts& counts) = 0;
+  at::Tensor reduce_scatter_rows(const at::Tensor& all, const Counts& counts);
   // Sends send_counts[p] rows, grouped by receiver, to rank p; gets recv_counts[p] from rank p.
-  virtual at::Tensor all_to_all_rows(const at::Tensor& rows, const Counts& send_counts,
-                                     const Counts& recv_counts) = 0;
+  virtual void all_to_all_rows_into(const at::Tensor& received, const at::Tensor& rows,
+                                    const Counts& send_counts, const Counts& recv_counts) = 0;
+  at::Tensor all_to_all_rows(const at::Tensor& rows, const Counts& send_counts,
+                             const Counts& recv_counts);
   // Point to point; both sides call. Blocking on the CPU.
   virtual void send(const at::Tensor& tensor, int to) = 0;
   virtual void receive(const at::Tensor& tensor, int from) = 0;
@@ -66,9 +75,8 @@ void check_counts(const Communicator& group, const Counts& counts, const at::Ten
                   const char* operation);
 
 // Throws Error unless there is one count per rank and this rank's is the rows of its tensor.
-void check_own_rows(const Communicator& group, const Counts& counts, const at::Tensor& own);
-// An empty tensor with so many rows of this kind.
-at::Tensor empty_rows_like(const at::Tensor& like, int64_t rows);
+void check_own_rows(const Communicator& group, const Counts& counts, const at::Tensor& own,
+                    const char* operation);
 // Equal parts from every rank, one after another, added (or compared) in rank order: the same bits
 // whatever carried them.
 at::Tensor combine_in_rank_order(const at::Tensor& parts, int num_parts, Reduction reduction);

@@ -60,20 +60,23 @@ void CountingCommunicator::broadcast(const at::Tensor& tensor, int root) {
   inner_.broadcast(tensor, root);
 }
 
-at::Tensor CountingCommunicator::all_gather_rows(const at::Tensor& own, const Counts& counts) {
+void CountingCommunicator::all_gather_rows_into(const at::Tensor& all, const at::Tensor& own,
+                                                const Counts& counts) {
   count_->add(Operation::kAllGather, bytes_of_others(own, counts, rank()));
-  return inner_.all_gather_rows(own, counts);
+  inner_.all_gather_rows_into(all, own, counts);
 }
 
-at::Tensor CountingCommunicator::reduce_scatter_rows(const at::Tensor& all, const Counts& counts) {
+void CountingCommunicator::reduce_scatter_rows_into(const at::Tensor& own, const at::Tensor& all,
+                                                    const Counts& counts) {
   count_->add(Operation::kReduceScatter, bytes_of_others(all, counts, rank()));
-  return inner_.reduce_scatter_rows(all, counts);
+  inner_.reduce_scatter_rows_into(own, all, counts);
 }
 
-at::Tensor CountingCommunicator::all_to_all_rows(const at::Tensor& rows, const Counts& send_counts,
-                                                 const Counts& recv_counts) {
+void CountingCommunicator::all_to_all_rows_into(const at::Tensor& received, const at::Tensor& rows,
+                                                const Counts& send_counts,
+                                                const Counts& recv_counts) {
   count_->add(Operation::kAllToAll, bytes_of_others(rows, send_counts, rank()));
-  return inner_.all_to_all_rows(rows, send_counts, recv_counts);
+  inner_.all_to_all_rows_into(received, rows, send_counts, recv_counts);
 }
 
 void CountingCommunicator::send(const at::Tensor& tensor, int to) {

@@ -53,10 +53,12 @@ class CountingCommunicator : public Communicator {
 
   void all_reduce(const at::Tensor& tensor, Reduction reduction) override;
   void broadcast(const at::Tensor& tensor, int root) override;
-  at::Tensor all_gather_rows(const at::Tensor& own, const Counts& counts) override;
-  at::Tensor reduce_scatter_rows(const at::Tensor& all, const Counts& counts) override;
-  at::Tensor all_to_all_rows(const at::Tensor& rows, const Counts& send_counts,
-                             const Counts& recv_counts) override;
+  void all_gather_rows_into(const at::Tensor& all, const at::Tensor& own,
+                            const Counts& counts) override;
+  void reduce_scatter_rows_into(const at::Tensor& own, const at::Tensor& all,
+                                const Counts& counts) override;
+  void all_to_all_rows_into(const at::Tensor& received, const at::Tensor& rows,
+                            const Counts& send_counts, const Counts& recv_counts) override;
   void send(const at::Tensor& tensor, int to) override;
   void receive(const at::Tensor& tensor, int from) override;
   void barrier() override;

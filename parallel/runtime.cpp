@@ -3,11 +3,9 @@
 
 #include <sys/utsname.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <initializer_list>
-
 #include "core/check.h"
+#include "parallel/comm_store.h"
+#include "parallel/launcher.h"
 #ifdef AIFS_HAVE_CUDA
 #include "parallel/comm_nccl.h"
 #endif
@@ -19,12 +17,9 @@ namespace aifs::parallel {
 
 namespace {
 
-// The first of some environment variables that is set, as a number.
-int number_in_environment(std::initializer_list<const char*> names, int otherwise) {
-  for (const char* name : names) {
-    if (const char* value = std::getenv(name)) return std::atoi(value);
-  }
-  return otherwise;
+const Launch& launch() {
+  static const Launch the_only_one = read_launch();
+  return the_only_one;
 }
 
 }  // namespace
@@ -34,15 +29,12 @@ std::string host_name() {
   return ::uname(&info) == 0 ? info.nodename : "unknown host";
 }
 
-// OpenMPI, PMI and Slurm launchers, in turn. SLURM_NTASKS alone does not mean srun: a batch script
-// has it too.
 int launched_ranks() {
-  return std::max(
-      1, number_in_environment({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}, 1));
+  return launch().ranks;
 }
 
 int launched_rank() {
-  return number_in_environment({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}, 0);
+  return launch().rank;
 }
 
 Runtime::Runtime(double timeout_s)
@@ -53,31 +45,30 @@ Runtime::Runtime(double timeout_s)
     world_ = make_single_communicator();
     return;
   }
+  const OperationWatch::Scope joining(*watch_, "joining the other ranks");
 #ifdef AIFS_HAVE_MPI
-  {
-    const OperationWatch::Scope joining(*watch_, "joining the other ranks");
+  if (launch().has_mpi) {
     initialize_mpi();
+    has_mpi_ = true;
+    world_ = make_mpi_world(watch_);
+    if (world_->size() != launched_ranks()) {
+      throw ConfigError(
+          "parallel",
+          concat("the launcher started ", launched_ranks(), " ranks, MPI sees ", world_->size()),
+          "this MPI and the launcher do not know each other: try srun --mpi=pmix, srun --mpi=none "
+          "(without MPI), or mpirun");
+    }
+    return;
   }
-  world_ = make_mpi_world(watch_);
-  if (world_->size() != launched_ranks()) {
-    throw ConfigError(
-        "parallel",
-        concat("the launcher started ", launched_ranks(), " ranks, MPI sees ", world_->size()),
-        "this MPI and the launcher do not know each other: try srun --mpi=pmix, or "
-        "mpirun");
-  }
-#else
-  throw ConfigError(
-      "parallel",
-      concat(launched_ranks(), " ranks were started, but this program was built without MPI"),
-      "install an MPI library and build again, or start one process");
 #endif
+  world_ = make_store_world({launch().address, launch().port}, launched_rank(), launched_ranks(),
+                            timeout_s, watch_);
 }
 
 Runtime::~Runtime() {
   world_.reset();
 #ifdef AIFS_HAVE_MPI
-  if (launched_ranks() > 1) {
+  if (has_mpi_) {
     const OperationWatch::Scope leaving(*watch_, "leaving the other ranks");
     finalize_mpi();
   }
@@ -96,13 +87,11 @@ std::string Runtime::name() const {
 }
 
 int Runtime::local_rank() {
-  return number_in_environment({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"},
-                               0);
+  return launch().local_rank;
 }
 
 std::optional<int> Runtime::local_size() {
-  const int size = number_in_environment({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}, -1);
-  return size < 0 ? std::nullopt : std::optional(std::max(1, size));
+  return launch().local_size;
 }
 
 void Runtime::use_nccl() {

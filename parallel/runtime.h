@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// This process among the others: found from the launcher's environment (mpirun, srun with PMI or
-// PMIx), joined through MPI, left in the destructor.
+// This process among the others: found from the launcher's environment (parallel/launcher.h),
+// joined through MPI or, where the launcher does not speak its protocol, a store of the first rank;
+// left in the destructor.
 #pragma once
 
 #include <memory>
@@ -23,8 +24,8 @@ int launched_rank();
 class Runtime {
  public:
   // Joins the other ranks, if there are any. From now on operations that wait longer than the time
-  // limit (0: none) end the process, joining included. Throws ConfigError if several ranks were
-  // launched and this program was built without MPI.
+  // limit (0: none) end the process, joining included. Throws ConfigError if MPI sees other ranks
+  // than were launched.
   explicit Runtime(double timeout_s = 0.0);
   ~Runtime();
   Runtime(const Runtime&) = delete;
@@ -53,6 +54,7 @@ class Runtime {
  private:
   std::string host_;
   std::shared_ptr<OperationWatch> watch_;  // shared with the communicators
+  bool has_mpi_ = false;
   std::unique_ptr<Communicator> world_;
 };
 

@@ -168,15 +168,15 @@ void GradientReducer::reduce(size_t b) {
     }
     const auto type = wire_type(options_.compression);
     const at::Tensor sent = type ? gradients.mul(mean).to(*type) : gradients;
-    const bool shared = shards_.shard_group().size() > 1;
-    const at::Tensor own =
-        shared ? shards_.shard_group().reduce_scatter_rows(sent, bucket.counts) : sent;
+    const at::Tensor own = sent.narrow(0, bucket.own_begin - bucket.begin, bucket.own_size);
+    if (shards_.shard_group().size() > 1)
+      shards_.shard_group().reduce_scatter_rows_into(own, sent, bucket.counts);
     if (shards_.copy_group().size() > 1)
       shards_.copy_group().all_reduce(own, parallel::Reduction::kSum);
     if (!type && mesh_.sizes().data > 1) own.mul_(mean);
     if (keeps_parts()) {
       own_gradients(bucket).add_(own);
-    } else if (shared || type) {
+    } else if (type) {
       own_gradients(bucket).copy_(own);
     }
   });

@@ -84,9 +84,9 @@ void ParameterShards::set_local_values(const at::Tensor& local) {
 void ParameterShards::publish() {
   if (has_taken() || shard_group_->size() == 1) return;
   for (const ShardBucket& bucket : layout_->buckets()) {
-    parameters_.flat_values()
-        .narrow(0, bucket.begin, bucket.size())
-        .copy_(shard_group_->all_gather_rows(own_values(bucket), bucket.counts));
+    shard_group_->all_gather_rows_into(
+        parameters_.flat_values().narrow(0, bucket.begin, bucket.size()), own_values(bucket),
+        bucket.counts);
   }
 }
 
@@ -94,9 +94,9 @@ at::Tensor ParameterShards::whole(const at::Tensor& local) const {
   if (shard_group_->size() == 1) return local;
   const at::Tensor all = at::zeros({parameters_.flat_size()}, local.options());
   for (const ShardBucket& bucket : layout_->buckets()) {
-    all.narrow(0, bucket.begin, bucket.size())
-        .copy_(shard_group_->all_gather_rows(local.narrow(0, bucket.local_begin, bucket.own_size),
-                                             bucket.counts));
+    shard_group_->all_gather_rows_into(all.narrow(0, bucket.begin, bucket.size()),
+                                       local.narrow(0, bucket.local_begin, bucket.own_size),
+                                       bucket.counts);
   }
   return all;
 }

@@ -74,6 +74,11 @@ void broadcast_gives_the_values_of_the_root(Communicator& group) {
   }
 }
 
+at::Tensor own_rows(const at::Tensor& all, const Counts& counts, const Communicator& group) {
+  const auto me = static_cast<size_t>(group.rank());
+  return all.narrow(0, starts_of(counts)[me], counts[me]);
+}
+
 void all_gather_joins_in_rank_order(Communicator& group) {
   for (const Counts& counts : shares(group.size())) {
     std::vector<at::Tensor> parts;
@@ -81,6 +86,11 @@ void all_gather_joins_in_rank_order(Communicator& group) {
       parts.push_back(rows_of(p, counts[static_cast<size_t>(p)], at::kDouble));
     const at::Tensor all = group.all_gather_rows(parts[static_cast<size_t>(group.rank())], counts);
     expect_equal(all, at::cat(parts), "all-gather gave other rows");
+    at::Tensor in_place = at::zeros_like(all);
+    const at::Tensor own = own_rows(in_place, counts, group);
+    own.copy_(parts[static_cast<size_t>(group.rank())]);
+    group.all_gather_rows_into(in_place, own, counts);
+    expect_equal(in_place, all, "all-gather in place gave other rows");
   }
 }
 
@@ -91,11 +101,14 @@ void reduce_scatter_sums_each_share(Communicator& group) {
     for (int p = 0; p < group.size(); ++p)
       sum += rows_of(p, starts.back(), at::kDouble);
     const auto me = static_cast<size_t>(group.rank());
-    const at::Tensor mine =
-        group.reduce_scatter_rows(rows_of(group.rank(), starts.back(), at::kDouble), counts);
+    const at::Tensor all = rows_of(group.rank(), starts.back(), at::kDouble);
+    const at::Tensor mine = group.reduce_scatter_rows(all, counts);
     expect(mine.size(0) == counts[me], "reduce-scatter gave a share of another size");
     expect(counts[me] == 0 || max_difference(mine, sum.narrow(0, starts[me], counts[me])) < 1e-14,
            "reduce-scatter gave another sum");
+    const at::Tensor own = own_rows(all, counts, group);
+    group.reduce_scatter_rows_into(own, all, counts);
+    expect_equal(own, mine, "reduce-scatter in place gave another sum");
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs under mpirun too: every rank runs the same cases in the same order.
+// Runs under mpirun and tests/support/start_ranks, too: every rank runs the same cases in the same
+// order.
 #include "parallel/runtime.h"
 
 #include <ATen/ATen.h>
@@ -52,7 +53,7 @@ TEST_CASE("virtual ranks add in rank order: the same bits for any number of proc
   });
 }
 
-TEST_CASE("MPI ranks obey the laws of communicators", "[parallel]") {
+TEST_CASE("the ranks of the world obey the laws of communicators", "[parallel]") {
   for (const auto& [name, law] : test::communicator_laws()) {
     INFO(name << ", rank " << runtime().rank() << " of " << runtime().size());
     REQUIRE_NOTHROW(law(runtime().world()));
