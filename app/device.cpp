@@ -8,6 +8,7 @@
 
 #ifdef AIFS_HAVE_CUDA
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 #endif
 
@@ -49,6 +50,10 @@ c10::Device choose_device(DeviceChoice choice, int64_t local_rank) {
   }
   const c10::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(local_rank));
   use_device(device);
+#ifdef AIFS_HAVE_CUDA
+  c10::cuda::setCurrentCUDAStream(
+      c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index()));
+#endif
   return device;
 }
 

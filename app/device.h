@@ -8,8 +8,9 @@
 
 namespace aifs::app {
 
-// The device of the process with this number on its host; a GPU becomes the current one. Throws
-// ConfigError if one is asked for and there is none, or fewer than processes.
+// The device of the process with this number on its host. A GPU becomes the current one, and work
+// of this thread goes to a stream of its own, which can be recorded. Throws ConfigError if a GPU is
+// asked for and there is none, or fewer than processes.
 c10::Device choose_device(DeviceChoice choice, int64_t local_rank);
 
 // Makes a device the current one of this thread; threads start with the first GPU.

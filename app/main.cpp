@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 #include "app/cli.h"
 #include "app/device.h"
@@ -22,6 +23,7 @@
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/log.h"
+#include "core/time.h"
 #include "core/version.h"
 #include "parallel/comm_virtual.h"
 #include "parallel/counting_communicator.h"
@@ -124,8 +126,12 @@ int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
     log::info("stopped before the first step; start again with --resume");
     return kInterrupted;
   }
-  const train::Outcome outcome =
-      run.train(checkpoint, [&](int64_t step) { runtime.set_place(concat("step ", step)); });
+  bool first = true;
+  const train::Outcome outcome = run.train(checkpoint, [&](int64_t step) {
+    runtime.set_place(concat("step ", step));
+    if (std::exchange(first, false))
+      log::info("the first step begins after ", format_elapsed(Phases::seconds()));
+  });
   if (outcome == train::Outcome::kInterrupted) {
     log::info("stopped after a checkpoint; go on with --resume");
     return kInterrupted;
@@ -157,7 +163,7 @@ int run_as_rank(const CommandLine& c, const RunConfig& config, bool validate,
     run = std::make_unique<Run>(config, mesh, device);
   };
   parallel::together(world, build, failure_handling());
-  run->share_graph();
+  run->share();
   parallel::together(
       world, [&] { run->build(); }, failure_handling());
   if (!validate) {

@@ -54,7 +54,7 @@ To same_name(From value) {
   throw Error(concat("a plan knows no \"", enum_name(value), "\""));
 }
 
-plan::Layout configured_layout(const ParallelOptions& parallel) {
+plan::Layout configured_layout(const ParallelOptions& parallel, bool one_host) {
   const bool hybrid =
       parallel.sharding.states == train::Sharding::kParameters && parallel.sharding.ranks > 0;
   return {.model = parallel.sizes.model,
@@ -62,14 +62,16 @@ plan::Layout configured_layout(const ParallelOptions& parallel) {
           .pipeline = parallel.sizes.pipeline,
           .sharding = hybrid ? plan::Sharding::kHybrid
                              : same_name<plan::Sharding>(parallel.sharding.states),
-          .bucket_mb = parallel.gradients.bucket_mb,
+          .bucket_mb = parallel.gradients.overlaps(one_host) ? parallel.gradients.bucket_mb : 0.0,
           .compression = same_name<plan::Compression>(parallel.gradients.compression),
           .powersgd_rank = parallel.gradients.rank};
 }
 
 // Section "parallel" as far as plans know it, then what the command line says.
-plan::Layout layout_of(const RunConfig& config, const PlanRequest& request) {
-  plan::Layout layout = configured_layout(config.parallel);
+plan::Layout layout_of(const RunConfig& config, const PlanRequest& request,
+                       int64_t ranks_per_node) {
+  const bool one_host = request.ranks > 0 && request.ranks <= ranks_per_node;
+  plan::Layout layout = configured_layout(config.parallel, one_host);
   bool data_given = config.parallel.sizes.data > 0;
   if (data_given) layout.data = config.parallel.sizes.data;
   const std::vector<config::Field> fields = config::fields_of(layout);
@@ -144,7 +146,7 @@ plan::StepInput step_input(const RunConfig& config, const graph::Graph& graph,
   set_variables(input, config, request);
 
   if (!request.machine.empty()) input.machine = plan::load_machine(request.machine);
-  input.layout = layout_of(config, request);
+  input.layout = layout_of(config, request, input.machine.ranks_per_node);
   input.hidden_order = config.parallel.hidden_order;
   input.mapper_sources = config.parallel.mapper_sources;
   input.arithmetic = arithmetic_of(precision);

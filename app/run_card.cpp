@@ -111,7 +111,8 @@ std::string run_card(const Run& run, const std::vector<std::string>& ranks) {
           concat(c.train.max_steps, " steps, ", c.train.max_epochs, " epochs (0: no limit)")),
       row("memory",
           concat("about ", mebibytes(4.0 * element * parameters), " weights and optimiser, ",
-                 mebibytes(activation_bytes(run)), " activations")));
+                 mebibytes(activation_bytes(run)), " activations")),
+      row("start", run.phases().text()));
 }
 
 }  // namespace aifs::app

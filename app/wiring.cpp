@@ -12,7 +12,7 @@
 
 #include "app/device.h"
 #include "app/failure.h"
-#include "app/share_graph.h"
+#include "app/share.h"
 #include "app/signals.h"
 #include "app/versions.h"
 #include "core/check.h"
@@ -22,9 +22,11 @@
 #include "core/version.h"
 #include "data/analytic_dataset.h"
 #include "data/anemoi_dataset.h"
+#include "data/zarr/remembering_store.h"
 #include "graph/builder.h"
 #include "graph/gaussian_grid.h"
 #include "parallel/gather_text.h"
+#include "parallel/runtime.h"
 #include "parallel/together.h"
 
 namespace aifs::app {
@@ -34,12 +36,14 @@ namespace {
 // Cells of the graph and of the dataset must be the same points, up to rounding of the file.
 constexpr double kSamePoint_deg = 1e-3;
 
-std::shared_ptr<const data::Dataset> open_anemoi(const RunConfig& config,
+using StorePtr = std::shared_ptr<const zarr::Store>;
+
+std::shared_ptr<const data::Dataset> open_anemoi(const RunConfig& config, const StorePtr& store,
                                                  const data::Period& period) {
   data::DatasetOptions options = config.data.dataset;
   if (!period.start.empty()) options.start = period.start;
   if (!period.end.empty()) options.end = period.end;
-  return std::make_shared<data::AnemoiDataset>(options);
+  return std::make_shared<data::AnemoiDataset>(store, options);
 }
 
 std::shared_ptr<const data::Dataset> make_analytic(const RunConfig& config,
@@ -53,10 +57,15 @@ std::shared_ptr<const data::Dataset> make_analytic(const RunConfig& config,
   return std::make_shared<data::AnalyticDataset>(options, grid.lat_deg, grid.lon_deg);
 }
 
-std::shared_ptr<const data::Dataset> open_dataset(const RunConfig& config,
+// The store of the dataset, or none if that is no file.
+StorePtr open_store(const RunConfig& config) {
+  if (config.data.kind == data::SourceKind::kAnalytic) return nullptr;
+  return data::open_store(config.data.dataset.dataset);
+}
+
+std::shared_ptr<const data::Dataset> open_dataset(const RunConfig& config, const StorePtr& store,
                                                   const data::Period& period) {
-  return config.data.kind == data::SourceKind::kAnemoi ? open_anemoi(config, period)
-                                                       : make_analytic(config, period);
+  return store ? open_anemoi(config, store, period) : make_analytic(config, period);
 }
 
 // Rows of the dataset per time step of the model.
@@ -85,12 +94,12 @@ void check_period(const data::Period& period, const std::string& path) {
   throw ConfigError(path + ".end", concat(period.end, " is before the start, ", period.start));
 }
 
-DataParts make_data(const RunConfig& config) {
+DataParts make_data(const RunConfig& config, const StorePtr& store) {
   DataParts parts;
   check_period(config.data.training, "data.training");
   check_period(config.data.validation, "data.validation");
-  parts.training = open_dataset(config, config.data.training);
-  parts.validation = open_dataset(config, config.data.validation);
+  parts.training = open_dataset(config, store, config.data.training);
+  parts.validation = open_dataset(config, store, config.data.validation);
   const data::DatasetInfo& info = parts.training->info();
   check_alike(info, parts.validation->info());
   if (info.ensemble_size != 1) {
@@ -189,19 +198,39 @@ Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device)
     : config_(std::move(config)), mesh_(&mesh), device_(device) {
   if (config_.run.threads > 0) at::set_num_threads(static_cast<int>(config_.run.threads));
   set_arithmetic(config_.train.precision, device_);
-  data_ = make_data(config_);
+  phases_.end("program");
   if (!mesh_->is_main()) return;
+  const StorePtr store = open_store(config_);
+  const auto remembering = store ? std::make_shared<zarr::RememberingStore>(store) : nullptr;
+  data_ = make_data(config_, remembering);
+  if (remembering) {
+    remembering->stop();
+    opened_ = remembering->record();
+  }
+  phases_.end("data");
   graph_ = make_graph(config_, data_.training->info());
   for (const std::string& warning : graph_.report.warnings)
     log::warning("graph: ", warning);
+  phases_.end("graph");
 }
 
-void Run::share_graph() {
-  app::share_graph(graph_.graph, mesh_->world());
+void Run::share() {
+  app::share(graph_.graph, mesh_->world());
+  app::share(opened_, mesh_->world());
+  phases_.end("sharing them");
 }
 
 void Run::build() {
-  if (!mesh_->is_main()) graph_.hash = graph_.graph.content_hash();
+  if (!mesh_->is_main()) {
+    graph_.hash = graph_.graph.content_hash();
+    StorePtr store;
+    if (config_.data.kind == data::SourceKind::kAnemoi) {
+      store = std::make_shared<zarr::RememberingStore>(
+          std::make_shared<zarr::DirectoryStore>(config_.data.dataset.dataset), opened_);
+    }
+    data_ = make_data(config_, store);
+  }
+  opened_.clear();
   const at::ScalarType dtype = weight_type(config_.train.precision);
   const model::GraphTensors tensors = make_tensors(dtype).to(device_);
   const uint32_t seed = derive_seed(static_cast<uint64_t>(config_.run.seed), SeedContext::kTrainer);
@@ -213,6 +242,7 @@ void Run::build() {
   parameters_->flatten(device_);
   loss_ = make_loss();
   validation_ = make_validation();
+  phases_.end("network and loss");
 }
 
 fs::path checkpoint_folder(const RunConfig& config) {
@@ -307,17 +337,19 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
       .validation = validation_.get(),
       .mesh = *mesh_,
       .device = device_};
-  const train::TrainerOptions options{.train = config_.train,
-                                      .optimizer = config_.optimizer,
-                                      .checkpoint = config_.checkpoint,
-                                      .log = config_.log,
-                                      .profile = config_.profile,
-                                      .sharding = config_.parallel.sharding,
-                                      .reduction = config_.parallel.gradients,
-                                      .run_dir = config_.run.dir,
-                                      .checkpoint_meta = checkpoint_meta(),
-                                      .should_stop = stop_requested,
-                                      .at_step = at_step};
+  const train::TrainerOptions options{
+      .train = config_.train,
+      .optimizer = config_.optimizer,
+      .checkpoint = config_.checkpoint,
+      .log = config_.log,
+      .profile = config_.profile,
+      .sharding = config_.parallel.sharding,
+      .reduction = config_.parallel.gradients,
+      .one_host = !config_.parallel.reproducible && parallel::Runtime::one_host(),
+      .run_dir = config_.run.dir,
+      .checkpoint_meta = checkpoint_meta(),
+      .should_stop = stop_requested,
+      .at_step = at_step};
   train::Trainer trainer(options, parts);
   // Only the main rank knows the checkpoint to go on from. The first rank of each group that has
   // the same parameters reads it, the others get what that one has.
@@ -417,7 +449,7 @@ std::string check_config(const RunConfig& config) {
     return concat("'", config.data.dataset.dataset,
                   "' is not on this machine: names and periods were not checked");
   }
-  const DataParts data = make_data(config);
+  const DataParts data = make_data(config, open_store(config));
   graph::NodeSet nodes;  // of the dataset; what is at them is not looked at
   nodes.lat_rad.resize(static_cast<size_t>(data.training->info().num_nodes()));
   train::check_loss(config.loss, {.variables = data.variables,

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "app/phases.h"
 #include "app/run_config.h"
 #include "graph/graph.h"
 #include "graph/graph_report.h"
@@ -38,12 +39,13 @@ fs::path checkpoint_folder(const RunConfig& config);
 // Everything a run needs, in the order it is built.
 class Run {
  public:
-  // Opens the data; the main rank builds or loads the graph, and writes nothing but its file.
+  // The main rank opens the data and builds or loads the graph; it writes nothing but its file.
   // Throws ConfigError, DataError. Local to each rank; `mesh` outlives the run.
   Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device);
-  // Gives the graph to all ranks. Collective.
-  void share_graph();
-  // Creates network, loss and validation. Throws ConfigError. Local to each rank.
+  // Gives the graph and what was read of the dataset to all ranks. Collective.
+  void share();
+  // Creates network, loss and validation; the other ranks open the data, too. Throws ConfigError.
+  // Local to each rank.
   void build();
 
   // Trains (from a checkpoint if the main rank has one). Collective.
@@ -63,6 +65,7 @@ class Run {
   const at::Device& device() const { return device_; }
   const DataParts& data() const { return data_; }
   const GraphParts& graph() const { return graph_; }
+  const Phases& phases() const { return phases_; }
   const model::ParameterSet& parameters() const { return *parameters_; }
   const train::Loss& loss() const { return *loss_; }
   const parallel::ProcessMesh& mesh() const { return *mesh_; }
@@ -84,6 +87,8 @@ class Run {
   RunConfig config_;
   const parallel::ProcessMesh* mesh_;
   at::Device device_;
+  Phases phases_;
+  std::string opened_;  // what opening the dataset has read
   DataParts data_;
   GraphParts graph_;
   parallel::Counts cells_per_rank_;  // of the data nodes, in a row; the ranks that share a sample

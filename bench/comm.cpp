@@ -31,7 +31,7 @@ using Direct = parallel::NcclDirect;
 struct Direct {};
 #endif
 
-constexpr int kWarmUp = 2, kRounds = 3;
+constexpr int kWarmUp = 10, kRounds = 5;
 constexpr double kRound_s = 0.1;  // what a round of calls should take
 constexpr int64_t kMostCalls = 200;
 
@@ -54,15 +54,20 @@ double time_calls(const CommOptions& options, const Call& call, int64_t count) {
                           clock.intervals_ms()[0] * 1e-3 / static_cast<double>(count));
 }
 
-// The best round of several.
-double seconds_of(const CommOptions& options, const Call& call) {
-  const double first = time_calls(options, call, kWarmUp);
-  const double wanted = kRound_s / std::max(first, 1e-9);
+// The best of several rounds of each call, in turn, so that both see the machine in the same state.
+std::vector<double> seconds_of(const CommOptions& options, const std::vector<Call>& calls) {
+  std::vector<double> best;
+  for (const Call& call : calls)
+    best.push_back(time_calls(options, call, kWarmUp));
+  const double wanted = kRound_s / std::max(best.front(), 1e-9);
   const int64_t count = std::clamp<int64_t>(
       static_cast<int64_t>(std::min(wanted, static_cast<double>(kMostCalls))), 1, kMostCalls);
-  double best = std::numeric_limits<double>::max();
-  for (int round = 0; round < kRounds; ++round)
-    best = std::min(best, time_calls(options, call, count));
+  for (int round = 0; round < kRounds; ++round) {
+    for (size_t i = 0; i < calls.size(); ++i) {
+      const double seconds = time_calls(options, calls[i], count);
+      best[i] = round == 0 ? seconds : std::min(best[i], seconds);
+    }
+  }
   return best;
 }
 
@@ -130,10 +135,12 @@ std::vector<CommTime> time_operations(const CommOptions& options,
   std::vector<CommTime> times;
   for (int64_t bytes = options.smallest; bytes <= options.largest; bytes *= 4) {
     for (const Operation& operation : operations(options, bytes, direct)) {
-      CommTime& time = times.emplace_back(
-          CommTime{operation.name, bytes, seconds_of(options, operation.call), 0.0});
-      if (operation.direct) time.direct_s = seconds_of(options, operation.direct);
-      if (visit) visit(time);
+      std::vector<Call> calls{operation.call};
+      if (operation.direct) calls.push_back(operation.direct);
+      const std::vector<double> seconds = seconds_of(options, calls);
+      times.push_back(
+          {operation.name, bytes, seconds.front(), operation.direct ? seconds.back() : 0.0});
+      if (visit) visit(times.back());
     }
   }
   return times;

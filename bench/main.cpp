@@ -31,7 +31,7 @@ struct CommandLine {
   std::string recompute_mappers, recompute_processor;
   int64_t steps = 20, warm_up = 5, layers = 16, threads = 0;
   bool forward_only = false, no_check = false, no_time = false, profile = false;
-  bool cuda_graph = false;
+  bool cuda_graph = false, overlap = false;
   int64_t mapper_chunks = 0, model_ranks = 1;
   int64_t smallest = 1 << 10, largest = 1 << 30;
 };
@@ -95,6 +95,7 @@ Json run_case(const CommandLine& c, const std::string& name, const at::Device& d
                                     .steps = c.steps,
                                     .forward_only = c.forward_only,
                                     .capture = c.cuda_graph,
+                                    .overlap = c.overlap,
                                     .graph_cache = c.graph_cache,
                                     .profile = c.profile,
                                     .trace = c.trace});
@@ -215,6 +216,8 @@ int main(int argc, char** argv) {
   step->add_flag("--cuda-graph", c.cuda_graph, "launch loss and gradients as one CUDA graph");
   step->add_option("--model-ranks", c.model_ranks,
                    "ranks that share one sample; the others are replicas (start with mpirun)");
+  step->add_flag("--overlap", c.overlap,
+                 "reduce gradients of replicas during the backward pass, not at its end");
   step->add_option("--recompute-mappers", c.recompute_mappers,
                    "what encoder and decoder run again: none, embedding, mlp, block or full");
   step->add_option("--recompute-processor", c.recompute_processor, "the same of the processor");

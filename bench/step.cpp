@@ -61,11 +61,12 @@ class CapturedGradients {
 class Stepper {
  public:
   Stepper(StepNetwork& net, const train::PointwiseLoss& loss, const StepFields& fields,
-          const parallel::ProcessMesh& mesh)
+          const parallel::ProcessMesh& mesh, bool overlap = false)
       : net_(net),
         loss_(loss),
         fields_(fields),
-        shards_(net.parameters, {}, train::ReductionOptions().bucket_mb, mesh),
+        shards_(net.parameters, {},
+                overlap ? train::ReductionOptions().bucket_mb : train::kAllAtOnce_mb, mesh),
         reducer_(net.parameters, shards_, {}, mesh, /*seed=*/0),
         optimizer_(net.parameters, {}) {}
 
@@ -135,7 +136,7 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
   const train::PointwiseLoss loss = step_loss(graph, options.device, shares);
   const int64_t num_nodes = graph.nodes("data").num_nodes();
   const StepFields fields = step_fields(num_nodes, options.device, shares);
-  Stepper stepper(net, loss, fields, options.mesh);
+  Stepper stepper(net, loss, fields, options.mesh, options.overlap);
   const auto run = [&] {
     if (!options.forward_only) return stepper.step();
     const at::NoGradGuard no_grad;
@@ -173,6 +174,7 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
             {"steps", options.steps},
             {"peak_gib", most.item<double>()},
             {"ranks", {{"model", options.mesh.sizes().model}, {"data", options.mesh.sizes().data}}},
+            {"overlap", options.overlap},
             {"reserved_gib", peak.reserved_gib},
             {"nodes", {num_nodes, graph.nodes("hidden").num_nodes()}},
             {"parameters", net.parameters.num_trainable()}};

@@ -81,7 +81,14 @@ void apply_selection(const std::vector<int64_t>& rows, const std::vector<int64_t
     statistics = pick(statistics, columns);
 }
 
-std::shared_ptr<const zarr::Store> open_folder(const fs::path& path) {
+std::string date_text(const DatasetInfo& info, int64_t row) {
+  return concat("row ", row, " (", format_date(info.dates_s[static_cast<size_t>(row)]), ")");
+}
+
+}  // namespace
+
+std::shared_ptr<const zarr::Store> open_store(const std::string& folder) {
+  const fs::path path = folder;
   if (fs::is_directory(path)) return std::make_shared<zarr::DirectoryStore>(path.string());
   std::vector<std::string> neighbours;
   std::error_code ignored;
@@ -91,12 +98,6 @@ std::shared_ptr<const zarr::Store> open_folder(const fs::path& path) {
   throw DataError(concat("there is no folder '", path.string(), "'"),
                   nearest_names(path.filename().string(), neighbours));
 }
-
-std::string date_text(const DatasetInfo& info, int64_t row) {
-  return concat("row ", row, " (", format_date(info.dates_s[static_cast<size_t>(row)]), ")");
-}
-
-}  // namespace
 
 struct AnemoiDataset::State {
   zarr::Group group;
@@ -135,7 +136,7 @@ struct AnemoiDataset::State {
 };
 
 AnemoiDataset::AnemoiDataset(const DatasetOptions& options)
-    : AnemoiDataset(open_folder(options.dataset), options) {}
+    : AnemoiDataset(open_store(options.dataset), options) {}
 
 AnemoiDataset::AnemoiDataset(std::shared_ptr<const zarr::Store> store,
                              const DatasetOptions& options)

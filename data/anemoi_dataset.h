@@ -16,6 +16,10 @@
 
 namespace aifs::data {
 
+// The store in a folder. Throws DataError if there is no such folder, naming similar ones beside
+// it.
+std::shared_ptr<const zarr::Store> open_store(const std::string& folder);
+
 class AnemoiDataset : public Dataset {
  public:
   // Opens options.dataset. Throws ConfigError for options that do not fit the dataset, DataError

@@ -94,6 +94,10 @@ std::optional<int> Runtime::local_size() {
   return launch().local_size;
 }
 
+bool Runtime::one_host() {
+  return launch().local_size == launch().ranks;
+}
+
 void Runtime::use_nccl() {
 #ifdef AIFS_HAVE_CUDA
   world_ = make_nccl_communicator(std::move(world_));

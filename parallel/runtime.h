@@ -47,6 +47,8 @@ class Runtime {
   static int local_rank();
   // How many there are, where the launcher says.
   static std::optional<int> local_size();
+  // Whether the launcher says that they are all.
+  static bool one_host();
 
   // All ranks. CPU tensors, and GPU tensors after use_nccl().
   Communicator& world() { return *world_; }

@@ -49,6 +49,11 @@ void TrainOptions::bind(config::Binder& b) {
        "the batch and where it was found are written to <run.dir>/nonfinite-step-..."});
   b.integer("max_skipped_steps", max_skipped_steps, {.min = 0},
             {"steps skipped in a row before the run stops after all", "steps"});
+  b.choice(
+      "cuda_graph", cuda_graph,
+      {"launch a GPU's work for a batch as one, which saves the host's time for every kernel; "
+       "validation needs memory beside it. auto: where at most 40 % of the card is in use. The "
+       "log says why not"});
   b.section("rollout", rollout, {"forecast steps per training sample"});
   b.section("validation", validation,
             {"forecasts from validation dates, scored in physical units"});

@@ -18,6 +18,10 @@ namespace aifs::train {
 
 enum class GridWeights { kArea, kCosLatitude, kUniform };
 
+// Whether loss and gradients are recorded as CUDA graphs where they can be; auto: where memory
+// allows it, too.
+enum class DeviceGraphs { kAuto, kOn, kOff };
+
 struct ValidationOptions {
   int64_t every_steps = 0;
   int64_t every_epochs = 1;
@@ -38,6 +42,7 @@ struct TrainOptions {
   Precision precision = Precision::kFp32;
   OnNonfinite on_nonfinite = OnNonfinite::kStop;
   int64_t max_skipped_steps = 10;
+  DeviceGraphs cuda_graph = DeviceGraphs::kAuto;
   RolloutOptions rollout;
   ValidationOptions validation;
 
@@ -98,6 +103,13 @@ struct ProfileOptions {
 };
 
 }  // namespace aifs::train
+
+template <>
+struct aifs::EnumNames<aifs::train::DeviceGraphs> {
+  using G = aifs::train::DeviceGraphs;
+  static constexpr std::array<std::pair<G, const char*>, 3> table{
+      {{G::kAuto, "auto"}, {G::kOn, "on"}, {G::kOff, "off"}}};
+};
 
 template <>
 struct aifs::EnumNames<aifs::train::GridWeights> {

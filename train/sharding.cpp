@@ -34,9 +34,11 @@ void ShardingOptions::validate(const std::string& path) const {
 }
 
 void ReductionOptions::bind(config::Binder& b) {
-  b.number(
-      "bucket_mb", bucket_mb, {.min = 0.0},
-      {"gradients are reduced in pieces of about this size, as soon as each is complete", "MB"});
+  b.choice("overlap", overlap,
+           {"reduce gradients in pieces during the backward pass, or all at its end (with "
+            "sharding.states up to optimizer); auto: at its end if all ranks are of one host"});
+  b.number("bucket_mb", bucket_mb, {.min = 0.001},
+           {"with overlap: pieces of about this size, reduced as soon as each is complete", "MB"});
   b.choice("compression", compression,
            {"type in which gradients travel, or powersgd: products of thin matrices"});
   b.integer("rank", rank, {.min = 1, .max = 1024}, {"columns of PowerSGD's matrices"});
@@ -44,6 +46,12 @@ void ReductionOptions::bind(config::Binder& b) {
   b.boolean("error_feedback", error_feedback,
             {"PowerSGD adds what it left out to the gradients of the next step"});
   b.integer("start_step", start_step, {.min = 0}, {"steps before PowerSGD begins", "steps"});
+}
+
+double bucket_mb(const ShardingOptions& sharding, const ReductionOptions& reduction,
+                 bool one_host) {
+  const bool whole = sharding.states == Sharding::kNone || sharding.states == Sharding::kOptimizer;
+  return whole && !reduction.overlaps(one_host) ? kAllAtOnce_mb : reduction.bucket_mb;
 }
 
 void check_reduction(const ShardingOptions& sharding, const ReductionOptions& reduction) {

@@ -32,21 +32,42 @@ struct ShardingOptions {
 // How gradients travel. PowerSGD: Vogels et al. 2019.
 enum class Compression { kNone, kBf16, kFp16, kPowerSgd };
 
+// Whether gradients are reduced during the backward pass. Auto: unless all ranks are of one host,
+// where a single reduction afterwards costs less than its parts take from the computation.
+enum class Overlap { kAuto, kOn, kOff };
+
 struct ReductionOptions {
-  double bucket_mb = 25.0;
+  Overlap overlap = Overlap::kAuto;
+  double bucket_mb = 25.0;  // with overlap
   Compression compression = Compression::kNone;
   // PowerSGD
   int64_t rank = 4;
   bool warm_start = true, error_feedback = true;
   int64_t start_step = 10;  // uncompressed steps before
 
+  // Whether gradients are reduced during the backward pass, on one host or several.
+  bool overlaps(bool one_host) const {
+    return overlap == Overlap::kOn || (overlap == Overlap::kAuto && !one_host);
+  }
   void bind(config::Binder& b);
 };
+
+// MB of gradients that are reduced together, or more than any network has. Where gradients are
+// shared out they are never all there at a time.
+constexpr double kAllAtOnce_mb = 1e9;
+double bucket_mb(const ShardingOptions& sharding, const ReductionOptions& reduction, bool one_host);
 
 // Throws ConfigError (paths under "parallel") for choices that do not go together.
 void check_reduction(const ShardingOptions& sharding, const ReductionOptions& reduction);
 
 }  // namespace aifs::train
+
+template <>
+struct aifs::EnumNames<aifs::train::Overlap> {
+  using O = aifs::train::Overlap;
+  static constexpr std::array<std::pair<O, const char*>, 3> table{
+      {{O::kAuto, "auto"}, {O::kOn, "on"}, {O::kOff, "off"}}};
+};
 
 template <>
 struct aifs::EnumNames<aifs::train::Sharding> {

@@ -88,8 +88,9 @@ Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
   options_.optimizer.schedule = schedule;
   freeze(parts.parameters, o.freeze);
   check_reduction(options.sharding, options.reduction);
-  shards_ = std::make_unique<ParameterShards>(parts.parameters, options.sharding,
-                                              options.reduction.bucket_mb, parts.mesh);
+  shards_ = std::make_unique<ParameterShards>(
+      parts.parameters, options.sharding,
+      bucket_mb(options.sharding, options.reduction, options.one_host), parts.mesh);
   reducer_ = std::make_unique<GradientReducer>(parts.parameters, *shards_, options.reduction,
                                                parts.mesh, parts.sampling.seed);
   optimizer_ = std::make_unique<AdamW>(parts.parameters, o.adamw, own_parts(),
@@ -184,6 +185,11 @@ Outcome Trainer::run() {
                                                            .first_step = state_.step,
                                                            .last_step = options_.train.max_steps});
     if (parts_.mesh.alike().size() > 1) log::info("gradients: ", reducer_->describe());
+  }
+  if (parts_.device.is_cuda()) {
+    recorder_.start(options_.train.cuda_graph,
+                    why_not_recorded(options_.train.precision, options_.sharding,
+                                     options_.reduction, parts_.network, parts_.mesh.world()));
   }
   const int64_t first_step = state_.step;
   EpochEnd end = EpochEnd::kDone;
@@ -310,9 +316,11 @@ void Trainer::seed_noise() const {
   at::manual_seed(derive_seed(parts_.sampling.seed, SeedContext::kModel, place));
 }
 
-at::Tensor Trainer::loss_of(const data::Batch& batch, int64_t rollout) {
-  const PartTimer::Scope scope(timer_, Part::kForward);
-  const at::Tensor values = batch.values.to(parts_.device, parts_.parameters.dtype());
+at::Tensor Trainer::values_of(const data::Batch& batch) const {
+  return batch.values.to(parts_.device, parts_.parameters.dtype());
+}
+
+at::Tensor Trainer::loss_of(const data::Batch& batch, const at::Tensor& values, int64_t rollout) {
   seed_noise();
   const LossCall call = call_of_batch(parts_.loss_nodes, batch.nan_mask, parts_.variables, values);
   at::Tensor total;
@@ -323,13 +331,36 @@ at::Tensor Trainer::loss_of(const data::Batch& batch, int64_t rollout) {
   return total / static_cast<double>(rollout);
 }
 
+void Trainer::add_gradients(const at::Tensor& loss, int64_t rollout, bool last) {
+  reducer_->start_pass(rollout, last);
+  {
+    const PartTimer::Scope scope(timer_, Part::kBackward);
+    (loss * (loss_scale_.value() / static_cast<double>(options_.train.accumulate_batches)))
+        .backward();
+  }
+  const PartTimer::Scope scope(timer_, Part::kCommunication);
+  reducer_->end_pass();
+}
+
 void Trainer::accumulate_gradients(const data::Batch& batch, StepFigures& figures, bool last) {
   batch_ = &batch;
   batch_place_ = {static_cast<uint32_t>(state_.epoch),
                   static_cast<uint32_t>(state_.batch_in_epoch)};
   shards_->start_pass(figures.rollout);
   shards_->fetch(0);
-  const at::Tensor total = loss_of(batch, figures.rollout);
+  RecordedPass* recorded = nullptr;
+  at::Tensor total;
+  {
+    const PartTimer::Scope scope(timer_, Part::kForward);
+    const at::Tensor values = values_of(batch);
+    if (!batch.nan_mask.defined()) {
+      recorded = recorder_.pass(
+          {figures.rollout, values.size(0), last}, values,
+          [&](const at::Tensor& x) { return loss_of(batch, x, figures.rollout); },
+          [&](const at::Tensor& loss) { add_gradients(loss, figures.rollout, last); });
+    }
+    total = recorded ? recorded->loss_of(values) : loss_of(batch, values, figures.rollout);
+  }
   const auto value = total.item<double>();
   if (!agree(figures, value, static_cast<int64_t>(batch.anchors.size()))) {
     figures.finite = false;
@@ -340,14 +371,7 @@ void Trainer::accumulate_gradients(const data::Batch& batch, StepFigures& figure
     shards_->release_all();
     return;
   }
-  reducer_->start_pass(figures.rollout, last);
-  {
-    const PartTimer::Scope scope(timer_, Part::kBackward);
-    (total * (loss_scale_.value() / static_cast<double>(options_.train.accumulate_batches)))
-        .backward();
-  }
-  const PartTimer::Scope scope(timer_, Part::kCommunication);
-  reducer_->end_pass();
+  recorded ? recorded->add_gradients() : add_gradients(total, figures.rollout, last);
 }
 
 bool Trainer::agree(StepFigures& figures, double loss, int64_t samples) const {
@@ -378,7 +402,7 @@ std::string Trainer::find_nonfinite(const data::Batch& batch, int64_t rollout) c
   };
   note(first_bad_value(batch.values, "batch", places));
   places.variables = parts_.variables.output_names();
-  const at::Tensor values = batch.values.to(parts_.device, parts_.parameters.dtype());
+  const at::Tensor values = values_of(batch);
   seed_noise();
   note(first_bad_operation(parts_.parameters, [&] {
     forecaster_.run(values, rollout, [&](const ForecastStep& step) {

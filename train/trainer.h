@@ -18,6 +18,7 @@
 #include "train/metrics_log.h"
 #include "train/part_timer.h"
 #include "train/progress.h"
+#include "train/recorded_pass.h"
 #include "train/tensorboard.h"
 #include "train/validation.h"
 
@@ -47,6 +48,7 @@ struct TrainerOptions {
   ProfileOptions profile;
   ShardingOptions sharding;
   ReductionOptions reduction;
+  bool one_host = false;  // has all ranks
   fs::path run_dir;
   CheckpointMeta checkpoint_meta;             // time_utc is filled in when one is written
   std::function<bool()> should_stop;          // asked in every step; true: checkpoint and leave
@@ -90,7 +92,9 @@ class Trainer {
   // Adds the gradients of a batch, the last one of a step or not. Where the loss of any rank is not
   // finite, none adds any.
   void accumulate_gradients(const data::Batch& batch, StepFigures& figures, bool last);
-  at::Tensor loss_of(const data::Batch& batch, int64_t rollout);
+  at::Tensor values_of(const data::Batch& batch) const;  // on the device
+  at::Tensor loss_of(const data::Batch& batch, const at::Tensor& values, int64_t rollout);
+  void add_gradients(const at::Tensor& loss, int64_t rollout, bool last);
   // What the network draws depends on the position in training and the replica alone.
   void seed_noise() const;
   // Adds a batch to the figures of all ranks: its loss, its samples, and the wish to stop. Says
@@ -130,6 +134,7 @@ class Trainer {
   LossScale loss_scale_;
   const data::Batch* batch_ = nullptr;     // the one at hand
   std::array<uint32_t, 2> batch_place_{};  // its epoch and number
+  PassRecorder recorder_;
   int64_t skipped_in_a_row_ = 0;
   PartTimer timer_;
   std::unique_ptr<Logs> logs_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/share_graph.h"
+#include "app/share.h"
 
 #include <ATen/ATen.h>
 
@@ -54,7 +54,11 @@ class Sharer {
 
 }  // namespace
 
-void share_graph(graph::Graph& graph, parallel::Communicator& world) {
+void share(std::string& bytes, parallel::Communicator& world) {
+  if (world.size() > 1) Sharer(world).share_all(bytes);
+}
+
+void share(graph::Graph& graph, parallel::Communicator& world) {
   if (world.size() == 1) return;
   Sharer sharer(world);
   sharer.share_count(graph.node_sets);

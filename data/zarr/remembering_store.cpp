@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/zarr/remembering_store.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/check.h"
+
+namespace aifs::zarr {
+
+using Json = nlohmann::json;
+
+RememberingStore::RememberingStore(std::shared_ptr<const Store> inner)
+    : inner_(std::move(inner)), values_(inner_->name()) {}
+
+RememberingStore::RememberingStore(std::shared_ptr<const Store> inner, const std::string& record)
+    : RememberingStore(std::move(inner)) {
+  remembers_ = false;
+  try {
+    const Json json = Json::from_cbor(record);
+    for (const auto& [key, value] : json.at("values").items())
+      values_.put(key, {value.get_binary().begin(), value.get_binary().end()});
+    absent_ = json.at("absent").get<std::set<std::string>>();
+    if (json.contains("root")) root_names_ = json["root"].get<std::vector<std::string>>();
+  } catch (const Json::exception& error) {
+    throw DataError(concat("what was remembered of '", name(), "' is damaged: ", error.what()));
+  }
+}
+
+std::string RememberingStore::record() const {
+  const std::lock_guard lock(mutex_);
+  Json json{{"values", Json::object()}, {"absent", absent_}};
+  for (const auto& [key, value] : values_.values())
+    json["values"][key] = Json::binary({value.begin(), value.end()});
+  if (root_names_) json["root"] = *root_names_;
+  std::string bytes;
+  Json::to_cbor(json, bytes);
+  return bytes;
+}
+
+void RememberingStore::stop() {
+  const std::lock_guard lock(mutex_);
+  remembers_ = false;
+}
+
+const Store& RememberingStore::knowing(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  if (values_.values().contains(key) || absent_.contains(key)) return values_;
+  if (!remembers_) return *inner_;
+  Buffer whole;
+  if (inner_->get(key, std::numeric_limits<size_t>::max(), whole)) {
+    values_.put(key, {reinterpret_cast<const char*>(whole.data()), whole.size()});
+  } else {
+    absent_.insert(key);
+  }
+  return values_;
+}
+
+bool RememberingStore::get(const std::string& key, size_t max_bytes, Buffer& out) const {
+  return knowing(key).get(key, max_bytes, out);
+}
+
+bool RememberingStore::get_range(const std::string& key, size_t offset, size_t length,
+                                 Buffer& out) const {
+  return knowing(key).get_range(key, offset, length, out);
+}
+
+std::optional<size_t> RememberingStore::size(const std::string& key) const {
+  return knowing(key).size(key);
+}
+
+std::vector<std::string> RememberingStore::root_names() const {
+  const std::lock_guard lock(mutex_);
+  if (root_names_) return *root_names_;
+  std::vector<std::string> names = inner_->root_names();
+  if (remembers_) root_names_ = names;
+  return names;
+}
+
+}  // namespace aifs::zarr

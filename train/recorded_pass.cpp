@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/recorded_pass.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "core/check.h"
+#include "core/log.h"
+#include "model/encoder_processor_decoder.h"
+
+namespace aifs::train {
+
+RecordedPass::RecordedPass(const at::Tensor& values, const Loss& loss,
+                           const AddGradients& add_gradients, const RecordedPass* other)
+    : values_(values.clone()) {
+  at::Tensor with_history;
+  forward_ = std::make_unique<DeviceGraph>([&] { with_history = loss(values_); },
+                                           other ? other->forward_.get() : nullptr);
+  backward_ = std::make_unique<DeviceGraph>([&] { add_gradients(with_history); }, forward_.get());
+  loss_ = with_history.detach();
+}
+
+at::Tensor RecordedPass::loss_of(const at::Tensor& values) {
+  values_.copy_(values);
+  forward_->launch();
+  return loss_;
+}
+
+void RecordedPass::add_gradients() {
+  backward_->launch();
+}
+
+std::string why_not_recorded(Precision precision, const ShardingOptions& sharding,
+                             const ReductionOptions& reduction,
+                             const model::EncoderProcessorDecoder& network,
+                             const parallel::Communicator& world) {
+  if (precision == Precision::kFp16Mixed) return "the loss scale changes";
+  if (network.has_noise()) return "noise is drawn anew";
+  if (sharding.states == Sharding::kGradients || sharding.states == Sharding::kParameters)
+    return "gradients are shared out as they come";
+  if (reduction.compression == Compression::kPowerSgd) return "PowerSGD begins after some steps";
+  if (world.size() > 1 && std::string_view(world.backend()) != "NCCL")
+    return concat("tensors travel over ", world.backend());
+  return {};
+}
+
+void PassRecorder::start(DeviceGraphs wanted, const std::string& reason) {
+  wanted_ = wanted;
+  if (wanted_ != DeviceGraphs::kOff && !reason.empty()) give_up(reason);
+}
+
+RecordedPass* PassRecorder::give_up(const std::string& reason) {
+  log::info("no CUDA graph: ", reason);
+  wanted_ = DeviceGraphs::kOff;
+  return nullptr;
+}
+
+RecordedPass* PassRecorder::pass(const Kind& kind, const at::Tensor& values,
+                                 const RecordedPass::Loss& loss,
+                                 const RecordedPass::AddGradients& add_gradients) {
+  constexpr double kMostMemory = 0.4;
+  if (wanted_ == DeviceGraphs::kOff) return nullptr;
+  const auto [known, first] = passes_.try_emplace(kind);
+  if (first) {  // it runs by itself: gradients learn their order
+    std::erase_if(passes_, [&](const auto& other) { return other.first[0] != kind[0]; });
+    return nullptr;
+  }
+  if (known->second) return known->second.get();
+  const double used = DeviceGraph::peak_memory_share();
+  if (wanted_ == DeviceGraphs::kAuto && used > kMostMemory) {
+    return give_up(concat(std::lround(100.0 * used),
+                          " % of the card's memory is in use (train.cuda_graph: on records)"));
+  }
+  const auto other = std::find_if(passes_.begin(), passes_.end(),
+                                  [](const auto& pass) { return pass.second != nullptr; });
+  try {
+    known->second = std::make_unique<RecordedPass>(
+        values, loss, add_gradients, other == passes_.end() ? nullptr : other->second.get());
+  } catch (const Error& error) {
+    return give_up(error.what());
+  }
+  log::info("CUDA graph of ", kind[0], kind[0] == 1 ? " forecast step" : " forecast steps");
+  return known->second.get();
+}
+
+}  // namespace aifs::train
