@@ -35,7 +35,11 @@ target_link_libraries(aifs_torch INTERFACE
 
 set(nccl_root ${AIFS_TORCH_DIR}/nvidia/nccl)
 if(NOT EXISTS ${nccl_root}/include/nccl.h)
-  message(FATAL_ERROR "no NCCL beside LibTorch (${nccl_root}): pip install nvidia-nccl-cu13")
+  set(nccl_root ${PROJECT_SOURCE_DIR}/.deps/nccl/nvidia/nccl)  # of tools/compile_cuda
+endif()
+if(NOT EXISTS ${nccl_root}/include/nccl.h)
+  message(FATAL_ERROR "no NCCL beside LibTorch (${AIFS_TORCH_DIR}/nvidia/nccl): "
+    "pip install nvidia-nccl-cu13")
 endif()
 add_library(aifs_nccl INTERFACE)
 add_library(aifs::nccl ALIAS aifs_nccl)
