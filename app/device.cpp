@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "core/check.h"
 
@@ -61,6 +62,12 @@ void use_device([[maybe_unused]] const c10::Device& device) {
 #ifdef AIFS_HAVE_CUDA
   if (device.is_cuda()) c10::cuda::set_device(device.index());
 #endif
+}
+
+void wait_for(const c10::Device& device) {
+  if (device.is_cpu()) return;
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  guard.synchronizeDevice(device.index());
 }
 
 void set_arithmetic(train::Precision precision, const c10::Device& device) {

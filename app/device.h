@@ -16,6 +16,9 @@ c10::Device choose_device(DeviceChoice choice, int64_t local_rank);
 // Makes a device the current one of this thread; threads start with the first GPU.
 void use_device(const c10::Device& device);
 
+// Returns when the device has done all it was given.
+void wait_for(const c10::Device& device);
+
 // Sets LibTorch's process-wide switches for this precision. Throws ConfigError if the device cannot
 // do it.
 void set_arithmetic(train::Precision precision, const c10::Device& device);

@@ -16,6 +16,7 @@
 #include "app/exit_codes.h"
 #include "app/failure.h"
 #include "app/plan.h"
+#include "app/profiler.h"
 #include "app/run_card.h"
 #include "app/signals.h"
 #include "app/versions.h"
@@ -126,9 +127,15 @@ int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
     log::info("stopped before the first step; start again with --resume");
     return kInterrupted;
   }
+  if (config.profile.nvtx) mark_ranges();
+  StepProfiler profiler(
+      config.profile.first_step, config.profile.steps,
+      (fs::path(config.run.dir) / concat("trace-rank-", world.rank(), ".json")).string(),
+      run.device());
   bool first = true;
   const train::Outcome outcome = run.train(checkpoint, [&](int64_t step) {
     runtime.set_place(concat("step ", step));
+    profiler.begin(step);
     if (std::exchange(first, false))
       log::info("the first step begins after ", format_elapsed(Phases::seconds()));
   });

@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "app/device.h"
 #include "bench/device_clock.h"
 #include "core/check.h"
 
@@ -43,7 +44,7 @@ double largest_of_ranks(parallel::Communicator& world, double value) {
 
 // Seconds of one of `count` calls in a row, on the slowest rank.
 double time_calls(const CommOptions& options, const Call& call, int64_t count) {
-  wait_for(options.device);
+  app::wait_for(options.device);
   options.world.barrier();
   DeviceClock clock(options.device);
   clock.mark();

@@ -2,9 +2,10 @@
 #include "bench/device_clock.h"
 
 #include <c10/core/Event.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <chrono>
+
+#include "app/device.h"
 
 #ifdef AIFS_HAVE_CUDA
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -37,7 +38,7 @@ void DeviceClock::mark() {
 }
 
 std::vector<double> DeviceClock::intervals_ms() {
-  wait_for(marks_->device);
+  app::wait_for(marks_->device);
   std::vector<double> intervals;
   for (size_t i = 1; i < marks_->times.size(); ++i) {
     intervals.push_back(
@@ -46,12 +47,6 @@ std::vector<double> DeviceClock::intervals_ms() {
   for (size_t i = 1; i < marks_->events.size(); ++i)
     intervals.push_back(marks_->events[i - 1].elapsedTime(marks_->events[i]));
   return intervals;
-}
-
-void wait_for(const c10::Device& device) {
-  if (device.is_cpu()) return;
-  const c10::impl::VirtualGuardImpl guard(device.type());
-  guard.synchronizeDevice(device.index());
 }
 
 void reset_peak_memory([[maybe_unused]] const c10::Device& device) {

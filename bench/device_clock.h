@@ -23,8 +23,6 @@ class DeviceClock {
   std::unique_ptr<Marks> marks_;
 };
 
-void wait_for(const c10::Device& device);
-
 // Most memory that was in use, and that was held, since the last reset; 0 on the CPU.
 struct PeakMemory {
   double allocated_gib = 0.0, reserved_gib = 0.0;

@@ -11,6 +11,7 @@
 #include "app/exit_codes.h"
 #include "app/versions.h"
 #include "bench/comm.h"
+#include "bench/compare.h"
 #include "bench/step.h"
 #include "core/check.h"
 #include "core/file_io.h"
@@ -27,7 +28,7 @@ using Json = nlohmann::ordered_json;
 
 struct CommandLine {
   std::vector<std::string> cases;
-  std::string device = "auto", kernels = "auto", json, graph_cache, trace, text;
+  std::string device = "auto", kernels = "auto", json, graph_cache, trace, compare, text;
   std::string recompute_mappers, recompute_processor;
   int64_t steps = 20, warm_up = 5, layers = 16, threads = 0;
   bool forward_only = false, no_check = false, no_time = false, profile = false;
@@ -53,21 +54,6 @@ Json versions() {
           {"torch", app::torch_version()},
           {"cuda", parallel.cuda},
           {"compiler", kCompiler}};
-}
-
-void print_kernels(const Json& json) {
-  if (!json.contains("kernel_times")) return;
-  constexpr size_t kShown = 24;
-  double busy = 0.0;
-  for (const Json& kernel : json["kernel_times"])
-    busy += kernel["ms"].get<double>();
-  std::printf("  GPU busy %.2f ms\n", busy);
-  for (size_t i = 0; i < std::min(kShown, json["kernel_times"].size()); ++i) {
-    const Json& kernel = json["kernel_times"][i];
-    std::printf("  %9.3f ms %5lld  %s\n", kernel["ms"].get<double>(),
-                static_cast<long long>(kernel["calls"].get<int64_t>()),
-                kernel["name"].get<std::string>().c_str());
-  }
 }
 
 // Runs one case; "error" instead of figures if it fails, so that the others still run.
@@ -99,10 +85,10 @@ Json run_case(const CommandLine& c, const std::string& name, const at::Device& d
                                     .graph_cache = c.graph_cache,
                                     .profile = c.profile,
                                     .trace = c.trace});
-      std::printf("%-28s %-8s %9.2f ms  (spread %.1f %%)  peak %.2f GiB\n", name.c_str(),
-                  c.forward_only ? "forward" : "step", json["step_ms"].get<double>(),
-                  100.0 * json["spread"].get<double>(), json["peak_gib"].get<double>());
-      print_kernels(json);
+      std::printf("%-28s %-8s %9.2f ms  (spread %.1f %%)  peak %.2f GiB  %.1f TFLOP, MFU %.1f %%\n",
+                  name.c_str(), c.forward_only ? "forward" : "step", json["step_ms"].get<double>(),
+                  100.0 * json["spread"].get<double>(), json["peak_gib"].get<double>(),
+                  json["tflop"].get<double>(), 100.0 * json.value("mfu", 0.0));
     }
     if (!c.no_check) {
       const Json& check = json["check"] = check_equality(step_case, device, mesh);
@@ -183,6 +169,12 @@ int run(const CommandLine& c) {
             (!result.contains("check") || result["check"]["within"].get<bool>());
     if (!c.json.empty() && mesh.is_main()) write_file_atomic(c.json, results.dump(2) + "\n");
   }
+  if (!c.compare.empty()) {
+    for (const std::string& line : slower_than(results, Json::parse(read_file(c.compare)))) {
+      std::printf("%s\n", line.c_str());
+      sound = false;
+    }
+  }
   return sound ? app::kSuccess : app::kNumerical;
 }
 
@@ -210,6 +202,10 @@ int main(int argc, char** argv) {
   step->add_option("--threads", c.threads, "CPU threads; 0: all");
   step->add_option("--graph-cache", c.graph_cache, "folder that keeps graphs");
   step->add_option("--json", c.json, "file for the results");
+  step->add_option(
+          "--compare", c.compare,
+          "file of earlier results: fail if a case takes 10 % more time or 1 % more memory")
+      ->check(CLI::ExistingFile);
   step->add_flag("--profile", c.profile, "time by kernel of one more step");
   step->add_option("--trace", c.trace, "file for a timeline of that step");
   step->add_flag("--forward-only", c.forward_only, "time the forward pass without gradients");

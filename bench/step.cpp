@@ -5,13 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "app/device.h"
+#include "app/profiler.h"
 #include "bench/device_clock.h"
-#include "bench/kernel_times.h"
 #include "core/check.h"
 #include "train/gradient_reducer.h"
 #include "train/optimizer.h"
@@ -105,6 +106,31 @@ double quantile(std::vector<double> values, double q) {
   return values[static_cast<size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
 }
 
+// TFLOP/s of dense matrix products that an H100 or H200 has on paper.
+double peak_tflops(train::Precision precision) {
+  switch (precision) {
+    case train::Precision::kBf16Mixed:
+      return 989.0;
+    case train::Precision::kTf32:
+      return 495.0;
+    default:
+      return 67.0;
+  }
+}
+
+// Operations, and the share of the cards' peak that those of a plain model are.
+void add_operations(Json& json, const StepCase& step_case, const graph::Graph& graph,
+                    const StepBenchOptions& options) {
+  const StepOperations operations = step_operations(step_case, graph);
+  const double plain = 1e-12 * operations.plain / (options.forward_only ? 3.0 : 1.0);
+  json["tflop"] = plain;
+  if (!options.forward_only) json["tflop_executed"] = 1e-12 * operations.executed;
+  if (!options.device.is_cuda()) return;
+  const double cards = static_cast<double>(options.mesh.sizes().model);
+  json["mfu"] =
+      plain / (1e-3 * json["step_ms"].get<double>()) / (cards * peak_tflops(step_case.precision));
+}
+
 // What two computations of the same network may differ by. Measured for Anemoi's own bfloat16
 // against its fp32 (reference data, mixed_precision): loss 3e-4, gradients 2 %, cosine 0.9998.
 struct Limits {
@@ -147,7 +173,7 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
     last = run();
     if (i == 0) first = last;
   }
-  wait_for(options.device);
+  app::wait_for(options.device);
   reset_peak_memory(options.device);
   const bool captured = options.capture && !options.forward_only && options.device.is_cuda();
   if (captured) stepper.capture();  // replays allocate nothing: the peak is that of this run
@@ -180,14 +206,16 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
             {"parameters", net.parameters.num_trainable()}};
   for (const auto& edges : graph.edge_sets)
     json["edges"].push_back(edges.num_edges());
+  add_operations(json, step_case, graph, options);
   if (options.profile || !options.trace.empty()) {
-    const auto work = [&] {
-      run();
-      wait_for(options.device);
-    };
-    for (const KernelTime& kernel : kernel_times(work, options.trace))
+    app::start_profile();
+    run();
+    app::wait_for(options.device);
+    const std::vector<app::KernelTime> kernels = app::end_profile(options.trace);
+    for (const app::KernelTime& kernel : kernels)
       json["kernel_times"].push_back(
           {{"name", kernel.name}, {"ms", kernel.ms}, {"calls", kernel.calls}});
+    std::printf("%s\n", app::kernel_table(kernels).c_str());
   }
   if (!options.forward_only) {
     json["first_loss"] = first.item<double>();

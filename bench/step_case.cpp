@@ -11,6 +11,7 @@
 #include "core/check.h"
 #include "core/file_io.h"
 #include "graph/builder.h"
+#include "plan/step_plan.h"
 
 namespace aifs::bench {
 
@@ -119,6 +120,21 @@ int64_t StepShares::first_node() const {
 }
 int64_t StepShares::num_nodes() const {
   return nodes_per_rank_[static_cast<size_t>(mesh_->model().rank())];
+}
+
+StepOperations step_operations(const StepCase& step_case, const graph::Graph& graph) {
+  const bool half = step_case.precision == train::Precision::kBf16Mixed;
+  plan::StepInput input;
+  input.network = {.model = step_case.model_options(),
+                   .totals = plan::GraphTotals::of(graph),
+                   .prognostic = kPrognostic,
+                   .forcing = kForcings,
+                   .diagnostic = 1,
+                   .types = {4, half ? 2 : 4},
+                   .gpu = true};
+  input.dataset_variables = kPrognostic + kForcings + 1;
+  const plan::StepPlan plan = plan::plan_step(input, plan::divide(graph, {}));
+  return {plan.flops.useful_step, plan.flops.executed_step};
 }
 
 train::PointwiseLoss step_loss(const graph::Graph& graph, const at::Device& device,

@@ -68,6 +68,13 @@ class StepShares {
   graph::GraphPartition partition_;
 };
 
+// Operations of a training step or of its forward pass, in matrix products of one sample.
+struct StepOperations {
+  double plain = 0.0;     // as a model with whole products counts: three times its forward pass
+  double executed = 0.0;  // split products, what is run again
+};
+StepOperations step_operations(const StepCase& step_case, const graph::Graph& graph);
+
 // Squared errors weighted by area and by variable, in fp32.
 train::PointwiseLoss step_loss(const graph::Graph& graph, const at::Device& device,
                                const StepShares& shares);

@@ -126,6 +126,12 @@ void LogOptions::bind(config::Binder& b) {
 
 void ProfileOptions::bind(config::Binder& b) {
   b.boolean("parts", parts, {"print a table of the time spent per part of a step at the end"});
+  b.integer("steps", steps, {.min = 0, .max = 1000},
+            {"write a timeline of so many, for chrome://tracing or Perfetto, to "
+             "<run.dir>/trace-rank-<n>.json",
+             "steps"});
+  b.integer("first_step", first_step, {.min = 1}, {"the first of them"});
+  b.boolean("nvtx", nvtx, {"mark parts and operations as NVTX ranges for Nsight Systems"});
 }
 
 }  // namespace aifs::train

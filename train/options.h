@@ -98,6 +98,9 @@ struct LogOptions {
 
 struct ProfileOptions {
   bool parts = false;
+  int64_t steps = 0;  // with a timeline
+  int64_t first_step = 10;
+  bool nvtx = false;
 
   void bind(config::Binder& b);
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/part_timer.h"
 
+#include <ATen/record_function.h>
+
 #include <cstdio>
 #include <numeric>
 
@@ -13,6 +15,23 @@ constexpr std::array<const char*, static_cast<size_t>(Part::kCount)> kNames{
     "clip and optimiser", "validation",       "checkpoint"};
 
 }  // namespace
+
+struct PartTimer::Scope::Range {
+  at::RecordFunction record{at::RecordScope::USER_SCOPE};
+};
+
+PartTimer::Scope::Scope(PartTimer& timer, Part part)
+    : timer_(timer),
+      part_(part),
+      start_(std::chrono::steady_clock::now()),
+      range_(std::make_unique<Range>()) {
+  if (range_->record.isActive()) range_->record.before(kNames[static_cast<size_t>(part)]);
+}
+
+PartTimer::Scope::~Scope() {
+  timer_.seconds_[static_cast<size_t>(part_)] +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
 
 std::string PartTimer::table(int64_t num_steps) const {
   const double total = std::accumulate(seconds_.begin(), seconds_.end(), 0.0);

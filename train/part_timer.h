@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <memory>
 #include <string>
 
 namespace aifs::train {
@@ -21,15 +22,11 @@ enum class Part {
 
 class PartTimer {
  public:
-  // Adds the seconds of its lifetime to a part.
+  // Adds the seconds of its lifetime to a part, which is a range of that name in timelines.
   class Scope {
    public:
-    Scope(PartTimer& timer, Part part)
-        : timer_(timer), part_(part), start_(std::chrono::steady_clock::now()) {}
-    ~Scope() {
-      timer_.seconds_[static_cast<size_t>(part_)] +=
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    }
+    Scope(PartTimer& timer, Part part);
+    ~Scope();
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
@@ -37,6 +34,8 @@ class PartTimer {
     PartTimer& timer_;
     Part part_;
     std::chrono::steady_clock::time_point start_;
+    struct Range;
+    std::unique_ptr<Range> range_;
   };
 
   double seconds(Part part) const { return seconds_[static_cast<size_t>(part)]; }

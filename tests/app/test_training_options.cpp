@@ -126,6 +126,23 @@ TEST_CASE("a bad step is described, its batch kept, and it may be skipped", "[tr
       4, "step 3");
 }
 
+TEST_CASE("a timeline of some steps names their parts", "[training_options]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "run";
+  const std::string two = set("profile.steps=2") + set("profile.first_step=3");
+  require_exit(run_train(run, kFive + two), 0, "timeline of steps 3 to 4");
+  const auto trace = nlohmann::json::parse(read_file(run / "trace-rank-0.json"));
+  int64_t backward_passes = 0;
+  for (const auto& event : trace.at("traceEvents"))
+    backward_passes += event.value("name", "") == "backward" ? 1 : 0;
+  REQUIRE(backward_passes == 2);
+  // A run that ends meanwhile writes what there is.
+  require_exit(run_train(folder.path() / "short",
+                         kFive + set("profile.steps=100") + set("profile.first_step=5")),
+               0);
+  REQUIRE(fs::file_size(folder.path() / "short/trace-rank-0.json") > 1000);
+}
+
 TEST_CASE("weights that blow up are named", "[training_options]") {
   const test::TemporaryFolder folder;
   const auto result =
