@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/memory_budget.h"
 #include "core/check.h"
 #include "core/file_io.h"
 #include "data/analytic_dataset.h"
@@ -129,6 +130,8 @@ graph::Graph graph_of_plan(const RunConfig& config) {
   return graph::load_or_build_graph(options, cells);
 }
 
+}  // namespace
+
 plan::StepInput step_input(const RunConfig& config, const graph::Graph& graph,
                            const PlanRequest& request) {
   const train::Precision precision = config.train.precision;
@@ -164,13 +167,14 @@ plan::StepInput step_input(const RunConfig& config, const graph::Graph& graph,
   return input;
 }
 
-}  // namespace
-
 std::string dry_run(const RunConfig& config, const PlanRequest& request) {
   const graph::Graph graph = graph_of_plan(config);
-  const plan::StepInput input = step_input(config, graph, request);
+  plan::StepInput input = step_input(config, graph, request);
+  const FittedModel fitted = fit_memory(input, plan::divide(input, graph));
+  input.network.model = fitted.options;
   const plan::StepPlan step = plan::plan_step(input, graph);
-  std::string text = plan::to_text(step, input.machine);
+  std::string text =
+      concat(fitted.text, fitted.text.empty() ? "" : "\n\n", plan::to_text(step, input.machine));
   nlohmann::ordered_json json = plan::to_json(step);
   std::vector<plan::Scaling> scalings;
   if (request.scaling_ranks > 0) {

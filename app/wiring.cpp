@@ -12,6 +12,8 @@
 
 #include "app/device.h"
 #include "app/failure.h"
+#include "app/memory_budget.h"
+#include "app/plan.h"
 #include "app/share.h"
 #include "app/signals.h"
 #include "app/versions.h"
@@ -237,12 +239,26 @@ void Run::build() {
   parameters_ =
       std::make_unique<model::ParameterSet>(dtype, seed, activation_type(config_.train.precision));
   parameters_->slice_over(mesh_->tensor());
-  network_ = std::make_unique<model::EncoderProcessorDecoder>(*parameters_, config_.model, tensors,
+  network_ = std::make_unique<model::EncoderProcessorDecoder>(*parameters_, fitted_model(), tensors,
                                                               field_layout(data_));
   parameters_->flatten(device_);
   loss_ = make_loss();
   validation_ = make_validation();
   phases_.end("network and loss");
+}
+
+model::ModelOptions Run::fitted_model() const {
+  if (config_.model.memory_budget == 0.0) return config_.model;
+  const int64_t prognostic = data_.variables.num_prognostic();
+  PlanRequest request;
+  request.ranks = mesh_->world().size();
+  request.variables = {prognostic, data_.variables.num_inputs() - prognostic,
+                       data_.variables.num_outputs() - prognostic};
+  plan::StepInput input = step_input(config_, graph_.graph, request);
+  input.network.gpu = device_.is_cuda();
+  const FittedModel fitted = fit_memory(input, plan::divide(input, graph_.graph));
+  if (mesh_->is_main()) log::info(fitted.text);
+  return fitted.options;
 }
 
 fs::path checkpoint_folder(const RunConfig& config) {

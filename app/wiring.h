@@ -71,6 +71,8 @@ class Run {
   const parallel::ProcessMesh& mesh() const { return *mesh_; }
 
  private:
+  // The network's options, with what model.memory_budget adds to them.
+  model::ModelOptions fitted_model() const;
   train::LossPtr make_loss() const;
   std::unique_ptr<train::Validation> make_validation() const;
   train::CheckpointMeta checkpoint_meta();

@@ -195,6 +195,12 @@ void ModelOptions::bind(config::Binder& b) {
   b.choice("kernels", kernels,
            {"code between matrix products: LibTorch's operators (reference), own kernels that read "
             "and write each row once (fused), or those on a GPU where there are any (auto)"});
+  b.number(
+      "memory_budget", memory_budget, {.min = 0.0},
+      {"memory that a rank may take: so much is run again in the backward pass, beyond what "
+       "`recompute` and `chunks` ask for, that a plan of the step (--dry-run) fits into it; 0: "
+       "no limit",
+       "GiB"});
   b.section("hierarchy", hierarchy, {"several meshes instead of one"});
   b.section("ensemble", ensemble, {"several members instead of one"});
 }

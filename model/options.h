@@ -100,6 +100,7 @@ struct ModelOptions {
   std::vector<std::string> edge_attributes{"edge_length", "edge_dirs"};
   double layer_norm_eps = 1e-5;
   KernelChoice kernels = KernelChoice::kAuto;
+  double memory_budget = 0.0;  // GiB; 0: what `recompute` says
   HierarchyOptions hierarchy;
   EnsembleOptions ensemble;
 

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/memory_budget.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include "core/check.h"
+
+namespace aifs::app {
+
+namespace {
+
+using model::RecomputePolicy;
+
+struct Rung {
+  RecomputePolicy mappers, processor;
+  int64_t mapper_chunks;
+};
+
+// From fast to small.
+std::vector<Rung> ladder() {
+  using P = RecomputePolicy;
+  std::vector<Rung> rungs{{P::kNone, P::kNone, 1},
+                          {P::kEmbedding, P::kNone, 1},
+                          {P::kEmbedding, P::kMlp, 1},
+                          {P::kNone, P::kBlock, 1},
+                          {P::kBlock, P::kMlp, 4}};
+  for (const int64_t chunks : {4, 8, 16, 32, 64, 128})
+    rungs.push_back({P::kBlock, P::kBlock, chunks});
+  return rungs;
+}
+
+// The options on this rung, or none if the kinds of its parts know no such thing.
+std::optional<model::ModelOptions> on_rung(model::ModelOptions options, const Rung& rung) {
+  for (model::BlockOptions* mapper :
+       {&options.encoder, static_cast<model::BlockOptions*>(&options.decoder)}) {
+    mapper->recompute = std::max(mapper->recompute, rung.mappers);
+    mapper->chunks = std::max(mapper->chunks, rung.mapper_chunks);
+  }
+  options.processor.recompute = std::max(options.processor.recompute, rung.processor);
+  try {
+    options.validate("model");
+  } catch (const ConfigError&) {
+    return std::nullopt;
+  }
+  return options;
+}
+
+std::string describe(const model::ModelOptions& options, double gib, double budget) {
+  char figures[64];
+  std::snprintf(figures, sizeof figures, "%.3g of %.3g GiB", gib, budget);
+  return concat("run again in the backward pass: of encoder and decoder ",
+                enum_name(options.decoder.recompute), " in ", options.decoder.chunks,
+                " chunks, of the processor ", enum_name(options.processor.recompute), ": ",
+                figures);
+}
+
+}  // namespace
+
+FittedModel fit_memory(const plan::StepInput& input, const plan::Division& division) {
+  const model::ModelOptions& wanted = input.network.model;
+  const double budget = wanted.memory_budget;
+  if (budget == 0.0) return {wanted, ""};
+  double least = 0.0;
+  for (const Rung& rung : ladder()) {
+    const auto options = on_rung(wanted, rung);
+    if (!options) continue;
+    plan::StepInput candidate = input;
+    candidate.network.model = *options;
+    constexpr double kGib = 1 << 30;
+    const double gib = plan::plan_step(candidate, division).memory.device() / kGib;
+    if (gib <= budget) return {*options, describe(*options, gib, budget)};
+    least = least == 0.0 ? gib : std::min(least, gib);
+  }
+  char text[64];
+  std::snprintf(text, sizeof text, "%.3g GiB are too few: a rank needs %.3g", budget, least);
+  throw ConfigError("model.memory_budget", text,
+                    "divide the sample over more ranks (parallel.model), share out states "
+                    "(parallel.sharding), or make the model smaller");
+}
+
+}  // namespace aifs::app
