@@ -21,9 +21,10 @@ bool same_work(const Json& a, const Json& b) {
   constexpr std::array<const char*, 9> kKeys{
       "case",          "card",    "mode",  "recompute_mappers", "recompute_processor",
       "mapper_chunks", "kernels", "ranks", "cuda_graph"};
-  return std::all_of(kKeys.begin(), kKeys.end(), [&](const char* key) {
-    return a.contains(key) && b.contains(key) && a[key] == b[key];
-  });
+  return a.value("rollout", 1) == b.value("rollout", 1) &&
+         std::all_of(kKeys.begin(), kKeys.end(), [&](const char* key) {
+           return a.contains(key) && b.contains(key) && a[key] == b[key];
+         });
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ struct CommandLine {
   int64_t steps = 20, warm_up = 5, layers = 16, threads = 0;
   bool forward_only = false, no_check = false, no_time = false, profile = false;
   bool cuda_graph = false, overlap = false;
-  int64_t mapper_chunks = 0, model_ranks = 1;
+  int64_t mapper_chunks = 0, encoder_chunks = 0, rollout = 1, model_ranks = 1;
   int64_t smallest = 1 << 10, largest = 1 << 30;
 };
 
@@ -59,6 +59,8 @@ Json versions() {
 // Runs one case; "error" instead of figures if it fails, so that the others still run.
 Json run_case(const CommandLine& c, const std::string& name, const at::Device& device,
               const parallel::ProcessMesh& mesh) {
+  if (c.forward_only && c.rollout > 1)
+    throw ConfigError("--forward-only", "a forecast of several steps has a loss", "leave one out");
   StepCase step_case = StepCase::parse(name);
   using model::RecomputePolicy;
   if (!c.recompute_mappers.empty()) {
@@ -70,7 +72,9 @@ Json run_case(const CommandLine& c, const std::string& name, const at::Device& d
         choice<RecomputePolicy>("--recompute-processor", c.recompute_processor);
   }
   if (c.mapper_chunks > 0) step_case.mapper_chunks = c.mapper_chunks;
+  if (c.encoder_chunks > 0) step_case.encoder_chunks = c.encoder_chunks;
   step_case.layers = c.layers;
+  step_case.rollout = c.rollout;
   step_case.kernels = choice<model::KernelChoice>("--kernels", c.kernels);
   Json json{{"case", name}};
   try {
@@ -219,6 +223,10 @@ int main(int argc, char** argv) {
   step->add_option("--recompute-processor", c.recompute_processor, "the same of the processor");
   step->add_option("--mapper-chunks", c.mapper_chunks,
                    "parts of the decoder's targets, each run again under block");
+  step->add_option("--encoder-chunks", c.encoder_chunks, "the same of the encoder's");
+  step->add_option("--rollout", c.rollout,
+                   "steps of a forecast, each run again in the backward pass if there are several")
+      ->check(CLI::PositiveNumber);
   step->add_flag("--no-check", c.no_check, "skip the comparison with fp32 on the CPU");
   step->add_flag("--no-time", c.no_time, "only compare");
   CLI::App* comm = program.add_subcommand(

@@ -14,14 +14,10 @@
 #include "app/profiler.h"
 #include "bench/device_clock.h"
 #include "core/check.h"
+#include "train/device_graph.h"
 #include "train/gradient_reducer.h"
 #include "train/optimizer.h"
-
-#ifdef AIFS_HAVE_CUDA
-#include <ATen/cuda/CUDAGraph.h>
-#include <c10/cuda/CUDACachingAllocator.h>
-#include <c10/cuda/CUDAGuard.h>
-#endif
+#include "train/rollout.h"
 
 namespace aifs::bench {
 
@@ -31,41 +27,53 @@ using Json = nlohmann::ordered_json;
 
 constexpr double kClip = 32.0, kLearningRate = 1e-5;
 
-// The work of a step as one graph of the GPU, launched at once: what the host needs for launching
-// kernels one by one is no part of the time then. The optimiser stays outside, its scalars change.
-class CapturedGradients {
+// The loss of a network as a function of its parameters: of a step, or the mean over a forecast as
+// the trainer makes it.
+class StepLoss {
  public:
-  // Runs `work` once while recording; its memory is kept for the replays.
-  explicit CapturedGradients([[maybe_unused]] const std::function<at::Tensor()>& work) {
-#ifdef AIFS_HAVE_CUDA
-    c10::cuda::CUDACachingAllocator::emptyCache();
-    graph_.capture_begin();
-    result_ = work();
-    graph_.capture_end();
-#endif
+  StepLoss(const StepCase& step_case, const StepNetwork& net, const graph::Graph& graph,
+           const at::Device& device, const StepShares& shares)
+      : network_(net.network),
+        loss_(step_loss(graph, device, shares)),
+        rollout_(step_case.rollout),
+        forecaster_(net.network, step_variables(), {}, device,
+                    {.recompute_steps = step_case.recompute_steps}) {
+    const int64_t num_nodes = graph.nodes("data").num_nodes();
+    if (rollout_ == 1) {
+      fields_ = step_fields(num_nodes, device, shares);
+    } else {
+      batch_ = forecast_batch(num_nodes, rollout_, device, shares);
+    }
   }
-  at::Tensor replay() {
-#ifdef AIFS_HAVE_CUDA
-    graph_.replay();
-#endif
-    return result_;
+
+  int64_t rollout() const { return rollout_; }
+  at::Tensor forward() const { return network_.forward(fields_.input); }  // of a single step
+  at::Tensor operator()() const {
+    if (rollout_ == 1) return loss_(network_.forward(fields_.input), fields_.truth);
+    at::Tensor sum;
+    forecaster_.run(batch_, rollout_, [&](const train::ForecastStep& step) {
+      const at::Tensor value = loss_(step.prediction, step.truth);
+      sum = sum.defined() ? sum + value : value;
+    });
+    return sum / static_cast<double>(rollout_);
   }
 
  private:
-  at::Tensor result_;
-#ifdef AIFS_HAVE_CUDA
-  at::cuda::CUDAGraph graph_;
-#endif
+  const model::EncoderProcessorDecoder& network_;
+  train::PointwiseLoss loss_;
+  int64_t rollout_;
+  train::Forecaster forecaster_;
+  StepFields fields_;  // of a single step
+  at::Tensor batch_;   // of a forecast
 };
 
 // One training step; the loss as a tensor, so that the host need not wait.
 class Stepper {
  public:
-  Stepper(StepNetwork& net, const train::PointwiseLoss& loss, const StepFields& fields,
-          const parallel::ProcessMesh& mesh, bool overlap = false)
+  Stepper(StepNetwork& net, const StepLoss& loss, const parallel::ProcessMesh& mesh,
+          bool overlap = false)
       : net_(net),
         loss_(loss),
-        fields_(fields),
         shards_(net.parameters, {},
                 overlap ? train::ReductionOptions().bucket_mb : train::kAllAtOnce_mb, mesh),
         reducer_(net.parameters, shards_, {}, mesh, /*seed=*/0),
@@ -73,19 +81,20 @@ class Stepper {
 
   at::Tensor gradients() {
     reducer_.start_step(0);
-    const at::Tensor value = loss_(net_.network.forward(fields_.input), fields_.truth);
-    reducer_.start_pass(/*kind=*/1, /*last=*/true);
+    const at::Tensor value = loss_();
+    reducer_.start_pass(/*kind=*/loss_.rollout(), /*last=*/true);
     value.backward();
     reducer_.end_pass();
     return value.detach();
   }
 
   void capture() {
-    captured_ = std::make_unique<CapturedGradients>([this] { return gradients(); });
+    captured_ = std::make_unique<train::DeviceGraph>([this] { captured_loss_ = gradients(); });
   }
 
   at::Tensor step() {
-    const at::Tensor value = captured_ ? captured_->replay() : gradients();
+    if (captured_) captured_->launch();
+    const at::Tensor value = captured_ ? captured_loss_ : gradients();
     train::clip_gradients(net_.parameters.flat_gradients(), train::ClipKind::kValue, kClip);
     optimizer_.step(kLearningRate);
     return value;
@@ -93,12 +102,12 @@ class Stepper {
 
  private:
   StepNetwork& net_;
-  const train::PointwiseLoss& loss_;
-  const StepFields& fields_;
+  const StepLoss& loss_;
   train::ParameterShards shards_;
   train::GradientReducer reducer_;
   train::AdamW optimizer_;
-  std::unique_ptr<CapturedGradients> captured_;
+  std::unique_ptr<train::DeviceGraph> captured_;  // the optimiser stays outside: its scalars change
+  at::Tensor captured_loss_;
 };
 
 double quantile(std::vector<double> values, double q) {
@@ -151,22 +160,15 @@ Limits limits_of(train::Precision precision) {
 
 Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
   app::set_arithmetic(step_case.precision, options.device);
-#ifdef AIFS_HAVE_CUDA  // the default stream cannot be captured
-  c10::cuda::OptionalCUDAStreamGuard stream;
-  if (options.device.is_cuda())
-    stream.reset_stream(c10::cuda::getStreamFromPool(false, options.device.index()));
-#endif
   const graph::Graph graph = step_graph(step_case, options.graph_cache);
   const StepShares shares(options.mesh, step_case, graph);
   StepNetwork net(step_case, graph, options.device, shares);
-  const train::PointwiseLoss loss = step_loss(graph, options.device, shares);
-  const int64_t num_nodes = graph.nodes("data").num_nodes();
-  const StepFields fields = step_fields(num_nodes, options.device, shares);
-  Stepper stepper(net, loss, fields, options.mesh, options.overlap);
+  const StepLoss loss(step_case, net, graph, options.device, shares);
+  Stepper stepper(net, loss, options.mesh, options.overlap);
   const auto run = [&] {
     if (!options.forward_only) return stepper.step();
     const at::NoGradGuard no_grad;
-    return net.network.forward(fields.input);
+    return loss.forward();
   };
   at::Tensor first, last;
   for (int64_t i = 0; i < options.warm_up; ++i) {
@@ -192,6 +194,7 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
             {"recompute_mappers", enum_name(step_case.recompute_mappers)},
             {"recompute_processor", enum_name(step_case.recompute_processor)},
             {"mapper_chunks", step_case.mapper_chunks},
+            {"rollout", step_case.rollout},
             {"kernels", enum_name(step_case.kernels)},
             {"cuda_graph", captured},
             {"step_ms", quantile(ms, 0.5)},
@@ -202,7 +205,7 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
             {"ranks", {{"model", options.mesh.sizes().model}, {"data", options.mesh.sizes().data}}},
             {"overlap", options.overlap},
             {"reserved_gib", peak.reserved_gib},
-            {"nodes", {num_nodes, graph.nodes("hidden").num_nodes()}},
+            {"nodes", {graph.nodes("data").num_nodes(), graph.nodes("hidden").num_nodes()}},
             {"parameters", net.parameters.num_trainable()}};
   for (const auto& edges : graph.edge_sets)
     json["edges"].push_back(edges.num_edges());
@@ -232,7 +235,8 @@ Json check_equality(const StepCase& step_case, const at::Device& device,
   exact.precision = train::Precision::kFp32;
   exact.kernels = model::KernelChoice::kReference;
   exact.recompute_mappers = exact.recompute_processor = model::RecomputePolicy::kNone;
-  exact.mapper_chunks = 1;
+  exact.mapper_chunks = exact.encoder_chunks = 1;
+  exact.recompute_steps = false;
   const graph::Graph graph = step_graph(small, "");
   struct Result {
     double loss;
@@ -243,9 +247,8 @@ Json check_equality(const StepCase& step_case, const at::Device& device,
     app::set_arithmetic(which.precision, where);
     const StepShares shares(ranks, which, graph);
     StepNetwork net(which, graph, where, shares);
-    const train::PointwiseLoss loss = step_loss(graph, where, shares);
-    const StepFields fields = step_fields(graph.nodes("data").num_nodes(), where, shares);
-    const at::Tensor value = Stepper(net, loss, fields, ranks).gradients();
+    const StepLoss loss(which, net, graph, where, shares);
+    const at::Tensor value = Stepper(net, loss, ranks).gradients();
     return {value.item<double>(), net.parameters.flat_gradients().cpu().to(at::kDouble)};
   };
   const parallel::ProcessMesh one;

@@ -56,6 +56,7 @@ StepCase StepCase::parse(const std::string& name) {
   } else if (budget == "-18gib" || budget == "-16gib") {
     step_case.recompute_mappers = step_case.recompute_processor = RecomputePolicy::kBlock;
     step_case.mapper_chunks = budget == "-16gib" ? 8 : 4;
+    step_case.encoder_chunks = 1;
   } else if (!budget.empty()) {
     throw ConfigError("--case", concat("no settings for '", budget, "'"),
                       "-80gib, -37gib, -18gib or -16gib");
@@ -69,7 +70,8 @@ model::ModelOptions StepCase::model_options() const {
   options.layers = layers;
   options.encoder.recompute = options.decoder.recompute = recompute_mappers;
   options.processor.recompute = recompute_processor;
-  options.encoder.chunks = std::max<int64_t>(1, mapper_chunks / 4);
+  options.encoder.chunks =
+      encoder_chunks > 0 ? encoder_chunks : std::max<int64_t>(1, mapper_chunks / 4);
   options.decoder.chunks = mapper_chunks;
   options.kernels = kernels;
   options.encoder.kind = options.decoder.kind = mappers;
@@ -92,6 +94,16 @@ model::FieldLayout step_layout() {
   }
   layout.outputs.names.push_back(kDiagnostic);
   return layout;
+}
+
+data::VariableTable step_variables() {
+  std::vector<std::string> names = step_layout().outputs.names;
+  data::RoleOptions roles;
+  for (int64_t v = 0; v < kForcings; ++v)
+    roles.forcing.push_back(concat("forcing_", v));
+  names.insert(names.begin() + kPrognostic, roles.forcing.begin(), roles.forcing.end());
+  roles.diagnostic = {kDiagnostic};
+  return {names, roles};
 }
 
 graph::Graph step_graph(const StepCase& step_case, const std::string& cache_folder) {
@@ -133,6 +145,8 @@ StepOperations step_operations(const StepCase& step_case, const graph::Graph& gr
                    .types = {4, half ? 2 : 4},
                    .gpu = true};
   input.dataset_variables = kPrognostic + kForcings + 1;
+  input.rollout = step_case.rollout;
+  input.recompute_steps = step_case.recompute_steps && step_case.rollout > 1;
   const plan::StepPlan plan = plan::plan_step(input, plan::divide(graph, {}));
   return {plan.flops.useful_step, plan.flops.executed_step};
 }
@@ -172,15 +186,29 @@ StepNetwork::StepNetwork(const StepCase& step_case, const graph::Graph& graph,
   parameters.flatten(device);
 }
 
+namespace {
+
+// This rank's nodes of fields (B, T, E, n, V).
+at::Tensor own_nodes(const at::Tensor& fields, const at::Device& device, const StepShares& shares) {
+  return fields.narrow(3, shares.first_node(), shares.num_nodes()).to(device).contiguous();
+}
+
+}  // namespace
+
 StepFields step_fields(int64_t num_nodes, const at::Device& device, const StepShares& shares) {
   const at::Tensor input = normal({1, 2, 1, num_nodes, kPrognostic + kForcings}, 2);
   // The truth is the newest state and a bit, as in a forecast.
   at::Tensor truth = 0.3 * normal({1, 1, 1, num_nodes, kPrognostic + 1}, 3);
   truth.narrow(-1, 0, kPrognostic).add_(input.narrow(1, 1, 1).narrow(-1, 0, kPrognostic));
-  const auto own = [&](const at::Tensor& field) {
-    return field.narrow(3, shares.first_node(), shares.num_nodes()).to(device).contiguous();
-  };
-  return {own(input), own(truth)};
+  return {own_nodes(input, device, shares), own_nodes(truth, device, shares)};
+}
+
+at::Tensor forecast_batch(int64_t num_nodes, int64_t rollout, const at::Device& device,
+                          const StepShares& shares) {
+  const int64_t variables = kPrognostic + kForcings + 1;
+  const at::Tensor first = normal({1, 1, 1, num_nodes, variables}, 2);
+  return own_nodes(first + 0.3 * normal({1, 2 + rollout, 1, num_nodes, variables}, 3), device,
+                   shares);
 }
 
 }  // namespace aifs::bench

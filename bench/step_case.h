@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "data/variables.h"
 #include "graph/graph.h"
 #include "model/encoder_processor_decoder.h"
 #include "parallel/process_mesh.h"
@@ -28,7 +29,10 @@ struct StepCase {
   int64_t layers = 16;
   model::RecomputePolicy recompute_mappers = model::RecomputePolicy::kNone;
   model::RecomputePolicy recompute_processor = model::RecomputePolicy::kNone;
-  int64_t mapper_chunks = 1;  // of the decoder; of the encoder a quarter
+  int64_t mapper_chunks = 1;   // of the decoder
+  int64_t encoder_chunks = 0;  // 0: a quarter of them
+  int64_t rollout = 1;         // steps of a forecast; several are run again one by one
+  bool recompute_steps = true;
   model::KernelChoice kernels = model::KernelChoice::kAuto;
   train::Precision precision = train::Precision::kFp32;
 
@@ -38,8 +42,9 @@ struct StepCase {
   model::ModelOptions model_options() const;
 };
 
-// The variables of every case.
+// The variables of every case: what the network is told of them, and as columns of a dataset.
 model::FieldLayout step_layout();
+data::VariableTable step_variables();
 
 // The graph of a case: cut-off 0.6, multi-scale mesh, three nearest. Kept as a file in
 // `cache_folder` if that is not empty.
@@ -94,5 +99,10 @@ struct StepFields {
   at::Tensor input, truth;
 };
 StepFields step_fields(int64_t num_nodes, const at::Device& device, const StepShares& shares);
+
+// The same of all variables and the times of a forecast, (1, 2 + rollout, 1, n, V): each time is
+// the first and a bit.
+at::Tensor forecast_batch(int64_t num_nodes, int64_t rollout, const at::Device& device,
+                          const StepShares& shares);
 
 }  // namespace aifs::bench

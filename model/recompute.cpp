@@ -12,6 +12,19 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+thread_local bool unread_now = false;
+
+class Unread {
+ public:
+  explicit Unread(bool unread) : before_(unread_now) { unread_now = unread; }
+  ~Unread() { unread_now = before_; }
+  Unread(const Unread&) = delete;
+  Unread& operator=(const Unread&) = delete;
+
+ private:
+  bool before_;
+};
+
 struct PartHolder : torch::CustomClassHolder {
   TensorsFunction part;
 };
@@ -27,6 +40,7 @@ struct Recompute : torch::autograd::Function<Recompute> {
     holder->part = part;
     ctx->saved_data["part"] = c10::IValue::make_capsule(std::move(holder));
     const at::NoGradGuard no_grad;
+    const Unread scope(false);
     return part(inputs);
   }
 
@@ -40,6 +54,7 @@ struct Recompute : torch::autograd::Function<Recompute> {
     variable_list results, result_gradients;
     {
       const at::AutoGradMode with_grad(true);
+      const Unread scope(true);
       const variable_list all = holder->part(inputs);
       for (size_t i = 0; i < all.size(); ++i) {
         if (!all[i].requires_grad() || !gradients[i].defined()) continue;
@@ -58,6 +73,10 @@ struct Recompute : torch::autograd::Function<Recompute> {
 };
 
 }  // namespace
+
+bool results_unread() {
+  return unread_now;
+}
 
 std::vector<at::Tensor> recompute(const TensorsFunction& part,
                                   const std::vector<at::Tensor>& inputs) {

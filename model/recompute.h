@@ -17,4 +17,8 @@ using TensorsFunction = std::function<std::vector<at::Tensor>(const std::vector<
 std::vector<at::Tensor> recompute(const TensorsFunction& part,
                                   const std::vector<at::Tensor>& inputs);
 
+// Whether a part runs again on this thread: its gradients are wanted, its results read by nobody.
+// The operation that ends a part may leave its result uncomputed then.
+bool results_unread();
+
 }  // namespace aifs::model

@@ -105,6 +105,8 @@ Rows mlp(Tape& tape, const model::MlpOptions& options, const PartContext& contex
     if (x.id != 0) operands.push_back(x);
   }
   const Rows h = tape.recomputed(fused && !keeps_hidden, operands, hidden_layers);
+  // Those of transformers' blocks keep what the GELU gave, too (model/layers/residual_mlp.h).
+  if (fused && !options.layer_norm && options.extra_layers == 0) tape.save(h);
   Rows out = tape.linear(h, options.out, true, keep);
   if (context.tensor > 1) tape.tensor_sum(out.storage);
   if (options.layer_norm) out = tape.layer_norm(out, true, keep);

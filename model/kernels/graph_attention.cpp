@@ -305,6 +305,11 @@ AttentionSums graph_attention(const AttentionInputs& in, int64_t num_heads,
   check_shapes(in, num_heads, *edges);
   if (cuda_attention::supports(in, num_heads))
     return cuda_attention::graph_attention(in, num_heads, edges);
+  if (in.scale != 1.0) {
+    return graph_attention(
+        {in.query * in.scale, in.query_on_edges * in.scale, in.key, in.value, in.edge_features},
+        num_heads, edges);
+  }
   const at::ScalarType type = in.query.scalar_type();
   if (compute_type(OpKind::kSoftmax, type) != type) {
     const auto wide = [](const at::Tensor& x) { return for_op(OpKind::kSoftmax, x); };
@@ -329,8 +334,9 @@ AttentionSums graph_attention_plain(const AttentionInputs& in, int64_t num_heads
   const at::Tensor key = per_head(in.key.index_select(0, source));
   const at::Tensor value = per_head(in.value.index_select(0, source));
   const at::Tensor features = in.edge_features.unsqueeze(1);
-  const at::Tensor score = (per_head(in.query.index_select(0, target)) * key).sum(-1) +
-                           (per_head(in.query_on_edges.index_select(0, target)) * features).sum(-1);
+  const at::Tensor score =
+      in.scale * ((per_head(in.query.index_select(0, target)) * key).sum(-1) +
+                  (per_head(in.query_on_edges.index_select(0, target)) * features).sum(-1));
   const at::Tensor index = target.to(at::kLong).unsqueeze(1).expand({m, num_heads});
   const at::Tensor largest =
       at::zeros({n, num_heads}, score.options())

@@ -6,7 +6,7 @@
 // The trap: Anemoi adds W e + b of the edge features e to key and value of every edge, which would
 // be an (M, H d) tensor per layer. Here the query is projected onto the edge features instead
 // (`query_on_edges` = W_h^T q_h) and the caller applies W to the weighted sum of the features:
-//   score(i <- j, h) = q_ih . k_jh + query_on_edges_ih . e_ij
+//   score(i <- j, h) = scale (q_ih . k_jh + query_on_edges_ih . e_ij)
 //   nodes_ih = sum alpha v_jh,   edges_ih = sum alpha e_ij
 // Same numbers up to rounding, and e is narrow. A column of ones in e carries the bias.
 #pragma once
@@ -16,10 +16,11 @@
 namespace aifs::model {
 
 struct AttentionInputs {
-  at::Tensor query;           // (num_targets, H d), already divided by sqrt(d)
-  at::Tensor query_on_edges;  // (num_targets, H D), scaled likewise
+  at::Tensor query;           // (num_targets, H d)
+  at::Tensor query_on_edges;  // (num_targets, H D)
   at::Tensor key, value;      // (num_sources, H d)
   at::Tensor edge_features;   // (M, D)
+  double scale = 1.0;         // 1 / sqrt(d) as a rule
 };
 
 // A gradient of what is like `like`, contiguous; zeros where none came.

@@ -27,7 +27,8 @@ cuda::AttentionShape shape_of(const AttentionInputs& in, int64_t heads) {
           .heads = static_cast<int>(heads),
           .width = static_cast<int>(in.query.size(1) / heads),
           .edge_width = static_cast<int>(in.edge_features.size(1)),
-          .type = *element_type(in.query.scalar_type())};
+          .type = *element_type(in.query.scalar_type()),
+          .scale = static_cast<float>(in.scale)};
 }
 
 cuda::AttentionForward pointers_of(const AttentionInputs& in, const EdgeIndex& edges,
@@ -53,15 +54,16 @@ struct GraphAttention : torch::autograd::Function<GraphAttention> {
   static variable_list forward(AutogradContext* ctx, const at::Tensor& query,
                                const at::Tensor& query_on_edges, const at::Tensor& key,
                                const at::Tensor& value, const at::Tensor& edge_features,
-                               int64_t heads, const EdgeIndexPtr& edges) {
+                               double scale, int64_t heads, const EdgeIndexPtr& edges) {
     const AttentionInputs in{query.contiguous(), query_on_edges.contiguous(), key.contiguous(),
-                             value.contiguous(), edge_features.contiguous()};
+                             value.contiguous(), edge_features.contiguous(),  scale};
     const at::Tensor nodes = at::empty_like(in.query), on_edges = at::empty_like(in.query_on_edges);
     const at::Tensor log_sum = at::empty({query.size(0), heads}, query.options().dtype(at::kFloat));
     cuda::attention_forward(shape_of(in, heads), pointers_of(in, *edges, nodes, on_edges, log_sum),
                             stream_of(query));
     ctx->save_for_backward({in.query, in.query_on_edges, in.key, in.value, in.edge_features, nodes,
                             on_edges, log_sum});
+    ctx->saved_data["scale"] = scale;
     ctx->saved_data["heads"] = heads;
     ctx->saved_data["edges"] = hold(edges);
     return {nodes, on_edges};
@@ -69,7 +71,8 @@ struct GraphAttention : torch::autograd::Function<GraphAttention> {
 
   static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
     const variable_list saved = ctx->get_saved_variables();
-    const AttentionInputs in{saved[0], saved[1], saved[2], saved[3], saved[4]};
+    const AttentionInputs in{saved[0], saved[1], saved[2],
+                             saved[3], saved[4], ctx->saved_data["scale"].toDouble()};
     const int64_t heads = ctx->saved_data["heads"].toInt();
     const EdgeIndexPtr edges = held_edges(ctx->saved_data["edges"]);
     const at::Tensor d_nodes = gradient_or_zeros(gradients[0], in.query);
@@ -93,7 +96,7 @@ struct GraphAttention : torch::autograd::Function<GraphAttention> {
         .d_features = d[4].data_ptr(),
         .weights = weights.data_ptr<float>()};
     cuda::attention_backward(shape_of(in, heads), b, stream_of(in.query));
-    d.resize(7);  // of heads and edges
+    d.resize(8);  // of scale, heads and edges
     return d;
   }
 };
@@ -112,7 +115,7 @@ bool supports(const AttentionInputs& in, int64_t num_heads) {
 AttentionSums graph_attention(const AttentionInputs& in, int64_t num_heads,
                               const EdgeIndexPtr& edges) {
   const variable_list sums = GraphAttention::apply(in.query, in.query_on_edges, in.key, in.value,
-                                                   in.edge_features, num_heads, edges);
+                                                   in.edge_features, in.scale, num_heads, edges);
   return {sums[0], sums[1]};
 }
 

@@ -21,6 +21,10 @@ bool row_ops_support(const at::Device& device, at::ScalarType type, int64_t widt
   return device.is_cpu() || (device.is_cuda() && cuda_rows::supports(type, width));
 }
 
+bool gelu_rows_support(const at::Device& device, at::ScalarType type, int64_t width) {
+  return device.is_cpu() || (device.is_cuda() && cuda_rows::gelu_supports(type, width));
+}
+
 at::Tensor gelu_rows(const at::Tensor& pre) {
   return pre.is_cuda() ? cuda_rows::gelu_rows(pre) : at::gelu(pre);
 }
@@ -88,6 +92,14 @@ at::Tensor sum_edge_rows(const at::Tensor& rows, const EdgeIndex& edges, bool at
                         : sum_edges(rows, edges, at_targets);
 }
 
+void add_column_sums(const at::Tensor& sum, const at::Tensor& rows) {
+  if (rows.is_cuda() && rows.is_contiguous() && sum.scalar_type() == at::kFloat &&
+      cuda_rows::gelu_supports(rows.scalar_type(), rows.size(1))) {
+    return cuda_rows::add_column_sums(sum, rows);
+  }
+  sum.add_(rows.sum(0, /*keepdim=*/false, sum.scalar_type()));
+}
+
 NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const NormParameters& norm,
                      const EdgeIndex* sum_over, bool rows_wanted) {
   if (z.is_cuda()) return cuda_rows::norm_rows(z, residual, norm, sum_over, rows_wanted);
@@ -102,13 +114,22 @@ NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const Norm
   return result;
 }
 
+SumAndNorm norm_sum(const at::Tensor& x, const at::Tensor& addend, const NormParameters& norm) {
+  if (x.is_cuda()) return cuda_rows::norm_sum(x, addend, norm);
+  const at::Tensor sum = x + addend;
+  const NormResult normed = norm_rows(sum, {}, norm, nullptr);
+  return {sum, normed.rows, normed.statistics};
+}
+
 NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, const at::Tensor& z,
                            const at::Tensor& statistics, const NormParameters& norm,
-                           const EdgeIndex* sum_over, const NormSums& sums, bool residual_wanted) {
+                           const EdgeIndex* sum_over, const NormSums& sums, bool residual_wanted,
+                           const at::Tensor& d_past) {
   AIFS_CHECK(d_rows.defined() || d_sums.defined(), "no gradient of a norm");
+  AIFS_CHECK(!d_past.defined() || !sum_over, "gradients past a norm with sums over edges");
   if (z.is_cuda()) {
     return cuda_rows::norm_backward(d_rows, d_sums, z, statistics, norm, sum_over, sums,
-                                    residual_wanted);
+                                    residual_wanted, d_past);
   }
   at::Tensor g;
   if (d_rows.defined()) g = wide(d_rows);
@@ -119,7 +140,8 @@ NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, c
   const at::Tensor inverse = statistics.narrow(1, 1, 1);
   const at::Tensor x = (wide(z) - statistics.narrow(1, 0, 1)) * inverse;
   const at::Tensor h = g * norm.weight;
-  const at::Tensor d_z = inverse * (h - h.mean(1, true) - x * (h * x).mean(1, true));
+  at::Tensor d_z = inverse * (h - h.mean(1, true) - x * (h * x).mean(1, true));
+  if (d_past.defined()) d_z = d_z + wide(d_past);
   sums.weight.add_((g * x).sum(0));
   sums.bias.add_(g.sum(0));
   sums.z.add_(d_z.sum(0));

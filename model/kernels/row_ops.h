@@ -2,17 +2,18 @@
 // The row-wise work between the matrix products of an MLP, forward and backward, without autograd:
 // on a GPU one kernel each (model/kernels/cuda), on the CPU the same from LibTorch's operators.
 //
-// Rows are contiguous (rows, C) of any floating type, on a GPU fp32, bfloat16 or half and C at most
-// 2048; sums over rows and columns, LayerNorm statistics and parameters of norms are fp32 (fp64 for
-// fp64 rows). Everything is deterministic.
+// Rows are contiguous (rows, C) of any floating type, on a GPU fp32, bfloat16 or half; sums over
+// rows and columns, LayerNorm statistics and parameters of norms are fp32 (fp64 for fp64 rows).
+// Everything is deterministic.
 #pragma once
 
 #include "model/kernels/segment.h"
 
 namespace aifs::model {
 
-// Whether the kernels can work on such rows there.
+// Whether the kernels can work on such rows there: norms at all, or GELUs and sums of columns.
 bool row_ops_support(const at::Device& device, at::ScalarType type, int64_t width);
+bool gelu_rows_support(const at::Device& device, at::ScalarType type, int64_t width);
 
 at::Tensor gelu_rows(const at::Tensor& pre);
 
@@ -52,6 +53,9 @@ ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor&
 // sum_edges() by the kernel made for it.
 at::Tensor sum_edge_rows(const at::Tensor& rows, const EdgeIndex& edges, bool at_targets);
 
+// sum += the sum of rows, (C) wide.
+void add_column_sums(const at::Tensor& sum, const at::Tensor& rows);
+
 struct NormParameters {
   at::Tensor weight, bias;  // (C) wide
   double eps = 1e-5;
@@ -66,8 +70,15 @@ struct NormResult {
 NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const NormParameters& norm,
                      const EdgeIndex* sum_over, bool rows_wanted = true);
 
-// Backward of norm_rows(): d_rows or d_sums may be undefined, not both. Adds to gradients (C) wide:
-// of weight and bias, and the sum of d_z over rows, that of the bias before.
+// x + addend, rounded, and its norm.
+struct SumAndNorm {
+  at::Tensor sum, rows, statistics;
+};
+SumAndNorm norm_sum(const at::Tensor& x, const at::Tensor& addend, const NormParameters& norm);
+
+// Backward of norm_rows(): d_rows or d_sums may be undefined, not both. `d_past`, what comes to z
+// past the norm, is added to d_z (not with edges). Adds to gradients (C) wide: of weight and bias,
+// and the sum of d_z over rows, that of the bias before.
 struct NormSums {
   at::Tensor weight, bias, z;
 };
@@ -78,7 +89,7 @@ struct NormGradient {
 NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, const at::Tensor& z,
                            const at::Tensor& statistics, const NormParameters& norm,
                            const EdgeIndex* sum_over, const NormSums& sums,
-                           bool residual_wanted = true);
+                           bool residual_wanted = true, const at::Tensor& d_past = {});
 
 // sum += d^T x with sums in the type of `sum` (of d, of x), whose rows may be apart.
 void add_weight_gradient(const at::Tensor& sum, const at::Tensor& d, const at::Tensor& x);

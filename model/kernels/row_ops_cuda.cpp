@@ -66,6 +66,10 @@ bool supports(at::ScalarType type, int64_t width) {
          width <= cuda::kMaxWidth;
 }
 
+bool gelu_supports(at::ScalarType type, int64_t width) {
+  return supports(type, 1) && cuda::fits_in_slices(width);
+}
+
 at::Tensor gelu_rows(const at::Tensor& pre) {
   at::Tensor out = at::empty_like(pre);
   cuda::gelu_rows(shape_of(pre), data(pre, pre, pre.size(0)), out.data_ptr(), stream_of(pre));
@@ -98,6 +102,13 @@ at::Tensor gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre,
                              .scratch = scratch.data_ptr<float>()};
   cuda::gelu_backward(shape_of(pre), b, stream_of(pre));
   return out;
+}
+
+void add_column_sums(const at::Tensor& sum, const at::Tensor& rows) {
+  const int64_t width = rows.size(1);
+  const at::Tensor scratch = floats_like(rows, {cuda::column_sum_scratch(width)});
+  cuda::column_sums(shape_of(rows), data(rows, rows, rows.size(0)), sum_data(sum, width),
+                    scratch.data_ptr<float>(), stream_of(rows));
 }
 
 namespace {
@@ -176,6 +187,7 @@ NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const Norm
   NormResult result{
       rows_wanted ? at::empty_like(z) : at::Tensor(), {}, floats_like(z, {z.size(0), 2})};
   cuda::NormForward f{.z = data(z, z, z.size(0)),
+                      .addend = nullptr,
                       .residual = data(residual, z, z.size(0)),
                       .weight = vector_data(norm.weight, width),
                       .bias = vector_data(norm.bias, width),
@@ -183,6 +195,7 @@ NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const Norm
                       .groups = {},
                       .out = data(result.rows, z, z.size(0)),
                       .sums = nullptr,
+                      .z_sum = nullptr,
                       .statistics = result.statistics.data_ptr<float>()};
   if (sum_over) {
     result.sums = at::empty({sum_over->num_targets, width}, z.options());
@@ -193,15 +206,35 @@ NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const Norm
   return result;
 }
 
+SumAndNorm norm_sum(const at::Tensor& x, const at::Tensor& addend, const NormParameters& norm) {
+  const int64_t rows = x.size(0), width = x.size(1);
+  const SumAndNorm result{at::empty_like(x), at::empty_like(x), floats_like(x, {rows, 2})};
+  const cuda::NormForward f{.z = data(x, x, rows),
+                            .addend = data(addend, x, rows),
+                            .residual = nullptr,
+                            .weight = vector_data(norm.weight, width),
+                            .bias = vector_data(norm.bias, width),
+                            .eps = static_cast<float>(norm.eps),
+                            .groups = {},
+                            .out = result.rows.data_ptr(),
+                            .sums = nullptr,
+                            .z_sum = result.sum.data_ptr(),
+                            .statistics = result.statistics.data_ptr<float>()};
+  cuda::layer_norm_forward(shape_of(x), f, stream_of(x));
+  return result;
+}
+
 NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, const at::Tensor& z,
                            const at::Tensor& statistics, const NormParameters& norm,
-                           const EdgeIndex* sum_over, const NormSums& sums, bool residual_wanted) {
+                           const EdgeIndex* sum_over, const NormSums& sums, bool residual_wanted,
+                           const at::Tensor& d_past) {
   const int64_t rows = z.size(0), width = z.size(1);
   const NormGradient result{residual_wanted ? at::empty_like(z) : at::Tensor(), at::empty_like(z)};
   const at::Tensor scratch = floats_like(z, {cuda::column_sum_scratch(3 * width)});
   const cuda::NormBackward b{
       .d_out = data(d_rows, z, rows),
       .d_sums = d_sums.defined() ? data(d_sums, z, sum_over->num_targets) : nullptr,
+      .d_past = data(d_past, z, rows),
       .target = d_sums.defined() ? index_data(sum_over->target) : nullptr,
       .z = data(z, z, rows),
       .weight = vector_data(norm.weight, width),
@@ -241,6 +274,15 @@ namespace {
 bool supports(at::ScalarType, int64_t) {
   return false;
 }
+bool gelu_supports(at::ScalarType, int64_t) {
+  return false;
+}
+void add_column_sums(const at::Tensor&, const at::Tensor&) {
+  absent();
+}
+SumAndNorm norm_sum(const at::Tensor&, const at::Tensor&, const NormParameters&) {
+  absent();
+}
 at::Tensor gelu_rows(const at::Tensor&) {
   absent();
 }
@@ -257,7 +299,7 @@ NormResult norm_rows(const at::Tensor&, const at::Tensor&, const NormParameters&
 }
 NormGradient norm_backward(const at::Tensor&, const at::Tensor&, const at::Tensor&,
                            const at::Tensor&, const NormParameters&, const EdgeIndex*,
-                           const NormSums&, bool) {
+                           const NormSums&, bool, const at::Tensor&) {
   absent();
 }
 at::Tensor sum_edges(const at::Tensor&, const EdgeIndex&, bool) {

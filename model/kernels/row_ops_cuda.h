@@ -8,6 +8,7 @@
 namespace aifs::model::cuda_rows {
 
 bool supports(at::ScalarType type, int64_t width);
+bool gelu_supports(at::ScalarType type, int64_t width);
 
 at::Tensor gelu_rows(const at::Tensor& pre);
 at::Tensor add_ends_and_gelu_(const at::Tensor& pre, const at::Tensor& at_target,
@@ -15,11 +16,14 @@ at::Tensor add_ends_and_gelu_(const at::Tensor& pre, const at::Tensor& at_target
                               const EdgeIndex& edges);
 at::Tensor gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre,
                           const at::Tensor& bias_gradient, bool wanted);
+void add_column_sums(const at::Tensor& sum, const at::Tensor& rows);
+SumAndNorm norm_sum(const at::Tensor& x, const at::Tensor& addend, const NormParameters& norm);
 NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const NormParameters& norm,
                      const EdgeIndex* sum_over, bool rows_wanted);
 NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, const at::Tensor& z,
                            const at::Tensor& statistics, const NormParameters& norm,
-                           const EdgeIndex* sum_over, const NormSums& sums, bool residual_wanted);
+                           const EdgeIndex* sum_over, const NormSums& sums, bool residual_wanted,
+                           const at::Tensor& d_past);
 at::Tensor sum_edges(const at::Tensor& rows, const EdgeIndex& edges, bool at_targets);
 
 // Whether one kernel can form x times a weight of `width` columns and sums `depth` long.

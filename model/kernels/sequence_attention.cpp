@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "model/kernels/flash_attention.h"
 
 namespace aifs::model {
 
@@ -85,8 +86,7 @@ KeyRange visible_keys(int64_t first, int64_t count, int64_t num_keys,
 
 namespace {
 
-// Whether flash-attention of the library does it. It counts positions from the ends, and adds up
-// gradients of queries in no fixed order.
+// Whether flash-attention of the library does it. It counts positions from the ends.
 bool flash_does(const at::Tensor& query, const at::Tensor& key, int64_t copies, int64_t width,
                 const SequenceAttentionOptions& options) {
   return query.is_cuda() && query.element_size() == 2 && width % 8 == 0 && width <= 256 &&
@@ -109,11 +109,8 @@ at::Tensor sequence_attention(const at::Tensor& query, const at::Tensor& key,
     const auto rows = [&](const at::Tensor& x) {  // (B, N, H, d)
       return x.view({copies, -1, options.heads, width});
     };
-    const at::Tensor q = rows(query), k = rows(key);
-    const auto result = at::_flash_attention_forward(
-        q, k, rows(value), {}, {}, q.size(1), k.size(1), /*dropout_p=*/0.0, /*is_causal=*/false,
-        /*return_debug_mask=*/false, /*scale=*/std::nullopt, *options.window, *options.window);
-    return std::get<0>(result).reshape(query.sizes());
+    return flash_attention(rows(query), rows(key), rows(value), *options.window)
+        .reshape(query.sizes());
   }
   const auto by_head = [&](const at::Tensor& rows) {  // (B, H, N, d)
     return rows.view({copies, -1, options.heads, width}).transpose(1, 2);

@@ -177,11 +177,14 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
 
     const bool keeps = differentiated && plan.keeps_hidden;
     Hidden hidden = hidden_layers(o, keeps ? Keep::kPre : Keep::kNothing);
+    if (keeps && plan.keeps_activated) hidden.pre.push_back(hidden.out);
     const size_t last = o.num_linears() - 1;
     const int64_t out_width = o.weights[last].size(0);
     const int64_t more = plan.layer_norm_eps ? 0 : padding(hidden.out, out_width);
-    const at::Tensor z = at::addmm(pad_columns(o.bias(last).to(o.type()), more), hidden.out,
-                                   pad_rows(o.weights[last], more).t());
+    const at::Tensor z = plan.unread
+                             ? at::empty({hidden.out.size(0), out_width}, hidden.out.options())
+                             : at::addmm(pad_columns(o.bias(last).to(o.type()), more), hidden.out,
+                                         pad_rows(o.weights[last], more).t());
     hidden.out.reset();
     variable_list result;
     if (plan.layer_norm_eps) {
@@ -193,6 +196,7 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
       if (plan.rows_wanted) result.push_back(norm.rows);
     } else {
       result = {z.narrow(1, 0, out_width)};
+      if (plan.adds_rows && !plan.unread) result[0].add_(o.rows[1]);
     }
     if (!differentiated) return result;
     if (keeps) saved.insert(saved.end(), hidden.pre.begin(), hidden.pre.end());
@@ -212,6 +216,11 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
     std::vector<Activated> hidden;
     for (auto pre = norm_end; pre != saved.end(); ++pre)
       hidden.push_back({*pre, {}});
+    if (plan.keeps_hidden && plan.keeps_activated) {
+      const at::Tensor activated = hidden.back().pre;
+      hidden.pop_back();
+      hidden.back().out = activated;
+    }
     saved.erase(operands_end, saved.end());
     const Operands o(plan, holder->weights, saved, holder->num_rows);
     const ParameterGradients d_parameters(o.parameters);
@@ -231,7 +240,7 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
     } else {
       const at::Tensor& g = gradients[0];
       d = pad_columns(g, padding(g, g.size(1))).contiguous();
-      d_parameters[2 * last + 1].add_(g.sum(0, false, o.parameters[1].scalar_type()));
+      add_column_sums(d_parameters[2 * last + 1], d.narrow(1, 0, g.size(1)));
     }
     if (!plan.keeps_hidden) hidden = hidden_again(o);
     for (size_t i = last; i > 0; --i) {
@@ -246,6 +255,7 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
       below = {};
     }
     variable_list result = first_backward(o, d, d_residual, d_parameters[0]);
+    if (plan.adds_rows) result.push_back(gradients[0]);
     const variable_list& handed = d_parameters.hand_over();
     result.insert(result.end(), handed.begin(), handed.end());
     result.resize(result.size() + 4);  // of plan, weights, num_rows and differentiated
@@ -259,7 +269,9 @@ FusedMlpResult fused_mlp(const FusedMlpPlan& plan, const std::vector<at::Tensor>
                          const FusedMlpWeights& weights) {
   AIFS_CHECK(weights.working.size() >= 2 && (!plan.residual || plan.layer_norm_eps) &&
                  (plan.edges != nullptr) == (plan.first == FirstProduct::kEdges) &&
-                 (!plan.edges || plan.layer_norm_eps) && (plan.edges || plan.rows_wanted),
+                 (!plan.edges || plan.layer_norm_eps) && (plan.edges || plan.rows_wanted) &&
+                 (!(plan.adds_rows || plan.unread) || !plan.layer_norm_eps) &&
+                 (!plan.adds_rows || plan.first == FirstProduct::kPlain),
              "not a plan");
   FusedMlpPlan full = plan;
   full.one_node_set = plan.edges && rows[0].is_same(rows[1]);

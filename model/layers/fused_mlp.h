@@ -29,9 +29,12 @@ struct FusedMlpPlan {
   EdgeIndexPtr edges = nullptr;                         // kEdges
   bool residual = false;                                // adds a, x or e; only with a norm
   std::optional<double> layer_norm_eps = std::nullopt;  // none: no norm
-  bool keeps_hidden = true;   // false: the values before GELUs are computed again, too
-  bool rows_wanted = true;    // kEdges: false if only the sums are
-  bool one_node_set = false;  // kEdges: x_target is x_source; filled in
+  bool keeps_hidden = true;      // false: the values before GELUs are computed again, too
+  bool keeps_activated = false;  // the values after the last GELU are kept with them
+  bool adds_rows = false;        // kPlain without a norm: a second operand is added to the result
+  bool unread = false;           // the result is not computed: only gradients are wanted
+  bool rows_wanted = true;       // kEdges: false if only the sums are
+  bool one_node_set = false;     // kEdges: x_target is x_source; filled in
 };
 
 struct FusedMlpResult {

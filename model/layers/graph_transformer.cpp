@@ -7,6 +7,7 @@
 
 #include "core/check.h"
 #include "model/layers/joint_linear.h"
+#include "model/layers/residual_mlp.h"
 
 namespace aifs::model {
 
@@ -82,30 +83,43 @@ GraphTransformerBlock::Sources GraphTransformerBlock::sources(const at::Tensor& 
   return {per_head_norm(k_norm_, rows[0]), rows[1]};
 }
 
-at::Tensor GraphTransformerBlock::attend(const at::Tensor& u, const Sources& sources,
+GraphTransformerBlock::Targets GraphTransformerBlock::targets(const at::Tensor& u) const {
+  const std::vector<at::Tensor> rows = joint_linear(u, {&lin_query_, &lin_self_});
+  return {per_head_norm(q_norm_, rows[0]), rows[1]};
+}
+
+std::pair<GraphTransformerBlock::Sources, GraphTransformerBlock::Targets>
+GraphTransformerBlock::both(const at::Tensor& u) const {
+  const std::vector<at::Tensor> rows =
+      joint_linear(u, {&lin_key_, &lin_value_, &lin_query_, &lin_self_});
+  return {{per_head_norm(k_norm_, rows[0]), rows[1]}, {per_head_norm(q_norm_, rows[2]), rows[3]}};
+}
+
+at::Tensor GraphTransformerBlock::attend(const Targets& targets, const Sources& sources,
                                          const at::Tensor& edge_features,
                                          const EdgeIndexPtr& edges) const {
   const int64_t width = options_.attention_width() / options_.heads;
-  const std::vector<at::Tensor> rows = joint_linear(u, {&lin_query_, &lin_self_});
-  const at::Tensor query = per_head_norm(q_norm_, rows[0]) / std::sqrt(static_cast<double>(width));
   // The linear map of the edge features, bias as its last column, per head: (H, d, D + 1).
   const at::Tensor map = block_diagonal(at::cat({lin_edge_.weight, lin_edge_.bias.unsqueeze(1)}, 1)
                                             .view({heads_, width, lin_edge_.weight.size(1) + 1}))
-                             .to(query.scalar_type());
-  const AttentionSums sums = graph_attention(
-      {query, at::mm(query, map), sources.key, sources.value, edge_features}, heads_, edges);
-  return at::addmm(sums.nodes + rows[1], sums.edges, map.t());
+                             .to(targets.query.scalar_type());
+  const AttentionSums sums =
+      graph_attention({targets.query, at::mm(targets.query, map), sources.key, sources.value,
+                       edge_features, 1.0 / std::sqrt(static_cast<double>(width))},
+                      heads_, edges);
+  return (sums.nodes + targets.self).addmm_(sums.edges, map.t());
 }
 
-at::Tensor GraphTransformerBlock::forward(const at::Tensor& x, const at::Tensor& u,
+at::Tensor GraphTransformerBlock::forward(const at::Tensor& x, const Targets& targets,
                                           const Sources& sources, const at::Tensor& edge_features,
-                                          const EdgeIndexPtr& edges,
-                                          const at::Tensor& condition) const {
-  const at::Tensor y = projection_.forward(attend(u, sources, edge_features, edges)) + x;
-  const Piece mlp = [this](const TensorList& in) -> TensorList {
-    return {mlp_.forward(norm_mlp_.forward(in[0], in[1]))};
-  };
-  return maybe_recomputed(options_.recompute == RecomputePolicy::kMlp, mlp, {y, condition})[0] + y;
+                                          const EdgeIndexPtr& edges, const at::Tensor& condition,
+                                          bool ends_part) const {
+  return residual_mlp(x, projection_.forward(attend(targets, sources, edge_features, edges)),
+                      condition,
+                      {.norm = norm_mlp_,
+                       .mlp = mlp_,
+                       .recomputed = options_.recompute == RecomputePolicy::kMlp,
+                       .ends_part = ends_part});
 }
 
 // ----------------------------------------------------------------------------------- processor ---
@@ -132,10 +146,13 @@ at::Tensor GraphTransformerProcessor::forward(const at::Tensor& x, int64_t copie
   const auto run_block = [this, copies](size_t layer) -> Step {
     return [this, copies, layer](const TensorList& in) -> TensorList {
       const GraphTransformerBlock& block = blocks_[layer];
-      const at::Tensor u = block.norm_targets(in[0], in[1]);
+      const auto [start, u] = block.norm_targets(in[0], in[1]);
       const at::Tensor e = repeat_rows(block.edge_features(in[2]), copies);
-      return {block.forward(in[0], u, block.sources(edges_->sources(u, copies)), e,
-                            edges_->index(copies), in[1])};
+      const at::Tensor from = edges_->sources(u, copies);
+      const auto [sources, targets] =
+          from.is_same(u) ? block.both(u) : std::pair(block.sources(from), block.targets(u));
+      return {block.forward(start, targets, sources, e, edges_->index(copies), in[1],
+                            options_.recompute == RecomputePolicy::kBlock)};
     };
   };
   std::vector<Step> steps;
@@ -171,8 +188,9 @@ Encoded GraphTransformerEncoder::forward(const at::Tensor& x_data, const at::Ten
     const at::Tensor e = repeat_rows(block_->edge_features(in[2]), copies);
     const auto chunk_body = [this](const EdgeIndexPtr& edges) -> Piece {
       return [this, edges](const TensorList& part) -> TensorList {
-        const at::Tensor u_targets = block_->norm_targets(part[0], {});
-        return {block_->forward(part[0], u_targets, {part[2], part[3]}, part[1], edges, {})};
+        const auto [start, u_targets] = block_->norm_targets(part[0], {});
+        return {block_->forward(start, block_->targets(u_targets), {part[2], part[3]}, part[1],
+                                edges, {}, options_.recompute == RecomputePolicy::kBlock)};
       };
     };
     return {over_chunks(chunks_.of(edges_->index(copies)), chunk_body,
@@ -212,9 +230,9 @@ at::Tensor GraphTransformerDecoder::forward(const at::Tensor& latent, const at::
     const at::Tensor e = repeat_rows(block_->edge_features(in[2]), copies);
     const auto chunk_body = [this](const EdgeIndexPtr& edges) -> Piece {
       return [this, edges](const TensorList& part) -> TensorList {
-        const at::Tensor targets = emb_nodes_dst_.forward(part[0]);
-        const at::Tensor y = block_->forward(targets, block_->norm_targets(targets, {}),
-                                             {part[2], part[3]}, part[1], edges, {});
+        const auto [start, u] = block_->norm_targets(emb_nodes_dst_.forward(part[0]), {});
+        const at::Tensor y = block_->forward(start, block_->targets(u), {part[2], part[3]}, part[1],
+                                             edges, {}, /*ends_part=*/false);
         return {extractor_.forward(extractor_norm_.forward(y))};
       };
     };

@@ -45,27 +45,35 @@ class GraphTransformerBlock {
   GraphTransformerBlock(const ParameterScope& scope, const GraphTransformerOptions& options,
                         int64_t edge_width, Use use);
 
-  // Rows of the sources of edges, made ready once for all targets.
+  // Rows at the sources of edges, made ready once for all targets, and at the targets.
   struct Sources {
     at::Tensor key, value;
   };
-  // `u` are rows of sources, normalised.
+  struct Targets {
+    at::Tensor query, self;
+  };
+  // `u` are rows of sources or targets, normalised; of both, in one operation.
   Sources sources(const at::Tensor& u) const;
+  Targets targets(const at::Tensor& u) const;
+  std::pair<Sources, Targets> both(const at::Tensor& u) const;
 
   at::Tensor norm_sources(const at::Tensor& x) const { return norm_sources_.forward(x); }
-  at::Tensor norm_targets(const at::Tensor& x, const at::Tensor& condition) const {
-    return ranks_.copied(norm_.forward(x, condition));
+  // The targets and their norm.
+  SumAndNormed norm_targets(const at::Tensor& x, const at::Tensor& condition) const {
+    const SumAndNormed both = norm_.forward_sum(x, {}, condition);
+    return {both.sum, ranks_.copied(both.normed)};
   }
   // The edge features as attention takes them, (M, D + 1): after the block's own linear if there is
   // one, and with a column of ones for the bias.
   at::Tensor edge_features(const at::Tensor& e) const;
-  // From targets x (rows, C), their norm u, and the sources: the new targets.
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& u, const Sources& sources,
+  // From targets x (rows, C), what their norm became, and the sources: the new targets.
+  // `ends_part`: see residual_mlp().
+  at::Tensor forward(const at::Tensor& x, const Targets& targets, const Sources& sources,
                      const at::Tensor& edge_features, const EdgeIndexPtr& edges,
-                     const at::Tensor& condition) const;
+                     const at::Tensor& condition, bool ends_part) const;
 
  private:
-  at::Tensor attend(const at::Tensor& u, const Sources& sources, const at::Tensor& edge_features,
+  at::Tensor attend(const Targets& targets, const Sources& sources, const at::Tensor& edge_features,
                     const EdgeIndexPtr& edges) const;
   at::Tensor per_head_norm(const LayerNorm& norm, const at::Tensor& rows) const;
 

@@ -17,6 +17,10 @@ struct LayerNormOptions {
   bool of_slices = false;       // plain only: each tensor rank has other rows (its own heads)
 };
 
+struct SumAndNormed {
+  at::Tensor sum, normed;
+};
+
 class LayerNorm {
  public:
   LayerNorm() = default;
@@ -25,12 +29,19 @@ class LayerNorm {
   // x (..., width). A conditional norm needs `condition` (rows of x, condition_width).
   at::Tensor forward(const at::Tensor& x, const at::Tensor& condition = {}) const;
 
+  // x + addend (undefined: x) and its norm. Where a kernel does it, so does one for the sum of both
+  // gradients.
+  SumAndNormed forward_sum(const at::Tensor& x, const at::Tensor& addend,
+                           const at::Tensor& condition = {}) const;
+
   // Of a plain norm.
   double eps() const { return options_.eps; }
   const at::Tensor& weight() const { return weight_; }
   const at::Tensor& bias() const { return bias_; }
 
  private:
+  bool is_narrow(const at::Tensor& x) const;
+
   LayerNormOptions options_;
   int64_t width_ = 0;
   at::Tensor weight_, bias_;

@@ -99,12 +99,14 @@ bool Mlp::could_be_fused() const {
 bool Mlp::is_fused(const at::Tensor& rows) const {
   if (kernels_ == KernelChoice::kReference || ranks_.any() || !could_be_fused()) return false;
   if (kernels_ == KernelChoice::kAuto && rows.is_cpu()) return false;
-  const int64_t hidden = last_.weight.size(1), out = layer_norm_ ? last_.weight.size(0) : hidden;
-  const bool supported = row_ops_support(rows.device(), rows.scalar_type(), std::max(hidden, out));
+  const int64_t hidden = last_.weight.size(1), out = last_.weight.size(0);
+  const at::ScalarType type = rows.scalar_type();
+  const bool supported = gelu_rows_support(rows.device(), type, hidden) &&
+                         (!layer_norm_ || row_ops_support(rows.device(), type, out));
   if (kernels_ == KernelChoice::kFused && !supported) {
     throw ConfigError("model.kernels",
-                      concat("there are no fused kernels for rows of ", std::max(hidden, out),
-                             " channels of type ", at::toString(rows.scalar_type())),
+                      concat("there are no fused kernels for rows of ", hidden, " hidden and ", out,
+                             " channels of type ", at::toString(type)),
                       "use \"auto\" or \"reference\"");
   }
   return supported;
@@ -132,6 +134,11 @@ at::Tensor Mlp::forward(const at::Tensor& x, bool keeps_hidden) const {
   if (is_fused(x)) return fused({.keeps_hidden = keeps_hidden}, {x}).rows;
   const at::Tensor copy = ranks_.copied(x);
   return run([&](const Linear& linear) { return linear.forward(copy); });
+}
+
+at::Tensor Mlp::forward_added(const at::Tensor& x, const at::Tensor& to, bool unread) const {
+  if (layer_norm_ || !is_fused(x)) return to + forward(x);
+  return fused({.keeps_activated = true, .adds_rows = true, .unread = unread}, {x, to}).rows;
 }
 
 at::Tensor Mlp::forward_pair(const at::Tensor& a, const at::Tensor& b) const {

@@ -44,6 +44,9 @@ class Mlp {
 
   // (rows, in) -> (rows, out). If fused, hidden layers may be computed again in the backward pass.
   at::Tensor forward(const at::Tensor& x, bool keeps_hidden = true) const;
+  // to + forward(x), without a norm one operation if fused. With `unread` (only if fused) nobody
+  // reads the result, and it is not computed.
+  at::Tensor forward_added(const at::Tensor& x, const at::Tensor& to, bool unread = false) const;
   // The value of forward([a | b]) without the concatenation; a and b of equal width.
   at::Tensor forward_pair(const at::Tensor& a, const at::Tensor& b) const;
   // The value of forward([x | x]).

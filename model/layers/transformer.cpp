@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 
 #include "core/check.h"
+#include "model/layers/joint_linear.h"
+#include "model/layers/residual_mlp.h"
 
 namespace aifs::model {
 
@@ -75,9 +77,16 @@ at::Tensor HeadAttention::forward(const at::Tensor& targets, const at::Tensor& s
     }
     return options_.rotary ? rotate_by_position(rows, copies, heads_.size, positions) : rows;
   };
-  const at::Tensor query = prepare(q_norm_, lin_q_.forward(targets), target_rows_);
-  const at::Tensor key = prepare(k_norm_, lin_k_.forward(sources), source_rows_);
-  const at::Tensor value = lin_v_.forward(sources);
+  std::vector<at::Tensor> rows;  // of query, key and value
+  if (sources.is_same(targets)) {
+    rows = joint_linear(targets, {&lin_q_, &lin_k_, &lin_v_});
+  } else {
+    rows = joint_linear(sources, {&lin_k_, &lin_v_});
+    rows.insert(rows.begin(), lin_q_.forward(targets));
+  }
+  const at::Tensor query = prepare(q_norm_, rows[0], target_rows_);
+  const at::Tensor key = prepare(k_norm_, rows[1], source_rows_);
+  const at::Tensor& value = rows[2];
   return projection_.forward(sequences_
                                  ? sequences_->attend(query, key, value, copies)
                                  : sequence_attention(query, key, value, copies,
@@ -109,13 +118,13 @@ at::Tensor TransformerProcessor::forward(const at::Tensor& x, int64_t copies,
   std::vector<Step> steps;
   for (const Layer& layer : layers_) {
     steps.push_back([this, &layer, copies](const TensorList& in) -> TensorList {
-      const at::Tensor u = ranks_.copied(layer.norm_attention.forward(in[0], in[1]));
-      const at::Tensor y = in[0] + layer.attention.forward(u, u, copies);
-      const Piece mlp = [&layer](const TensorList& part) -> TensorList {
-        return {layer.mlp.forward(layer.norm_mlp.forward(part[0], part[1]))};
-      };
-      return {y +
-              maybe_recomputed(options_.recompute == RecomputePolicy::kMlp, mlp, {y, in[1]})[0]};
+      const SumAndNormed start = layer.norm_attention.forward_sum(in[0], {}, in[1]);
+      const at::Tensor u = ranks_.copied(start.normed);
+      return {residual_mlp(start.sum, layer.attention.forward(u, u, copies), in[1],
+                           {.norm = layer.norm_mlp,
+                            .mlp = layer.mlp,
+                            .recomputed = options_.recompute == RecomputePolicy::kMlp,
+                            .ends_part = options_.recompute == RecomputePolicy::kBlock})};
     });
   }
   return run_steps(units_.in_units(steps), options_.recompute, options_.chunks, {x},
@@ -142,11 +151,10 @@ CrossAttentionBlock::CrossAttentionBlock(const ParameterScope& scope,
 at::Tensor CrossAttentionBlock::forward(const at::Tensor& targets, const at::Tensor& sources,
                                         int64_t copies) const {
   const at::Tensor t = norm_targets_.forward(targets);
-  const at::Tensor y = t + attention_.forward(t, norm_sources_.forward(sources), copies);
-  const Piece mlp = [this](const TensorList& in) -> TensorList {
-    return {mlp_.forward(norm_mlp_.forward(in[0]))};
-  };
-  return y + maybe_recomputed(options_.recompute == RecomputePolicy::kMlp, mlp, {y})[0];
+  const at::Tensor rows = attention_.forward(t, norm_sources_.forward(sources), copies);
+  return residual_mlp(
+      t, rows, {},
+      {.norm = norm_mlp_, .mlp = mlp_, .recomputed = options_.recompute == RecomputePolicy::kMlp});
 }
 
 namespace {

@@ -41,6 +41,11 @@ TEST_CASE("a case has the variables and the model of the published measurements"
   REQUIRE(layout.num_inputs == 101);
   REQUIRE(layout.num_outputs() == 89);
   REQUIRE(layout.input_prognostic.size() == 88);
+  const data::VariableTable variables = step_variables();
+  REQUIRE(variables.num_inputs() == layout.num_inputs);
+  REQUIRE(variables.input_prognostic() == layout.input_prognostic);
+  REQUIRE(variables.output_prognostic() == layout.output_prognostic);
+  REQUIRE(variables.num_outputs() == layout.num_outputs());
   // Anemoi has 48.4 million parameters there.
   const StepCase c = StepCase::parse("gnn-512-o96-tri5-fp32");
   const graph::Graph graph = step_graph(c, "");
@@ -58,6 +63,17 @@ TEST_CASE("every kind of network and every memory setting has the same gradients
   }
 }
 
+TEST_CASE("a forecast whose steps run again has the gradients of one that keeps them", "[bench]") {
+  for (const char* name : {"gnn-16-o8-tri1-fp32", "gt-64-o8-tri1-fp32-16gib"}) {
+    StepCase forecast = StepCase::parse(name);
+    forecast.layers = 2;
+    forecast.rollout = 3;
+    const auto json = check_equality(forecast, at::kCPU, one_rank());
+    INFO(json.dump());
+    REQUIRE(json["gradient_rms"].get<double>() <= 1e-5);
+  }
+}
+
 TEST_CASE("steps are timed, and lower the loss", "[bench]") {
   StepBenchOptions options{.mesh = one_rank(), .graph_cache = "", .trace = ""};
   options.warm_up = 1;
@@ -66,6 +82,17 @@ TEST_CASE("steps are timed, and lower the loss", "[bench]") {
   REQUIRE(json["step_ms"].get<double>() > 0.0);
   REQUIRE(json["last_loss"].get<double>() < json["first_loss"].get<double>());
   REQUIRE(json["nodes"][0] == 544);
+}
+
+TEST_CASE("forecasts are timed, and lower the loss", "[bench]") {
+  StepBenchOptions options{.mesh = one_rank(), .graph_cache = "", .trace = ""};
+  options.warm_up = 1;
+  options.steps = 2;
+  StepCase forecast = StepCase::parse("gnn-16-o8-tri1-fp32");
+  forecast.rollout = 2;
+  const auto json = time_steps(forecast, options);
+  REQUIRE(json["rollout"] == 2);
+  REQUIRE(json["last_loss"].get<double>() < json["first_loss"].get<double>());
 }
 
 TEST_CASE("fp32 on the CPU equals itself, bf16-mixed is within its bounds", "[bench]") {

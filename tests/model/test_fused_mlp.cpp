@@ -83,6 +83,7 @@ TEST_CASE("gradients of every form of a fused MLP are central differences", "[fu
   };
   const std::vector<Form> forms{
       {{}, {5}, 1},
+      {{.keeps_activated = true, .adds_rows = true}, {5, 5}, 1},
       {{.layer_norm_eps = 1e-5}, {5}, 1},
       {{.first = FirstProduct::kPair, .residual = true, .layer_norm_eps = 1e-5}, {5, 5}, 2},
       {{.first = FirstProduct::kTwice, .residual = true, .layer_norm_eps = 1e-5}, {5}, 2},
@@ -126,6 +127,26 @@ TEST_CASE("a network with fused kernels is the reference network", "[fused_mlp]"
     REQUIRE(relative_difference(got.output, expected.output) <= 1e-13);
     REQUIRE(relative_difference(got.gradients, expected.gradients) <= 1e-12);
   }
+}
+
+TEST_CASE("a result that nobody reads is not computed, its gradients are", "[fused_mlp]") {
+  const auto gradients = [](bool unread) {
+    std::vector<at::Tensor> all{random_tensor({5, 3}, 1), random_tensor({5, 3}, 2),
+                                random_tensor({4, 3}, 3), random_tensor({4}, 4),
+                                random_tensor({3, 4}, 5), random_tensor({3}, 6)};
+    for (const at::Tensor& x : all)
+      x.set_requires_grad(true);
+    const FusedMlpWeights weights{{all.begin() + 2, all.end()}, {all[2].detach(), all[4].detach()}};
+    fused_mlp({.adds_rows = true, .unread = unread}, {all[0], all[1]}, weights)
+        .rows.backward(random_tensor({5, 3}, 7));
+    std::vector<at::Tensor> result;
+    for (const at::Tensor& x : all)
+      result.push_back(x.grad());
+    return result;
+  };
+  const auto expected = gradients(false), got = gradients(true);
+  for (size_t i = 0; i < got.size(); ++i)
+    REQUIRE(at::equal(got[i], expected[i]));
 }
 
 TEST_CASE("a gated MLP has no fused kernels, and says so", "[fused_mlp]") {

@@ -143,12 +143,17 @@ TEST_CASE("a block is its formulas, with and without norms, other widths, an edg
                      source = random_tensor({9, kChannels}, 2);
     const at::Tensor e = random_tensor({30, 3}, 3);
     const BlockByHand hand{parameters, "", all[i].heads};
-    const at::Tensor u = block.norm_targets(x, {}), u_source = block.norm_sources(source);
+    const at::Tensor u = block.norm_targets(x, {}).normed, u_source = block.norm_sources(source);
     REQUIRE(max_difference(u, hand.norm(x, "layer_norm_attention")) <= kRounding);
     REQUIRE(max_difference(u_source, hand.norm(source, "layer_norm_attention_src")) <= kRounding);
-    REQUIRE(max_difference(
-                block.forward(x, u, block.sources(u_source), block.edge_features(e), edges, {}),
-                hand(x, u, u_source, e, *edges)) <= kRounding);
+    const at::Tensor got = block.forward(x, block.targets(u), block.sources(u_source),
+                                         block.edge_features(e), edges, {}, /*ends_part=*/false);
+    REQUIRE(max_difference(got, hand(x, u, u_source, e, *edges)) <= kRounding);
+    const auto [sources, targets] = block.both(u);
+    REQUIRE(max_difference(sources.key, block.sources(u).key) <= kRounding);
+    REQUIRE(max_difference(sources.value, block.sources(u).value) <= kRounding);
+    REQUIRE(max_difference(targets.query, block.targets(u).query) <= kRounding);
+    REQUIRE(max_difference(targets.self, block.targets(u).self) <= kRounding);
   }
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear maps and norms of 16-bit rows on a GPU against the CPU in fp64.
+// Linear maps, norms and the MLPs of transformers with 16-bit rows on a GPU against the CPU in
+// fp64.
 #include <ATen/ATen.h>
 
-#include "model/layers/layer_norm.h"
+#include "model/layers/residual_mlp.h"
+#include "model/recompute.h"
 #include "tests/support/catch.h"
 #include "tests/support/gpu.h"
 #include "tests/support/tensors.h"
@@ -58,5 +60,45 @@ TEST_CASE("a linear map and a norm of 16-bit rows", "[mixed_products]") {
         REQUIRE(relative_difference(got.gradients, expected.gradients) <= 2e-2);
       }
     }
+  }
+}
+
+TEST_CASE("the second half of a transformer's block, run again or not", "[mixed_products]") {
+  const auto run_half = [](const at::Device& device, at::ScalarType weights,
+                           at::ScalarType activations, int64_t channels, bool again) -> Result {
+    ParameterSet parameters(weights, 3, activations);
+    const ParameterScope scope(parameters);
+    const LayerNorm norm(scope / "norm", channels);
+    const Mlp mlp(scope / "mlp", {.in = channels,
+                                  .hidden = 4 * channels,
+                                  .out = channels,
+                                  .extra_layers = 0,
+                                  .layer_norm = false});
+    parameters.flatten(device);
+    parameters.update_working_values();
+    const auto rows = [&](uint64_t seed) {
+      return random_tensor({70, channels}, seed).to(at::kBFloat16).to(device, activations);
+    };
+    const at::Tensor x = rows(5).set_requires_grad(true);
+    const TensorsFunction half = [&](const std::vector<at::Tensor>& in) {
+      return std::vector{
+          residual_mlp(in[0], 0.5 * in[0], {}, {.norm = norm, .mlp = mlp, .ends_part = again})};
+    };
+    const at::Tensor y = again ? recompute(half, {x})[0] : half({x})[0];
+    (y * rows(6)).sum().backward();
+    const auto exact = [](const at::Tensor& t) { return t.detach().cpu().to(at::kDouble); };
+    return {exact(y), exact(x.grad()), exact(parameters.flat_gradients())};
+  };
+  for (const int64_t channels : {64, 1024}) {
+    INFO(channels << " channels");
+    const Result expected = run_half(at::kCPU, at::kDouble, at::kDouble, channels, false);
+    const Result once = run_half(kDevice, at::kFloat, at::kBFloat16, channels, false);
+    REQUIRE(relative_difference(once.output, expected.output) <= 1e-2);
+    REQUIRE(relative_difference(once.d_input, expected.d_input) <= 2e-2);
+    REQUIRE(relative_difference(once.gradients, expected.gradients) <= 2e-2);
+    const Result twice = run_half(kDevice, at::kFloat, at::kBFloat16, channels, true);
+    REQUIRE(at::equal(twice.output, once.output));
+    REQUIRE(at::equal(twice.d_input, once.d_input));
+    REQUIRE(at::equal(twice.gradients, once.gradients));
   }
 }

@@ -36,6 +36,24 @@ at::Tensor network_gradients(bool again, int64_t batch) {
 
 }  // namespace
 
+TEST_CASE("a part knows when its results are read by nobody", "[recompute]") {
+  std::vector<bool> inner_unread, outer_unread;
+  const TensorsFunction inner = [&](const std::vector<at::Tensor>& in) {
+    inner_unread.push_back(results_unread());
+    return std::vector{in[0].square()};
+  };
+  const TensorsFunction outer = [&](const std::vector<at::Tensor>& in) {
+    outer_unread.push_back(results_unread());
+    return std::vector{recompute(inner, in)[0].square()};
+  };
+  const at::Tensor x = random_tensor({3}, 1).set_requires_grad(true);
+  recompute(outer, {x})[0].sum().backward();
+  REQUIRE(outer_unread == std::vector{false, true});
+  // Run by the outer part, by that again (which reads its results), and for its own gradients.
+  REQUIRE(inner_unread == std::vector{false, false, true});
+  REQUIRE_FALSE(results_unread());
+}
+
 TEST_CASE("a part that runs again has the same results and gradients", "[recompute]") {
   at::Tensor weight = random_tensor({4, 4}, 1).set_requires_grad(true);
   int calls = 0;

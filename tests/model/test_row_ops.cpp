@@ -26,10 +26,12 @@ namespace {
 const at::Device kDevice = at::Device(at::kCUDA, 0);
 const std::vector<at::ScalarType> kTypes{at::kFloat, at::kBFloat16, at::kHalf};
 const std::vector<int64_t> kWidths{1, 7, 64, 89, 128, 256, 512, 520, 1000, 1024, 1536, 2048};
+const int64_t kSlices = 4096;  // more columns than norms take
 #else
 const at::Device kDevice = at::kCPU;
 const std::vector<at::ScalarType> kTypes{at::kDouble, at::kFloat};
 const std::vector<int64_t> kWidths{1, 7, 16};
+const int64_t kSlices = 24;
 #endif
 
 // Largest relative difference of one rounded result, with room for what is computed in fp32 inside.
@@ -78,9 +80,11 @@ struct Setup {
 };
 
 template <class Check>
-void for_all(Check&& check) {
+void for_all(Check&& check, const std::vector<int64_t>& more_widths = {}) {
+  std::vector<int64_t> widths = kWidths;
+  widths.insert(widths.end(), more_widths.begin(), more_widths.end());
   for (const at::ScalarType type : kTypes) {
-    for (const int64_t width : kWidths) {
+    for (const int64_t width : widths) {
       INFO(at::toString(type) << ", " << width << " columns");
       check(Setup{type, width});
     }
@@ -114,43 +118,61 @@ struct NormExpected {
 }  // namespace
 
 TEST_CASE("GELU of rows", "[row_ops]") {
-  for_all([](const Setup& s) {
-    const at::Tensor x = s.rows(300, 1) * 3.0;
-    const at::Tensor rounded = x.to(s.type).to(at::kDouble);
-    s.require_close(gelu_rows(s.put(rounded)), at::gelu(rounded));
-  });
+  for_all(
+      [](const Setup& s) {
+        const at::Tensor x = s.rows(300, 1) * 3.0;
+        const at::Tensor rounded = x.to(s.type).to(at::kDouble);
+        s.require_close(gelu_rows(s.put(rounded)), at::gelu(rounded));
+      },
+      {kSlices});
+}
+
+TEST_CASE("sums of columns are added to what is there", "[row_ops]") {
+  for_all(
+      [](const Setup& s) {
+        for (const int64_t count : {0, 1, 3000}) {
+          const at::Tensor rows = s.rows(count, 1), sum = s.ones();
+          add_column_sums(sum, s.put(rows));
+          s.require_close(sum, rows.sum(0) + 1.0);
+        }
+      },
+      {kSlices});
 }
 
 TEST_CASE("rows of both ends and the bias are added before the GELU", "[row_ops]") {
-  for_all([](const Setup& s) {
-    const at::Tensor pre = s.rows(kEdges, 2), t = s.rows(kTargets, 3), u = s.rows(kSources, 4);
-    const at::Tensor bias = s.vector(5);
-    const at::Tensor expected =
-        pre + t.index_select(0, s.edges->target) + u.index_select(0, s.edges->source) + bias;
-    const at::Tensor got = s.put(pre);
-    const at::Tensor activated =
-        add_ends_and_gelu_(got, s.put(t), s.put(u), s.put_wide(bias), *s.there);
-    s.require_close(got, expected);
-    s.require_close(activated, at::gelu(expected));
-  });
+  for_all(
+      [](const Setup& s) {
+        const at::Tensor pre = s.rows(kEdges, 2), t = s.rows(kTargets, 3), u = s.rows(kSources, 4);
+        const at::Tensor bias = s.vector(5);
+        const at::Tensor expected =
+            pre + t.index_select(0, s.edges->target) + u.index_select(0, s.edges->source) + bias;
+        const at::Tensor got = s.put(pre);
+        const at::Tensor activated =
+            add_ends_and_gelu_(got, s.put(t), s.put(u), s.put_wide(bias), *s.there);
+        s.require_close(got, expected);
+        s.require_close(activated, at::gelu(expected));
+      },
+      {kSlices});
 }
 
 TEST_CASE("backward of GELU gives gradient, activation and column sum", "[row_ops]") {
-  for_all([](const Setup& s) {
-    for (const int64_t rows : {0, 1, 3000}) {
-      const at::Tensor pre = s.rows(rows, 6), gradient = s.rows(rows, 7);
-      const at::Tensor expected = at::gelu_backward(gradient, pre);
-      const at::Tensor got = s.put(gradient);
-      const at::Tensor sum = s.ones();
-      const at::Tensor activated = gelu_backward_(got, s.put(pre), sum);
-      s.require_close(got, expected);
-      s.require_close(activated, at::gelu(pre));
-      s.require_close(sum, expected.sum(0) + 1.0);
-      const at::Tensor again = s.put(gradient);
-      REQUIRE_FALSE(gelu_backward_(again, s.put(pre), sum, /*wanted=*/false).defined());
-      s.require_close(again, got.cpu().to(at::kDouble));
-    }
-  });
+  for_all(
+      [](const Setup& s) {
+        for (const int64_t rows : {0, 1, 3000}) {
+          const at::Tensor pre = s.rows(rows, 6), gradient = s.rows(rows, 7);
+          const at::Tensor expected = at::gelu_backward(gradient, pre);
+          const at::Tensor got = s.put(gradient);
+          const at::Tensor sum = s.ones();
+          const at::Tensor activated = gelu_backward_(got, s.put(pre), sum);
+          s.require_close(got, expected);
+          s.require_close(activated, at::gelu(pre));
+          s.require_close(sum, expected.sum(0) + 1.0);
+          const at::Tensor again = s.put(gradient);
+          REQUIRE_FALSE(gelu_backward_(again, s.put(pre), sum, /*wanted=*/false).defined());
+          s.require_close(again, got.cpu().to(at::kDouble));
+        }
+      },
+      {kSlices});
 }
 
 TEST_CASE("products with GELU before and behind them", "[row_ops]") {
@@ -274,6 +296,31 @@ TEST_CASE("the backward pass of a norm is that of its parts", "[row_ops]") {
   });
 }
 
+TEST_CASE("the norm of a sum, and what comes past it in the backward pass", "[row_ops]") {
+  for_all([](const Setup& s) {
+    if (s.width == 1) return;
+    const at::Tensor x = s.rows(kEdges, 21).set_requires_grad(true), addend = s.rows(kEdges, 22);
+    const at::Tensor weight = s.vector(23).set_requires_grad(true);
+    const NormParameters norm{s.put_wide(weight.detach()), s.put_wide(s.vector(24)), 1e-5};
+    const at::Tensor rounded = (x + addend).detach().to(s.type).to(at::kDouble);
+    const SumAndNorm got = norm_sum(s.put(x.detach()), s.put(addend), norm);
+    s.require_close(got.sum, rounded);
+    const at::Tensor expected =
+        at::layer_norm(x + (rounded - x).detach(), {s.width}, weight, s.vector(24), 1e-5);
+    s.require_close(got.rows, expected);
+    const at::Tensor d_rows = s.rows(kEdges, 25), d_past = s.rows(kEdges, 26);
+    ((expected * d_rows).sum() + (x * d_past).sum()).backward();
+    const NormSums sums{s.ones(), s.ones(), s.ones()};
+    const NormGradient g =
+        norm_backward(s.put(d_rows), {}, got.sum, got.statistics, norm, nullptr, sums,
+                      /*residual_wanted=*/false, s.put(d_past));
+    REQUIRE_FALSE(g.d_residual.defined());
+    s.require_close(g.d_z, x.grad());
+    s.require_close(sums.weight, weight.grad() + 1.0);
+    s.require_close(sums.z, x.grad().sum(0) + 1.0);
+  });
+}
+
 TEST_CASE("the same bits every time", "[row_ops]") {
   const Setup s{kTypes.back(), kWidths.back()};
   const NormExpected e(s, false);
@@ -285,7 +332,9 @@ TEST_CASE("the same bits every time", "[row_ops]") {
         norm_backward(d, {}, z, forward.statistics, e.parameters(s), s.there.get(), sums);
     const at::Tensor gradient = d.clone(), sum = s.ones();
     gelu_backward_(gradient, z, sum);
-    return std::vector{forward.sums, g.d_z, sums.weight, sums.z, sum};
+    const at::Tensor column_sum = s.ones();
+    add_column_sums(column_sum, d);
+    return std::vector{forward.sums, g.d_z, sums.weight, sums.z, sum, column_sum};
   };
   const std::vector<at::Tensor> first = once(), second = once();
   for (size_t i = 0; i < first.size(); ++i)
@@ -307,4 +356,6 @@ TEST_CASE("what the kernels can do is known beforehand", "[row_ops]") {
   REQUIRE(row_ops_support(at::kCPU, at::kDouble, 12345));
   REQUIRE_FALSE(row_ops_support(at::kCUDA, at::kDouble, 8));
   REQUIRE_FALSE(row_ops_support(at::kCUDA, at::kFloat, 4096));
+  REQUIRE_FALSE(gelu_rows_support(at::kCUDA, at::kFloat, 4104));
+  REQUIRE(gelu_rows_support(at::kCPU, at::kDouble, 12345));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GELU on rows, with what stands before it in the first layer of an edge MLP, and its backward
-// pass.
+// pass; sums of columns. Rows of any width for which fits_in_slices().
 #pragma once
 
 #include "model/kernels/cuda/rows.h"
@@ -28,5 +28,9 @@ struct GeluBackward {
   float *column_sum, *scratch;
 };
 void gelu_backward(const RowShape& shape, const GeluBackward& b, cudaStream_t stream);
+
+// Adds the column sums of the rows to `sum` (fp32, width); `scratch` as above.
+void column_sums(const RowShape& shape, const void* rows, float* sum, float* scratch,
+                 cudaStream_t stream);
 
 }  // namespace aifs::model::cuda

@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(kThreads)
     value.load(f.value, j, row_width, p.column, p.active);
     features.load(static_cast<const T*>(f.features) + int64_t{e} * s.edge_width, s.edge_width,
                   p.lane, p.lanes);
-    const float score = head_sum(query.dot(key) + query_on_edges.dot(features), p.lanes);
+    const float score = s.scale * head_sum(query.dot(key) + query_on_edges.dot(features), p.lanes);
     const float higher = fmaxf(largest, score);
     const float keep = __expf(largest - higher), weight = __expf(score - higher);
     total = total * keep + weight;
@@ -155,7 +155,8 @@ __global__ void __launch_bounds__(kThreads)
   if (p.lane == 0) f.log_sum[p.node * s.heads + p.head] = largest + logf(total);
 }
 
-// Gradients of queries, and of each edge and head its weight and the gradient of its score.
+// Gradients of queries, and of each edge and head its weight and the gradient of its unscaled
+// score.
 template <class T, int kFeatures>
 __global__ void __launch_bounds__(kThreads)
     attention_targets_kernel(AttentionShape s, int slices, AttentionBackward b) {
@@ -185,9 +186,10 @@ __global__ void __launch_bounds__(kThreads)
     value.load(f.value, j, row_width, p.column, p.active);
     features.load(static_cast<const T*>(f.features) + int64_t{e} * s.edge_width, s.edge_width,
                   p.lane, p.lanes);
-    const float score = head_sum(query.dot(key) + query_on_edges.dot(features), p.lanes);
+    const float score = s.scale * head_sum(query.dot(key) + query_on_edges.dot(features), p.lanes);
     const float d_weight = head_sum(d_nodes.dot(value) + d_edges.dot(features), p.lanes);
-    const float weight = __expf(score - log_sum), d_score = weight * (d_weight - mean);
+    const float weight = __expf(score - log_sum);
+    const float d_score = s.scale * weight * (d_weight - mean);  // of the score before its scale
     d_query.blend(1.0f, d_score, key);
     d_query_on_edges.blend(1.0f, d_score, features);
     if (p.active && p.lane == 0) {

@@ -12,6 +12,7 @@ struct AttentionShape {
   int64_t targets = 0, sources = 0, edges = 0;
   int heads = 1, width = 0, edge_width = 0;  // of one head, of the edge features
   ElementType type = ElementType::kFloat32;
+  float scale = 1.0f;  // of scores
 };
 
 // Whether a head of this width is whole vectors of 16 bytes, a power of two of them and at most 32,

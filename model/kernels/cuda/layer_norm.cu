@@ -22,13 +22,19 @@ __device__ void clear_beyond(Tile& tile, int width) {
 template <class T, class Tile>
 __device__ void norm_row(const NormForward& f, int64_t row, int width, Tile& x) {
   x.load(static_cast<const T*>(f.z) + row * width, width);
+  Tile other;
+  if (f.addend != nullptr) {
+    other.load(static_cast<const T*>(f.addend) + row * width, width);
+    x.add(other);
+    x.store(static_cast<T*>(f.z_sum) + row * width, width);
+    x.apply([](float v) { return to_float(from_float<T>(v)); });  // as the backward pass reads it
+  }
   const float mean = x.sum() / static_cast<float>(width);
   x.apply([=](float v) { return v - mean; });
   clear_beyond(x, width);
   Tile square = x;
   square.apply([](float v) { return v * v; });
   const float inverse = rsqrtf(square.sum() / static_cast<float>(width) + f.eps);
-  Tile other;
   other.load(f.weight, width);
   x.combine(other, [=](float v, float w) { return v * inverse * w; });
   other.load(f.bias, width);
@@ -107,15 +113,15 @@ __device__ void copy_async(Pack* to, const Pack* from) {
   }
 }
 
-// A ring of rows on their way: what one lane reads of z, the gradient of the rows and that of the
-// sums, and the statistics.
+// A ring of rows on their way: what one lane reads of z, the gradient of the rows, that of the sums
+// or what comes past the norm, and the statistics.
 template <class T, class Tile>
 struct Ahead {
   static constexpr int kRows = sizeof(T) == 2 ? 4 : 2;
   using Piece = Pack<T, Tile::kVector>;
   struct Row {
     Piece z[Tile::kChunks][kTeamThreads], d_out[Tile::kChunks][kTeamThreads];
-    Piece d_sums[Tile::kChunks][kTeamThreads];
+    Piece more[Tile::kChunks][kTeamThreads];
     float2 statistics[kTeamThreads];
   };
   Row rows[kRows];
@@ -219,7 +225,8 @@ __global__ void __launch_bounds__(kTeamThreads, 1)
       auto& to = ahead.rows[place];
       copy_row<T, Tile>(to.z, b.z, next, width);
       copy_row<T, Tile>(to.d_out, b.d_out, next, width);
-      copy_row<T, Tile>(to.d_sums, b.d_sums, target, width);
+      copy_row<T, Tile>(to.more, b.d_sums != nullptr ? b.d_sums : b.d_past,
+                        b.d_sums != nullptr ? target : next, width);
       copy_async(&to.statistics[thread], reinterpret_cast<const float2*>(b.statistics) + next);
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -241,7 +248,7 @@ __global__ void __launch_bounds__(kTeamThreads, 1)
       typename Rows::Piece z{}, d_out{}, d_sums{};
       if (inside) z = from.z[k][thread];
       if (inside && b.d_out != nullptr) d_out = from.d_out[k][thread];
-      if (inside && b.d_sums != nullptr) d_sums = from.d_sums[k][thread];
+      if (inside && b.d_sums != nullptr) d_sums = from.more[k][thread];
 #pragma unroll
       for (int i = 0; i < Tile::kVector; ++i) {
         g.x[k][i] = to_float(d_out.values[i]) + to_float(d_sums.values[i]);
@@ -263,8 +270,10 @@ __global__ void __launch_bounds__(kTeamThreads, 1)
     along.x *= scale;
     along.y *= scale;
     Tile::for_all([&](int k, int i) {
-      const float d = statistics.y * (g.x[k][i] - along.x - x.x[k][i] * along.y);
-      g.x[k][i] = Tile::column(k) < width ? d : 0.0f;
+      const bool inside = Tile::column(k) < width;
+      float d = statistics.y * (g.x[k][i] - along.x - x.x[k][i] * along.y);
+      if (inside && b.d_past != nullptr) d += to_float(from.more[k][thread].values[i]);
+      g.x[k][i] = inside ? d : 0.0f;
       sums[2].x[k][i] += g.x[k][i];
     });
     store_row<T>(b.d_z, row, width, g);
@@ -279,7 +288,7 @@ __global__ void __launch_bounds__(kTeamThreads, 1)
 void layer_norm_forward(const RowShape& shape, const NormForward& f, cudaStream_t stream) {
   const int64_t items = f.groups.begin != nullptr ? f.groups.count : shape.rows;
   if (items == 0) return;
-  dispatch_tile(shape, {f.z, f.residual, f.weight, f.bias, f.out, f.sums},
+  dispatch_tile(shape, {f.z, f.addend, f.z_sum, f.residual, f.weight, f.bias, f.out, f.sums},
                 [&]<class T, class Tile>() {
                   norm_forward_kernel<T, Tile><<<blocks_for(items), kThreads, 0, stream>>>(
                       shape.rows, static_cast<int>(shape.width), f);
@@ -290,7 +299,8 @@ void layer_norm_forward(const RowShape& shape, const NormForward& f, cudaStream_
 void layer_norm_backward(const RowShape& shape, const NormBackward& b, cudaStream_t stream) {
   static_assert(kTeamBlocks <= kColumnSumParts);
   dispatch_tile(
-      shape, {b.d_out, b.d_sums, b.z, b.weight, b.d_residual, b.d_z}, [&]<class T, class Tile>() {
+      shape, {b.d_out, b.d_sums, b.d_past, b.z, b.weight, b.d_residual, b.d_z},
+      [&]<class T, class Tile>() {
         constexpr int kWarps = kTeam<Tile>;
         using Part = TeamTile<Tile::kVector, Tile::kChunks / kWarps, kWarps>;
         auto* kernel = &norm_backward_kernel<T, Part, kWarps>;

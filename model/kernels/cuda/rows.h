@@ -13,8 +13,15 @@ namespace aifs::model::cuda {
 
 enum class ElementType { kFloat32, kBFloat16, kFloat16 };
 
-// Widest row the kernels take.
-inline constexpr int64_t kMaxWidth = 2048;
+// Widest row that a warp takes as a whole. Kernels that need not see a whole row work on slices of
+// wider ones.
+inline constexpr int64_t kMaxWidth = 2048, kSliceWidth = 1024;
+constexpr bool fits_in_slices(int64_t width) {
+  return width <= kMaxWidth || width % kSliceWidth == 0;
+}
+constexpr int64_t slice_width(int64_t width) {
+  return width <= kMaxWidth ? width : kSliceWidth;
+}
 
 struct RowShape {
   int64_t rows = 0, width = 0;

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention in a window by the library's flash-attention (16-bit rows on a GPU), with gradients
+// that have the same bits every time.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace aifs::model {
+
+// query (B, N_q, H, d), key and value (B, N_k, H, d) -> (B, N_q, H, d); a query sees the keys that
+// are at most `window` away, positions counted so that the ends of both sequences meet.
+at::Tensor flash_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                           int64_t window);
+
+}  // namespace aifs::model
