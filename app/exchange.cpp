@@ -28,7 +28,11 @@ constexpr const char* kNetwork = "model.";  // of the interface
 constexpr const char* kNormaliser = ".data.processors.normalizer.";
 constexpr const char* kAreaWeight = "area_weight";
 // What Anemoi's modules register after everything else, in this order.
-constexpr std::array kRegisteredLast{"trainable_tensors",
+constexpr std::array kRegisteredLast{"noise_injector",
+                                     "residual",
+                                     "boundings",
+                                     "muzero",
+                                     "trainable_tensors",
                                      "attention",
                                      "mlp.mlp",
                                      "layer_norm_attention_src",
@@ -42,15 +46,17 @@ std::vector<std::string> state_dict_order(const model::ParameterSet& parameters)
   for (const model::Parameter& parameter : parameters.entries())
     names.push_back(parameter.name);
   for (const char* part : kRegisteredLast) {
-    const std::string inside = concat(".", part, ".");
+    const auto position = [&](const std::string& name) {
+      return concat(".", name, ".").find(concat(".", part, "."));
+    };
     for (auto name = names.begin(); name != names.end(); ++name) {
-      const size_t at = name->find(inside);
+      const size_t at = position(*name);
       if (at == std::string::npos) continue;
-      const std::string module = name->substr(0, at + 1);
+      const std::string module = name->substr(0, at);
       const auto end = std::find_if_not(
           name, names.end(), [&](const std::string& other) { return other.starts_with(module); });
       std::stable_partition(name, end, [&](const std::string& other) {
-        return other.find(inside) == std::string::npos;
+        return position(other) == std::string::npos;
       });
       name = end - 1;
     }

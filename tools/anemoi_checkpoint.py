@@ -68,7 +68,9 @@ PARTS = {  # kind: names of encoder, processor and decoder
     "gnn": ("GNNForwardMapper", "GNNProcessor", "GNNBackwardMapper"),
     "graph_transformer": ("GraphTransformerForwardMapper", "GraphTransformerProcessor", "GraphTransformerBackwardMapper"),
     "transformer": ("TransformerForwardMapper", "TransformerProcessor", "TransformerBackwardMapper"),
+    "point_wise": ("PointWiseForwardMapper", "PointWiseMLPProcessor", "PointWiseBackwardMapper"),
 }
+WITH_EDGES = ("gnn", "graph_transformer")
 ACTIVATIONS = {"gelu": "GELU", "silu": "SiLU", "relu": "ReLU", "leaky_relu": "LeakyReLU", "elu": "ELU", "selu": "SELU",
                "softplus": "Softplus", "tanh": "Tanh", "sigmoid": "Sigmoid", "mish": "Mish", "hardswish": "Hardswish",
                "identity": "Identity"}
@@ -84,6 +86,13 @@ def layer_kernels(block, eps):
     return {"LayerNorm": norm, "Linear": {"_target_": "torch.nn.Linear"},
             "Activation": {"_target_": "torch.nn." + ACTIVATIONS[block["activation"]]},
             "QueryNorm": norm | {"bias": False}, "KeyNorm": norm | {"bias": False}}
+
+
+def conditional_norm(model, channels):
+    if model["layer_norm_eps"] != 1e-5:
+        refuse("model.layer_norm_eps", "Anemoi's conditional norms have 1e-5")
+    return {"_target_": "anemoi.models.layers.normalization.ConditionalLayerNorm", "normalized_shape": channels,
+            "condition_shape": model["ensemble"]["noise_channels"], "zero_init": True, "autocast": False}
 
 
 def block_config(model, part, trainable):
@@ -104,12 +113,14 @@ def block_config(model, part, trainable):
                "layer_kernels": layer_kernels(block, model["layer_norm_eps"])}
     if part == "processor":
         options["num_layers"] = model["layers"]
+        if model["ensemble"]["noise"] == "conditioning":
+            options["layer_kernels"]["LayerNorm"] = conditional_norm(model, options["num_channels"])
     if kind == "gnn":
         options["mlp_extra_layers"] = block["mlp_extra_layers"]
-    if kind != "transformer":
+    if kind in WITH_EDGES:
         options |= {"trainable_size": model["trainable_parameters"][trainable],
                     "sub_graph_edge_attributes": model["edge_attributes"]}
-    if kind != "gnn":
+    if kind in ("graph_transformer", "transformer"):
         options |= {"num_heads": block["heads"], "qk_norm": block["qk_norm"],
                     "attn_channels": block["attention_channels"] or None}
     if kind == "graph_transformer":
@@ -133,26 +144,54 @@ def bounding_config(options):
     return config
 
 
+def residual_config(options):
+    kind = options["kind"]
+    of_kind = {
+        "skip": {"step": options["step"]},
+        "scalar_ornstein": {"theta_train": options["theta_train"]},
+        "spectral_ornstein": {key: options[key] for key in ("lmax", "grid", "use_mean", "truncate", "anti_aliasing")},
+    }
+    if kind not in of_kind:
+        refuse("model.residual.kind", f"'{kind}' cannot be put into an Anemoi checkpoint yet")
+    config = of_kind[kind]
+    if kind.endswith("ornstein"):
+        config |= {"theta_init": options["theta_init"], "theta_buff": options["theta_buffer"],
+                   "regressors": options["regressors"]}
+    name = "".join(word.capitalize() for word in kind.split("_"))
+    return {"_target_": f"anemoi.models.layers.residual.{name}Connection", **config}
+
+
+def ensemble_config(ensemble):
+    """Options that turn the model into one of an ensemble."""
+    if ensemble["noise"] == "none":
+        return {}
+    return {"condition_on_residual": False, "noise_injector": {
+        "_target_": "anemoi.models.layers.ensemble.NoiseConditioning", "noise_std": ensemble["noise_std"],
+        "noise_channels_dim": ensemble["noise_channels"], "noise_mlp_hidden_dim": ensemble["noise_hidden"],
+        "noise_matrix": None, "noise_edges_name": None,
+        "layer_kernels": {"Activation": {"_target_": "torch.nn." + ACTIVATIONS[ensemble["noise_activation"]]}}}}
+
+
+def hidden_nodes(model):
+    return DATASET if model["encoder"]["kind"] == "point_wise" else "hidden"
+
+
 def model_config(model):
     if model["hierarchy"]["meshes"]:
         refuse("model.hierarchy", "hierarchies cannot be put into an Anemoi checkpoint yet")
-    if model["ensemble"]["noise"] != "none":
-        refuse("model.ensemble", "ensembles cannot be put into an Anemoi checkpoint yet")
-    if model["residual"]["kind"] != "skip":
-        refuse("model.residual.kind", f"'{model['residual']['kind']}' cannot be put into an Anemoi checkpoint yet")
     trainable = model["trainable_parameters"]
-    return {
+    ensemble = ensemble_config(model["ensemble"])
+    return ensemble | {
         "num_channels": model["channels"], "cpu_offload": False, "keep_batch_sharded": True,
-        "model": {"_target_": "anemoi.models.models.AnemoiModelEncProcDec", "hidden_nodes_name": "hidden",
-                  "latent_skip": model["latent_skip"]},
+        "model": {"_target_": f"anemoi.models.models.Anemoi{'Ens' if ensemble else ''}ModelEncProcDec",
+                  "hidden_nodes_name": hidden_nodes(model), "latent_skip": model["latent_skip"]},
         "processor": block_config(model, "processor", "hidden_to_hidden"),
         "encoders": {"0": {"source_datasets": [DATASET], "dataset_fusing_strategy": "not_supported",
                            "mapper": block_config(model, "encoder", "data_to_hidden")}},
         "latent_aggregator": {"_target_": "anemoi.models.layers.aggregator.SumAggregator"},
         "decoders": {"0": {"target_datasets": [DATASET], "target_node_features": model["decoder"]["target_features"],
                            "mapper": block_config(model, "decoder", "hidden_to_data")}},
-        "residual": {"datasets": {DATASET: {"_target_": "anemoi.models.layers.residual.SkipConnection",
-                                            "step": model["residual"]["step"]}}},
+        "residual": {"datasets": {DATASET: residual_config(model["residual"])}},
         "node_trainable_parameters": {"data": trainable["data"], "hidden": trainable["hidden"]},
         "attributes": {"edges": model["edge_attributes"], "nodes": []},
         "bounding": {"datasets": {DATASET: [bounding_config(b) for b in model["bounding"]]}},
@@ -194,11 +233,13 @@ def anemoi_config(config, metadata):
 # ---------------------------------------------------------------- graph, statistics, metadata
 
 def read_graph(path, model):
-    """Without the edges of parts that look at none: Anemoi takes those that are there for wanted."""
+    """Without nodes and edges that no part looks at: Anemoi takes those that are there for wanted."""
     from torch_geometric.data import HeteroData
 
     parts = {"encoder": "data_to_hidden", "processor": "hidden_to_hidden", "decoder": "hidden_to_data"}
-    unused = [edges for part, edges in parts.items() if model[part]["kind"] not in ("gnn", "graph_transformer")]
+    unused = [edges for part, edges in parts.items() if model[part]["kind"] not in WITH_EDGES]
+    if hidden_nodes(model) == DATASET:
+        unused.append("hidden")
     graph = HeteroData()
     for name, tensor in load_tensors(path).items():
         kind, where, attribute = name.split("/")

@@ -107,8 +107,12 @@ void TransformOptions::validate(const std::string& path) const {
 void ScalesOptions::bind(config::Binder& b) {
   b.number_list(
       "weights", weights, {.min = 0.0},
-      {"weight of each scale from coarse to fine, num_scales + 1 of them; empty: the loss "
-       "is not split into scales"});
+      {"weight of each scale from coarse to fine, one for each file or num_scales + 1 of them; "
+       "empty: the loss is not split into scales"});
+  b.text_list("files", files,
+              {"smoothers from coarse to fine, sparse matrices of scipy.sparse.save_npz; an empty "
+               "name leaves the fields as they are. Instead of num_scales"},
+              config::TextKind::kPath);
   b.integer("num_scales", num_scales, {.min = 0, .max = 32},
             {"smoothed scales besides the finest one"});
   b.integer("base_neighbours", base_neighbours, {.min = 1, .max = 4096},
@@ -119,12 +123,17 @@ void ScalesOptions::bind(config::Binder& b) {
 }
 
 void ScalesOptions::validate(const std::string& path) const {
-  const size_t wanted =
-      weights.empty() && num_scales == 0 ? 0 : static_cast<size_t>(num_scales) + 1;
+  if (!files.empty() && num_scales > 0) {
+    throw ConfigError(path + ".files", "and num_scales are two ways to say the same",
+                      "leave one of them out");
+  }
+  const size_t wanted = !files.empty()                       ? files.size()
+                        : weights.empty() && num_scales == 0 ? 0
+                                                             : static_cast<size_t>(num_scales) + 1;
   if (weights.size() != wanted) {
-    throw ConfigError(
-        path + ".weights",
-        concat("has ", weights.size(), " values, num_scales = ", num_scales, " needs ", wanted));
+    throw ConfigError(path + ".weights",
+                      concat("has ", weights.size(), " values, ", files.size(),
+                             " files and num_scales = ", num_scales, " need ", wanted));
   }
 }
 

@@ -83,9 +83,11 @@ struct TransformOptions {
   void validate(const std::string& path) const;
 };
 
-// Smoothers from fine to coarse; the loss then has one weight more than there are smoothers.
+// Smoothers made from neighbours, to which the fields as they are come as the last scale, or read
+// from files. One weight for each scale.
 struct ScalesOptions {
-  std::vector<double> weights;  // empty: no scales
+  std::vector<double> weights;     // empty: no scales
+  std::vector<std::string> files;  // from coarse to fine; an empty name: the fields as they are
   int64_t num_scales = 0;
   int64_t base_neighbours = 4;
   double base_sigma = 0.1;

@@ -301,10 +301,13 @@ LossPtr build_term(const LossTermOptions& term, const std::string& path, const L
   }
   if (!term.scales.weights.empty()) {
     const ScalesOptions& s = term.scales;
+    const auto made = [&] {
+      return smoothers_on(inputs.nodes, smoother_series(s.num_scales, s.base_neighbours,
+                                                        s.base_sigma, s.scale_factor));
+    };
     loss = std::make_shared<MultiScaleLoss>(
-        smoothers_on(inputs.nodes, smoother_series(s.num_scales, s.base_neighbours, s.base_sigma,
-                                                   s.scale_factor)),
-        s.weights, loss);
+        s.files.empty() ? made() : smoothers_of(s.files, inputs.nodes.num_nodes()), s.weights,
+        loss);
   }
   return loss;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "core/npz.h"
 
 namespace aifs::train {
 
@@ -57,6 +58,20 @@ std::vector<SparseRowsPtr> smoothers_on(const graph::NodeSet& nodes,
   for (const SmootherOptions& smoother : smoothers)
     matrices.push_back(gaussian_smoother(nodes, nodes, smoother.neighbours, smoother.sigma));
   matrices.push_back(nullptr);
+  return matrices;
+}
+
+std::vector<SparseRowsPtr> smoothers_of(const std::vector<std::string>& files, int64_t num_nodes) {
+  std::vector<SparseRowsPtr> matrices;
+  for (const std::string& file : files) {
+    if (file.empty()) {
+      matrices.push_back(nullptr);
+      continue;
+    }
+    const SparseEntries m = read_sparse_npz(file, num_nodes, num_nodes);
+    matrices.push_back(
+        std::make_shared<const SparseRows>(m.row, m.column, m.value, num_nodes, num_nodes));
+  }
   return matrices;
 }
 

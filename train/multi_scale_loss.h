@@ -38,4 +38,8 @@ std::vector<SmootherOptions> smoother_series(int64_t scales, int64_t neighbours,
 std::vector<SparseRowsPtr> smoothers_on(const graph::NodeSet& nodes,
                                         const std::vector<SmootherOptions>& smoothers);
 
+// Matrices of .npz files, used as they are; null for an empty name. Throws DataError naming the
+// file that cannot be read or is not num_nodes x num_nodes.
+std::vector<SparseRowsPtr> smoothers_of(const std::vector<std::string>& files, int64_t num_nodes);
+
 }  // namespace aifs::train

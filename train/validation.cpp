@@ -117,9 +117,10 @@ Validation::Validation(const ValidationOptions& options, const ValidationSetup& 
 }
 
 void Validation::add_errors(const ForecastStep& step, const at::Tensor& persistence,
-                            Sums& sums) const {
-  const auto weighted = [&](const at::Tensor& difference) {
+                            const at::Tensor& valid, Sums& sums) const {
+  const auto weighted = [&](at::Tensor difference) {
     // (1, E, N, V) -> (V): mean over members, weighted sum over cells.
+    if (valid.defined()) difference = difference.masked_fill(valid == 0, 0.0);
     return (difference.to(at::kDouble).square() * weights_).sum(-2).mean(1).sum(0);
   };
   for (int64_t t = 0; t < setup_.window.times_out; ++t) {
@@ -176,13 +177,14 @@ ValidationResult Validation::run(const Forecaster& forecaster, const Loss& loss)
     const at::Tensor persistence = forecaster.persistence(values);
     const LossCall call =
         call_of_batch(setup_.loss_nodes, batch.nan_mask, setup_.variables, values);
+    const at::Tensor valid = call.nan_mask ? call.nan_mask->factor.select(1, 0) : at::Tensor();
     if (forecaster.draws_noise()) {  // noise of a date is the same in every validation of it
       const std::array<uint32_t, 1> date{static_cast<uint32_t>(batch.anchors[0])};
       at::manual_seed(derive_seed(0, SeedContext::kModel, date));
     }
     forecaster.run(values, steps_[i], [&](const ForecastStep& step) {
       if (step.step == 0) sums.loss += loss(step.prediction, step.truth, call).item<double>();
-      add_errors(step, persistence, sums);
+      add_errors(step, persistence, valid, sums);
     });
   }
   sum_over_ranks(sums);

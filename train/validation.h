@@ -18,7 +18,8 @@
 
 namespace aifs::train {
 
-// Scores at one lead time; vectors over model outputs (V_out), physical units.
+// Scores at one lead time; vectors over model outputs (V_out), physical units. Where the first
+// input of a variable was imputed there is no truth: its error counts as 0, as in Anemoi's metrics.
 struct LeadTimeScores {
   int64_t lead_time_s = 0;
   int64_t num_dates = 0;
@@ -62,7 +63,9 @@ class Validation {
  private:
   struct Sums;
   void sum_over_ranks(Sums& sums) const;
-  void add_errors(const ForecastStep& step, const at::Tensor& persistence, Sums& sums) const;
+  // `valid`: 0 where an output was imputed, else 1, (1, 1, N, V_out); undefined: 1 everywhere.
+  void add_errors(const ForecastStep& step, const at::Tensor& persistence, const at::Tensor& valid,
+                  Sums& sums) const;
 
   ValidationSetup setup_;
   std::vector<int64_t> lead_times_s_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// aifs-conformance DIR: runs every reference case under a folder and says how close we come.
-// Which kind a JSON file is follows from its content, so that folders may be named freely.
+// aifs-conformance DIR [LOSSES]: runs every reference case under a folder and says how close we
+// come. Which kind a JSON file is follows from its content, so that folders may be named freely.
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -77,7 +77,7 @@ std::vector<fs::path> json_files(const fs::path& folder) {
   return files;
 }
 
-int run(const std::string& folder) {
+int run(const fs::path& folder, const fs::path& losses) {
   Report report;
   for (const fs::path& path : json_files(folder)) {
     try {
@@ -87,6 +87,7 @@ int run(const std::string& folder) {
     }
   }
   report.print_summary();
+  if (!losses.empty()) write_file_atomic(losses, Json(report.kept()).dump(1) + "\n");
   return report.num_failed() > 0 ? 1 : 0;
 }
 
@@ -95,11 +96,12 @@ int run(const std::string& folder) {
 }  // namespace aifs::conformance
 
 int main(int argc, char** argv) {
-  if (argc != 2 || argv[1][0] == '-') {
+  if (argc < 2 || argc > 3 || argv[1][0] == '-') {
     std::fprintf(stderr,
-                 "usage: aifs-conformance DIR\n"
+                 "usage: aifs-conformance DIR [LOSSES]\n"
                  "  Runs every reference case under DIR; exit code 0 if none failed, 1 otherwise,\n"
-                 "  2 if DIR cannot be read.\n");
+                 "  2 if DIR cannot be read. LOSSES: a JSON file to be written, with the loss of\n"
+                 "  every step of the training runs.\n");
     return 2;
   }
   if (!aifs::fs::is_directory(argv[1])) {
@@ -107,5 +109,5 @@ int main(int argc, char** argv) {
     return 2;
   }
   at::set_num_threads(1);  // how sums are split over threads must not decide about a case
-  return aifs::conformance::run(argv[1]);
+  return aifs::conformance::run(argv[1], argc > 2 ? argv[2] : "");
 }

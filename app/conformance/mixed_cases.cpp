@@ -33,9 +33,7 @@ struct MixedCase {
   at::Tensor x, target;
 
   MixedCase(const fs::path& path, Precision precision)
-      : file(path),
-        tensors(file.tensors()),
-        model(file, tensors, weight_type(precision), activation_type(precision)) {
+      : file(path), tensors(file.tensors()), model(file, tensors, precision) {
     const data::VariableTable variables = variables_of(file.json);
     loss.scalers = stored_scalers(tensors, file.json["loss"].at("scalers_in_order"), at::kFloat);
     const at::Tensor batch = read_tensor(tensors, "batch", at::kFloat);

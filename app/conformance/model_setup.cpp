@@ -9,8 +9,6 @@
 
 namespace aifs::conformance {
 
-namespace {}  // namespace
-
 data::VariableTable variables_of(const Json& json) {
   return datasets_of(json).at(0).variables;
 }
@@ -47,20 +45,27 @@ std::vector<train::Scaler> stored_scalers(const SafetensorsFile& tensors, const 
 }
 
 CaseModel::CaseModel(const CaseFile& file, const SafetensorsFile& tensors, at::ScalarType dtype)
-    : CaseModel(file, tensors, dtype, dtype) {}
+    : parameters(dtype, /*seed=*/1) {
+  build(file, tensors, at::kCPU);
+}
 
-CaseModel::CaseModel(const CaseFile& file, const SafetensorsFile& tensors, at::ScalarType dtype,
-                     at::ScalarType activation_type)
-    : parameters(dtype, /*seed=*/1, activation_type) {
+CaseModel::CaseModel(const CaseFile& file, const SafetensorsFile& tensors,
+                     train::Precision precision, at::Device device)
+    : parameters(train::weight_type(precision), /*seed=*/1, train::activation_type(precision)) {
+  build(file, tensors, device);
+}
+
+void CaseModel::build(const CaseFile& file, const SafetensorsFile& tensors, at::Device device) {
   const graph::Graph graph = graph_of(file, tensors);
   try {
     network = std::make_unique<model::EncoderProcessorDecoder>(
         parameters, network_plan(file.json, tensors, graph),
-        model::GraphTensors::create(graph, edge_attributes_of(file.json), dtype));
+        model::GraphTensors::create(graph, edge_attributes_of(file.json), parameters.dtype())
+            .to(device));
   } catch (const ConfigError& error) {
     throw NotSupported(error.what());
   }
-  load(tensors);
+  load(tensors, device);
 }
 
 CaseModel::CaseModel(const model::NetworkPlan& plan, const graph::Graph& graph,
@@ -69,11 +74,11 @@ CaseModel::CaseModel(const model::NetworkPlan& plan, const graph::Graph& graph,
     : parameters(dtype, /*seed=*/1) {
   network = std::make_unique<model::EncoderProcessorDecoder>(
       parameters, plan, model::GraphTensors::create(graph, edge_attributes, dtype));
-  load(tensors);
+  load(tensors, at::kCPU);
 }
 
-void CaseModel::load(const SafetensorsFile& tensors) {
-  parameters.flatten(at::kCPU);
+void CaseModel::load(const SafetensorsFile& tensors, at::Device device) {
+  parameters.flatten(device);
   for (const model::Parameter& parameter : parameters.entries()) {
     const at::Tensor value = read_tensor(tensors, "state/" + parameter.name);
     parameters.assign(parameter.name, value);

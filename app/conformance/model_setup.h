@@ -5,6 +5,7 @@
 #include "app/conformance/model_plan.h"
 #include "graph/graph.h"
 #include "train/loss.h"
+#include "train/precision.h"
 
 namespace aifs::conformance {
 
@@ -23,16 +24,17 @@ struct CaseModel {
   std::unique_ptr<model::EncoderProcessorDecoder> network;
 
   CaseModel(const CaseFile& file, const SafetensorsFile& tensors, at::ScalarType dtype);
-  // With activations of another type than the weights.
-  CaseModel(const CaseFile& file, const SafetensorsFile& tensors, at::ScalarType dtype,
-            at::ScalarType activation_type);
+  // With the types of a precision, on a device.
+  CaseModel(const CaseFile& file, const SafetensorsFile& tensors, train::Precision precision,
+            at::Device device = at::kCPU);
   // From a plan and a graph; weights under state/ of `tensors`.
   CaseModel(const model::NetworkPlan& plan, const graph::Graph& graph,
             const std::vector<std::string>& edge_attributes, const SafetensorsFile& tensors,
             at::ScalarType dtype);
 
  private:
-  void load(const SafetensorsFile& tensors);
+  void build(const CaseFile& file, const SafetensorsFile& tensors, at::Device device);
+  void load(const SafetensorsFile& tensors, at::Device device);
 };
 
 }  // namespace aifs::conformance

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -50,17 +51,23 @@ class Report {
            const std::function<void(Comparison&)>& body);
   // A case that is known to exist but cannot be run yet.
   void skip(const std::string& kind, const std::string& name, const std::string& reason);
+  // Figures of a case that somebody may want to look at, such as the loss of every step.
+  void keep(const std::string& name, std::vector<double> figures) {
+    kept_[name] = std::move(figures);
+  }
 
   // "N passed, N failed, N skipped", alone on a line.
   void print_summary() const;
   int num_passed() const { return num_passed_; }
   int num_failed() const { return num_failed_; }
   int num_skipped() const { return num_skipped_; }
+  const std::map<std::string, std::vector<double>>& kept() const { return kept_; }
 
  private:
   int num_passed_ = 0;
   int num_failed_ = 0;
   int num_skipped_ = 0;
+  std::map<std::string, std::vector<double>> kept_;
 };
 
 }  // namespace aifs::conformance

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "core/check.h"
+#include "core/npz.h"
 #include "model/layers/ornstein.h"
 #include "model/local_matrix.h"
 #include "model/truncation.h"
@@ -60,10 +61,24 @@ class TruncatedResidual : public Residual {
   LocalMatrix down_, up_;
 };
 
+SparseMatrix read_matrix(const std::string& file, int64_t num_rows, int64_t num_columns) {
+  const SparseEntries m = read_sparse_npz(file, num_rows, num_columns);
+  const auto indices = [](const std::vector<int64_t>& list) { return at::tensor(list, at::kLong); };
+  return SparseMatrix::create(indices(m.row), indices(m.column),
+                              at::tensor(at::ArrayRef<float>(m.value), at::kFloat), m.num_rows,
+                              m.num_columns);
+}
+
 // The matrices that are given, or those of the options.
 ResidualInputs with_matrices(const ResidualOptions& options, const ResidualInputs& inputs) {
   if (inputs.down.defined() && inputs.up.defined()) return inputs;
   ResidualInputs complete = inputs;
+  if (!options.truncation_down.empty()) {
+    complete.down = read_matrix(options.truncation_down, -1, inputs.nodes.latlon_rad.size(0));
+    complete.up = read_matrix(options.truncation_up, inputs.nodes.latlon_rad.size(0),
+                              complete.down.index->num_targets);
+    return complete;
+  }
   try {
     const Truncation truncation =
         make_truncation(inputs.nodes.latlon_rad, coarse_grid(options.truncation_grid),
@@ -89,6 +104,12 @@ void ResidualOptions::bind(config::Binder& b) {
             {"truncated: how many nearest nodes of the other grid a node is the mean of"});
   b.number("truncation_sigma", truncation_sigma, {.min = 1e-6, .max = 10.0},
            {"truncated: width of their Gaussian weights", "rad"});
+  b.text("truncation_down", truncation_down,
+         {"truncated: the matrix to a coarse grid, a file of scipy.sparse.save_npz that is used as "
+          "it is, instead of truncation_grid"},
+         config::TextKind::kPath);
+  b.text("truncation_up", truncation_up, {"truncated: the matrix back from it"},
+         config::TextKind::kPath);
   b.number("theta_init", theta_init, {.min = 0.0, .max = 1.0},
            {"ornstein: initial pull towards the mean; 0: from the statistics of the dataset"});
   b.number("theta_buffer", theta_buffer, {.min = 0.0, .max = 0.99},
@@ -105,10 +126,15 @@ void ResidualOptions::bind(config::Binder& b) {
 }
 
 void ResidualOptions::validate(const std::string& path) const {
-  if ((kind == ResidualKind::kTruncated) == truncation_grid.empty()) {
-    throw ConfigError(path + ".truncation_grid", kind == ResidualKind::kTruncated
-                                                     ? "truncated needs a coarse grid"
-                                                     : "is for truncated only");
+  if (truncation_down.empty() != truncation_up.empty()) {
+    throw ConfigError(path + ".truncation_up", "and truncation_down belong together");
+  }
+  const int ways = !truncation_grid.empty() + !truncation_down.empty();
+  if (ways != (kind == ResidualKind::kTruncated)) {
+    throw ConfigError(path + ".truncation_grid",
+                      kind == ResidualKind::kTruncated
+                          ? "truncated needs a coarse grid, or truncation_down and truncation_up"
+                          : "is for truncated only, as are truncation_down and truncation_up");
   }
   if (kind == ResidualKind::kSpectralOrnstein && !theta_train) {
     throw ConfigError(path + ".theta_train", "is for scalar_ornstein only");

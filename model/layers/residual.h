@@ -27,6 +27,7 @@ struct ResidualOptions {
   std::string truncation_grid = {};
   int64_t truncation_neighbours = 4;
   double truncation_sigma = 1.0;
+  std::string truncation_down = {}, truncation_up = {};  // files, instead of a grid
   double theta_init = 0.0;
   double theta_buffer = 0.0;
   bool theta_train = true;

@@ -95,7 +95,7 @@ TEST_CASE("exported names, types, shapes and order are those of Anemoi's model",
     REQUIRE(listing(SafetensorsFile(model.out / "model.safetensors")) == text.substr(end + 1));
     ++count;
   }
-  REQUIRE(count == 6);
+  REQUIRE(count == 10);
 }
 
 TEST_CASE("there and back a model keeps its bits, and runs go on from it", "[exchange]") {

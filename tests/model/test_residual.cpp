@@ -6,6 +6,7 @@
 #include "core/check.h"
 #include "tests/support/catch.h"
 #include "tests/support/gradcheck.h"
+#include "tests/support/paths.h"
 #include "tests/support/tensors.h"
 
 using namespace aifs;
@@ -67,6 +68,25 @@ TEST_CASE("truncated goes down to the coarse grid and up again", "[residual]") {
     return residual->forward(list[0]);
   };
   REQUIRE(test::gradient_error(function, {fields()}) <= test::gradient_tolerance());
+}
+
+TEST_CASE("truncated reads its matrices from files", "[residual]") {
+  ResidualInputs in = inputs();
+  in.nodes.latlon_rad = at::zeros({5, 2});
+  ResidualOptions options{.kind = ResidualKind::kTruncated,
+                          .truncation_down = test::fixture("npz/down_2x5.npz").string(),
+                          .truncation_up = test::fixture("npz/up_5x2.npz").string()};
+  options.validate("model.residual");
+  ParameterSet parameters(at::kDouble, 1);
+  const auto residual = make_residual(ParameterScope(parameters), options, in);
+  const at::Tensor newest = fields().select(1, 2);  // (B, E, N, V)
+  REQUIRE(max_difference(residual->forward(fields())[1][0][0][1][1],
+                         newest[1][0].narrow(0, 0, 3).select(1, 2).mean()) <= 1e-6);
+  in.nodes.latlon_rad = at::zeros({6, 2});
+  REQUIRE_THROWS_WITH(make_residual(ParameterScope(parameters), options, in),
+                      ContainsSubstring("down_2x5.npz"));
+  options.truncation_up = "";
+  REQUIRE_THROWS_WITH(options.validate("model.residual"), ContainsSubstring("truncation_up"));
 }
 
 TEST_CASE("truncated makes its matrices for a grid by name", "[residual]") {

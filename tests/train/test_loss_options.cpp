@@ -53,6 +53,11 @@ TEST_CASE("combinations that are not defined are found", "[loss_options]") {
   REQUIRE(path_of_error(R"({"time_aggregation": ["mean"]})") == "loss.time_aggregation");
   REQUIRE(path_of_error(R"({"time_aggregation": ["median"]})", 1, 2) == "loss.time_aggregation.0");
   REQUIRE(path_of_error(R"({"time_weights": [1, 2]})") == "loss.time_weights");
+  REQUIRE(path_of_error(R"({"scales": {"files": ["a.npz", ""], "weights": [1]}})") ==
+          "loss.scales.weights");
+  REQUIRE(path_of_error(
+              R"({"scales": {"files": ["a.npz", ""], "num_scales": 1, "weights": [1, 1]}})") ==
+          "loss.scales.files");
   REQUIRE(path_of_error(R"({"scales": {"num_scales": 2, "weights": [1, 1]}})") ==
           "loss.scales.weights");
   REQUIRE(path_of_error(R"({"variables": ["a"], "target_variables": ["a", "b"]})") ==

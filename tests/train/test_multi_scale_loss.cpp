@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "tests/support/gradcheck.h"
+#include "tests/support/paths.h"
 #include "tests/support/tensors.h"
 #include "tests/train/loss_samples.h"
 #include "train/ensemble_loss.h"
@@ -39,6 +40,13 @@ TEST_CASE("a loss of scales has the reference value", "[multi_scale_loss]") {
   require_value(MultiScaleLoss({ring_average()}, {1.0}, crps())(members(), target(), {}),
                 0.2522373387);
   require_value(MultiScaleLoss({nullptr}, {1.0}, crps())(members(), target(), {}), 0.3412464964);
+}
+
+TEST_CASE("smoothers are read from files", "[multi_scale_loss]") {
+  const std::string ring = fixture("npz/ring_csr.npz").string();
+  const MultiScaleLoss loss(smoothers_of({ring, ""}, 4), {0.25, 0.75}, crps());
+  require_value(loss(members(), target(), {}), 0.1549158632);
+  REQUIRE_THROWS_WITH(smoothers_of({ring}, 5), ContainsSubstring("ring_csr.npz"));
 }
 
 TEST_CASE("every scale has a weight", "[multi_scale_loss]") {

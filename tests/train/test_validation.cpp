@@ -116,6 +116,39 @@ TEST_CASE("imputed points weigh nothing in the validation loss if the loss says 
   REQUIRE(plain - masked == Approx(lost / 7.0).epsilon(1e-3));
 }
 
+TEST_CASE("errors of imputed points count as 0 in scores, over as many cells as before",
+          "[validation]") {
+  SmallTraining t(4, 3, at::kDouble);  // one date with a forecast of 12 h
+  t.dataset->nan_row = 0;              // variable a of cell 0
+  t.source.imputer = data::Imputer(t.dataset->info().variables, t.dataset->info().statistics,
+                                   {{{"a"}, data::ImputeMethod::kConstant, 1000.0}});
+  const ValidationSetup setup = setup_of(t);
+  const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
+  const auto column = static_cast<size_t>(t.dataset->info().column("a"));
+  const auto output = static_cast<size_t>(t.variables.find_output("a"));
+  const at::NoGradGuard no_grad;
+  const at::Tensor batch =
+      data::read_batch(t.source, {.nodes = setup.nodes}, {{1}, t.window.offsets(2)})
+          .values.to(at::kDouble);
+  at::Tensor weights = at::tensor(at::ArrayRef<float>(setup.cell_weights), at::kDouble);
+  weights = weights / weights.sum();
+  weights[0] = 0.0;
+  const ValidationResult result = run(t, options_of({"12h"}, 1));
+  REQUIRE(result.lead_times.at(0).num_dates == 1);
+  forecaster.run(batch, 2, [&](const ForecastStep& step) {
+    if (step.step != 1) return;
+    const auto rms = [&](const at::Tensor& field) {
+      const at::Tensor error =
+          (field - step.truth)[0][0][0].select(-1, static_cast<int64_t>(output));
+      return std::sqrt((error.square() * weights).sum().item<double>()) *
+             t.dataset->info().statistics.stdev[column];
+    };
+    REQUIRE(result.lead_times[0].rmse[output] == Approx(rms(step.prediction)).epsilon(1e-6));
+    REQUIRE(result.lead_times[0].persistence_rmse[output] ==
+            Approx(rms(forecaster.persistence(batch))).epsilon(1e-6));
+  });
+}
+
 TEST_CASE("lead times are sorted, named once, and one timestep if none is given", "[validation]") {
   const SmallTraining t(9);
   const ValidationSetup setup = setup_of(t);
