@@ -47,6 +47,7 @@ struct Trainer::StepFigures {
   bool stop = false, skipped = false;
   bool finite = true;  // all losses on all ranks
   std::string bad;     // what is known of this rank's first loss that is not finite
+  PipelineLosses losses;
 };
 
 struct Trainer::Logs {
@@ -209,20 +210,6 @@ bool Trainer::out_of_time() const {
          seconds_since(start_) > 60.0 * options_.train.max_minutes;
 }
 
-void check_training_samples(const data::DatasetInfo& info, const Window& window,
-                            const RolloutOptions& rollout, int64_t max_epochs) {
-  int64_t steps = rollout.epoch_increment > 0 ? rollout.maximum : rollout.start;
-  if (max_epochs > 0) steps = rollout_length(rollout, max_epochs - 1);
-  const std::vector<int64_t> offsets = window.offsets(steps);
-  if (data::usable_anchors(info.num_rows(), info.missing_rows, offsets).empty()) {
-    throw DataError(concat("'", info.name, "' has no training sample: ", info.num_rows(),
-                           " dates from ", format_date(info.dates_s.front()), " to ",
-                           format_date(info.dates_s.back()), ", ", info.missing_rows.size(),
-                           " of them missing; a sample needs ", offsets.size(), " in a row"),
-                    "widen data.training.start and end, or shorten the rollout");
-  }
-}
-
 std::vector<data::BatchRequest> Trainer::requests_of_epoch(int64_t rollout) const {
   const data::DatasetInfo& info = parts_.source.dataset->info();
   const std::vector<int64_t> offsets = parts_.window.offsets(rollout);
@@ -257,32 +244,21 @@ Trainer::EpochEnd Trainer::run_epoch() {
   data::DeviceFeed loader(parts_.source, parts_.loading, std::move(requests), parts_.device);
   Clock::time_point step_start = Clock::now();
   double waited_before = 0.0;
-  StepFigures figures;
-  int64_t accumulated = 0;
-  for (; left > 0; --left) {
-    data::Batch batch;
-    {
-      const PartTimer::Scope scope(timer_, Part::kData);
-      loader.next(batch);
-    }
-    if (accumulated == 0) {
-      reducer_->start_step(state_.step);
-      figures.rollout = rollout;
-      if (options_.at_step) options_.at_step(state_.step + 1);
-    }
-    ++accumulated;
-    const bool last = accumulated == options_.train.accumulate_batches || left == 1;
-    accumulate_gradients(batch, figures, last);
-    ++state_.batch_in_epoch;
-    if (!last) continue;
-
-    figures.loss /= static_cast<double>(accumulated);
+  while (left > 0) {
+    StepFigures figures;
+    figures.rollout = rollout;
+    const int64_t batches = std::min(options_.train.accumulate_batches, left);
+    left -= batches;
+    if (options_.at_step) options_.at_step(state_.step + 1);
+    reducer_->start_step(state_.step);
+    accumulate_gradients(loader, batches, figures);
+    figures.loss /= static_cast<double>(batches);
     shards_->release_all();
     update_weights(figures);
     figures.data_s = loader.wait_s() - std::exchange(waited_before, loader.wait_s());
     figures.step_s = seconds_since(step_start);
     record(figures);
-    if (left == 1) {
+    if (left == 0) {
       ++state_.epoch;
       state_.batch_in_epoch = 0;
     }
@@ -290,14 +266,12 @@ Trainer::EpochEnd Trainer::run_epoch() {
     const CheckpointOptions& saving = options_.checkpoint;
     const auto due = [&](int64_t every_steps, int64_t every_epochs) {
       return (every_steps > 0 && state_.step % every_steps == 0) ||
-             (left == 1 && every_epochs > 0 && state_.epoch % every_epochs == 0);
+             (left == 0 && every_epochs > 0 && state_.epoch % every_epochs == 0);
     };
     if (due(validation.every_steps, validation.every_epochs)) validate();
     if (due(saving.every_steps, saving.every_epochs)) checkpoint(/*required=*/false);
     if (at_step_limit()) return EpochEnd::kLimit;
     if (figures.stop) return EpochEnd::kStop;
-    figures = {};
-    accumulated = 0;
     step_start = Clock::now();
   }
   return EpochEnd::kDone;
@@ -320,26 +294,66 @@ at::Tensor Trainer::loss_of(const data::Batch& batch, int64_t rollout) {
     const at::Tensor value = (*parts_.loss)(step.prediction, step.truth, call);
     total = total.defined() ? total + value : value;
   });
-  return total / static_cast<double>(rollout);
+  return total.defined() ? total / static_cast<double>(rollout) : total;
 }
 
-void Trainer::accumulate_gradients(const data::Batch& batch, StepFigures& figures, bool last) {
-  batch_ = &batch;
+void Trainer::accumulate_gradients(data::DeviceFeed& loader, int64_t batches,
+                                   StepFigures& figures) {
+  const parallel::StageLinks& stages = parts_.mesh.stage_links();
+  // Stages meet several times in a rollout: one batch after the other.
+  const bool overlaps = figures.rollout == 1;
+  run_passes(
+      one_forward_one_backward(overlaps ? stages.stage() : 0, overlaps ? stages.count() : 1,
+                               batches),
+      [&] { return forward_pass(loader, figures); },
+      [&](const at::Tensor& total, int64_t batch) {
+        backward_pass(total, figures, /*last=*/batch + 1 == batches);
+      });
+  if (stages.count() > 1) agree_in_pipeline(figures);
+}
+
+at::Tensor Trainer::forward_pass(data::DeviceFeed& loader, StepFigures& figures) {
+  {
+    const PartTimer::Scope scope(timer_, Part::kData);
+    loader.next(batch_);
+  }
   batch_place_ = {static_cast<uint32_t>(state_.epoch),
-                  static_cast<uint32_t>(state_.batch_in_epoch)};
+                  static_cast<uint32_t>(state_.batch_in_epoch++)};
   shards_->start_pass(figures.rollout);
   shards_->fetch(0);
-  const at::Tensor total = loss_of(batch, figures.rollout);
-  const auto value = total.item<double>();
-  if (!agree(figures, value, static_cast<int64_t>(batch.anchors.size()))) {
-    figures.finite = false;
-    shards_->fetch_all();
-    // On all ranks of a replica or none: they share the loss.
-    if (!std::isfinite(value) && figures.bad.empty())
-      figures.bad = describe_nonfinite(concat("the loss is ", value), figures.rollout);
-    shards_->release_all();
-    return;
+  const at::Tensor total = loss_of(batch_, figures.rollout);
+  parallel::StageLinks& stages = parts_.mesh.stage_links();
+  if (stages.count() > 1) {
+    figures.losses.add(total, batch_.anchors);
+    return stages.with_sent(total);
   }
+  const auto value = total.item<double>();
+  if (agree(figures, value, static_cast<int64_t>(batch_.anchors.size()))) return total;
+  note_bad_loss(figures, value);
+  return {};
+}
+
+void Trainer::note_bad_loss(StepFigures& figures, double loss) {
+  figures.finite = false;
+  shards_->fetch_all();
+  if (!std::isfinite(loss) && figures.bad.empty())
+    figures.bad = describe_nonfinite(concat("the loss is ", loss), figures.rollout);
+  shards_->release_all();
+}
+
+void Trainer::agree_in_pipeline(StepFigures& figures) {
+  const PipelineLosses::Shared losses = figures.losses.share(parts_.mesh.pipeline());
+  if (agree(figures, losses.sum, losses.samples)) return;
+  if (!losses.bad_anchors.empty()) {  // the report is of this batch, which is read again
+    data::DeviceFeed(parts_.source, parts_.loading,
+                     {{losses.bad_anchors, parts_.window.offsets(figures.rollout)}}, parts_.device)
+        .next(batch_);
+  }
+  note_bad_loss(figures, losses.bad);
+}
+
+void Trainer::backward_pass(const at::Tensor& total, const StepFigures& figures, bool last) {
+  if (!total.defined() || !total.requires_grad()) return;
   reducer_->start_pass(figures.rollout, last);
   {
     const PartTimer::Scope scope(timer_, Part::kBackward);
@@ -391,7 +405,7 @@ std::string Trainer::find_nonfinite(const data::Batch& batch, int64_t rollout) c
 
 std::string Trainer::describe_nonfinite(const std::string& what, int64_t rollout) const {
   std::string dates;
-  for (const int64_t row : batch_->anchors) {
+  for (const int64_t row : batch_.anchors) {
     const auto& all = parts_.source.dataset->info().dates_s;
     dates += concat(dates.empty() ? "" : ", ", format_date(all[static_cast<size_t>(row)]));
   }
@@ -402,11 +416,11 @@ std::string Trainer::describe_nonfinite(const std::string& what, int64_t rollout
     if (!more.empty()) text += "\n" + more;
   };
   note(first_bad_gradient(parts_.parameters, own_parts()));
-  note(find_nonfinite(*batch_, rollout));
+  note(find_nonfinite(batch_, rollout));
   const fs::path folder =
       options_.run_dir / concat("nonfinite-step-", state_.step + 1, "-rank-", rank);
   try {
-    write_dump(folder, *batch_, text);
+    write_dump(folder, batch_, text);
     note(concat("the batch is in '", folder.string(), "'"));
   } catch (const Error& error) {
     note(concat("the batch could not be written: ", error.what()));
