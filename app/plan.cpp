@@ -150,6 +150,8 @@ plan::StepInput step_input(const RunConfig& config, const graph::Graph& graph,
 
   if (!request.machine.empty()) input.machine = plan::load_machine(request.machine);
   input.layout = layout_of(config, request, input.machine.ranks_per_node);
+  if (input.layout.pipeline == config.parallel.sizes.pipeline)
+    input.stage_layers = layers_of_stages(config);
   input.hidden_order = config.parallel.hidden_order;
   input.mapper_sources = config.parallel.mapper_sources;
   input.arithmetic = arithmetic_of(precision);

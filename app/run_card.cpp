@@ -62,6 +62,7 @@ std::string rank_rows(const Run& run, const std::vector<std::string>& ranks) {
   const parallel::MeshSizes& sizes = run.mesh().sizes();
   std::string product =
       concat(ranks.size(), " = ", sizes.data, " replicas x ", sizes.model, " ranks a sample");
+  if (sizes.pipeline > 1) product += concat(" x ", sizes.pipeline, " stages");
   if (sizes.tensor > 1) product += concat(" x ", sizes.tensor, " slices of layers");
   std::string rows = row("ranks", product);
   for (size_t r = 0; r < std::min(kShown, ranks.size()); ++r)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/run_config.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
 #include "core/file_io.h"
+#include "core/shares.h"
 
 namespace aifs::app {
 
@@ -50,6 +52,40 @@ void check_slices(const RunConfig& c) {
   }
 }
 
+// What stages can share.
+void check_stages(const RunConfig& c) {
+  const int64_t stages = c.parallel.sizes.pipeline, layers = c.model.layers;
+  const std::vector<int64_t>& given = c.parallel.stage_layers;
+  if (!given.empty() &&
+      (static_cast<int64_t>(given.size()) != stages || starts_of(given).back() != layers)) {
+    throw ConfigError("parallel.stage_layers",
+                      concat("names ", starts_of(given).back(), " layers of ", given.size(),
+                             " stages, there are ", layers, " layers and ", stages, " stages"));
+  }
+  if (stages == 1) return;
+  const std::vector<int64_t> counts = layers_of_stages(c);
+  if (std::count(counts.begin() + 1, counts.end() - 1, 0) > 0 ||
+      (given.empty() && stages > layers)) {
+    throw ConfigError("parallel.pipeline",
+                      concat("is ", stages, ": stages without a layer of the ", layers),
+                      "only the first and the last can do without, by parallel.stage_layers");
+  }
+  const auto refuse = [&](bool is_used, const char* what) {
+    if (is_used)
+      throw ConfigError("parallel.pipeline",
+                        concat("is ", stages, ", which does not go with ", what),
+                        "use 1, and parallel.model or parallel.data for more ranks");
+  };
+  refuse(c.model.processor.kind == model::BlockKind::kNone, "model.processor.kind \"none\"");
+  refuse(!c.model.hierarchy.meshes.empty(), "model.hierarchy.meshes");
+  refuse(c.model.ensemble.noise != model::NoiseKind::kNone, "model.ensemble.noise");
+  refuse(c.model.residual.kind == model::ResidualKind::kScalarOrnstein ||
+             c.model.residual.kind == model::ResidualKind::kSpectralOrnstein,
+         "the learnt kinds of model.residual");
+  refuse(c.train.rollout.recompute, "train.rollout.recompute");
+  refuse(c.parallel.reproducible, "parallel.reproducible");
+}
+
 void check_together(const RunConfig& c) {
   if (c.data.kind == data::SourceKind::kAnalytic && c.graph.grid == "dataset") {
     throw ConfigError("graph.grid", "the analytic dataset has no grid of its own",
@@ -67,6 +103,7 @@ void check_together(const RunConfig& c) {
   }
   train::check_reduction(c.parallel.sharding, c.parallel.gradients);
   check_slices(c);
+  check_stages(c);
   if (c.parallel.reproducible && c.model.ensemble.noise != model::NoiseKind::kNone) {
     throw ConfigError(
         "parallel.reproducible",
@@ -138,6 +175,13 @@ void ParallelOptions::bind(config::Binder& b) {
             {"ranks that share one sample, next to each other", "ranks"});
   b.integer("data", sizes.data, {.min = 0, .max = 1 << 20},
             {"replicas of the model; 0: all ranks there are, divided by the other sizes"});
+  b.integer("pipeline", sizes.pipeline, {.min = 1, .max = 1 << 10},
+            {"stages: ranks that have some of the processor's layers each, the first the encoder "
+             "and the last the decoder, too; they work on the batches of a step "
+             "(train.accumulate_batches) one after another",
+             "ranks"});
+  b.integer_list("stage_layers", stage_layers, {.min = 0, .max = 1 << 20},
+                 {"processor layers of each stage; empty: shared out evenly", "layers"});
   b.integer("tensor", sizes.tensor, {.min = 1, .max = 1 << 10},
             {"ranks that hold slices of the same processor layers: hidden channels of MLPs and "
              "attention heads",
@@ -180,6 +224,12 @@ void RunConfig::bind(config::Binder& b) {
   b.section("checkpoint", checkpoint, {"When checkpoints are written and how many are kept"});
   b.section("log", log, {"What is reported during a run"});
   b.section("profile", profile, {"Where the time goes"});
+}
+
+std::vector<int64_t> layers_of_stages(const RunConfig& config) {
+  return config.parallel.stage_layers.empty()
+             ? balanced_counts(config.model.layers, config.parallel.sizes.pipeline)
+             : config.parallel.stage_layers;
 }
 
 RunConfig load_config(const std::string& file, const std::vector<std::string>& overrides) {

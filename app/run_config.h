@@ -34,6 +34,7 @@ struct RunOptions {
 
 struct ParallelOptions {
   parallel::MeshSizes sizes;
+  std::vector<int64_t> stage_layers = {};  // of each stage; none: shared out evenly
   train::ShardingOptions sharding;
   train::ReductionOptions gradients;
   graph::HiddenOrder hidden_order = graph::HiddenOrder::kAuto;
@@ -69,6 +70,9 @@ RunConfig load_config(const std::string& file, const std::vector<std::string>& o
 
 // The same from the text of an effective configuration, as checkpoints keep it.
 RunConfig parse_config(const std::string& json, const std::vector<std::string>& overrides);
+
+// How many processor layers each stage of the pipeline has.
+std::vector<int64_t> layers_of_stages(const RunConfig& config);
 
 // The effective configuration with all defaults, as JSON text.
 std::string effective_json(RunConfig& config);

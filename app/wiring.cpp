@@ -239,6 +239,8 @@ void Run::build() {
   parameters_ =
       std::make_unique<model::ParameterSet>(dtype, seed, activation_type(config_.train.precision));
   parameters_->slice_over(mesh_->tensor());
+  if (mesh_->sizes().pipeline > 1)
+    parameters_->divide_over(model::Stages(mesh_->stage_links(), layers_of_stages(config_)));
   network_ = std::make_unique<model::EncoderProcessorDecoder>(*parameters_, fitted_model(), tensors,
                                                               field_layout(data_));
   parameters_->flatten(device_);

@@ -213,14 +213,14 @@ void EncoderProcessorDecoder::add_decoder(const NetworkPlan& plan, const Dataset
         break;
     }
   }
-  dataset.decoder =
-      make_decoder(root / "decoder" / d.decoder_name, root / "decoder_graph_provider" / d.name,
-                   d.decoder, d.decoder.zero_extractor, plan.options.layer_norm_eps,
-                   {graph, mesh_, d.name, d.decoder_trainable, plan.options.kernels},
-                   {.channels = plan.options.width(d.decoder),
-                    .source = plan.options.width(plan.options.processor),
-                    .target = target,
-                    .out = layout.times_out * layout.num_outputs()});
+  dataset.decoder = make_decoder((root / "decoder" / d.decoder_name).on_last_stage(),
+                                 (root / "decoder_graph_provider" / d.name).on_last_stage(),
+                                 d.decoder, d.decoder.zero_extractor, plan.options.layer_norm_eps,
+                                 {graph, mesh_, d.name, d.decoder_trainable, plan.options.kernels},
+                                 {.channels = plan.options.width(d.decoder),
+                                  .source = plan.options.width(plan.options.processor),
+                                  .target = target,
+                                  .out = layout.times_out * layout.num_outputs()});
 }
 
 void EncoderProcessorDecoder::add_output(const DatasetPlan& d, Dataset& dataset,
@@ -245,7 +245,8 @@ void EncoderProcessorDecoder::add_output(const DatasetPlan& d, Dataset& dataset,
     for (const int64_t column : layout.output_prognostic)
       inputs.stdev.push_back(layout.outputs.stdev[static_cast<size_t>(column)]);
   }
-  dataset.residual = make_residual(root / "residual" / d.name, d.residual, inputs);
+  dataset.residual =
+      make_residual((root / "residual" / d.name).on_last_stage(), d.residual, inputs);
   for (size_t i = 0; i < d.bounding.size(); ++i) {
     dataset.boundings.emplace_back(root / "boundings" / d.name / static_cast<int64_t>(i),
                                    d.bounding[i], layout.outputs, concat(d.path, ".bounding.", i));
@@ -276,26 +277,29 @@ std::vector<at::Tensor> EncoderProcessorDecoder::forward(const std::vector<at::T
     x.push_back(prepare(inputs[i], i));
   const int64_t batch = x[0].size(0), ensemble = x[0].size(2), copies = batch * ensemble;
 
-  std::vector<at::Tensor> data, latents;
-  for (size_t i = 0; i < x.size(); ++i) {
+  parallel::StageLinks& stages = parameters_->stages().links();
+  // The first stage's work, and what the last one needs of it.
+  std::vector<at::Tensor> latents, targets;
+  for (size_t i = 0; i < x.size() && stages.is_first(); ++i) {
     const Encoded encoded = datasets_[i].encoder->forward(
         data_rows(datasets_[i], x[i], context.step), attributes_.at(mesh_).forward(), copies);
-    data.push_back(encoded.data);
     latents.push_back(encoded.latent);
+    targets.push_back(target_rows(datasets_[i], x[i], encoded.data));
   }
+  at::Tensor latent = aggregate(latents);
+  if (latent_skip_) targets.push_back(latent);
+  targets = stages.first_to_last(targets, x[0].device());
+  if (latent_skip_ && stages.is_last()) latent = targets.back();
   at::Tensor condition;
   if (noise_) {
     condition = noise_->forward(context.noise.defined()
                                     ? context.noise
                                     : noise_->draw(batch, ensemble, latents[0].options()));
   }
-  const at::Tensor latent = process(aggregate(latents), copies, condition);
-  std::vector<at::Tensor> y;
-  for (size_t i = 0; i < x.size(); ++i) {
-    const at::Tensor targets = target_rows(datasets_[i], x[i], data[i]);
-    y.push_back(
-        assemble(datasets_[i], datasets_[i].decoder->forward(latent, targets, copies), x[i]));
-  }
+  latent = process(latent, x[0].device(), copies, condition);
+  std::vector<at::Tensor> y(x.size());
+  for (size_t i = 0; i < x.size() && stages.is_last(); ++i)
+    y[i] = assemble(datasets_[i], datasets_[i].decoder->forward(latent, targets[i], copies), x[i]);
   return y;
 }
 
@@ -350,6 +354,7 @@ at::Tensor EncoderProcessorDecoder::target_rows(const Dataset& dataset, const at
 }
 
 at::Tensor EncoderProcessorDecoder::aggregate(const std::vector<at::Tensor>& latents) const {
+  if (latents.empty()) return {};
   if (latents.size() == 1) return latents[0];
   if (aggregation_ == Aggregation::kConcat) return at::cat(latents, 1);
   at::Tensor sum = latents[0];
@@ -358,8 +363,8 @@ at::Tensor EncoderProcessorDecoder::aggregate(const std::vector<at::Tensor>& lat
   return aggregation_ == Aggregation::kSum ? sum : sum / static_cast<double>(latents.size());
 }
 
-at::Tensor EncoderProcessorDecoder::process(const at::Tensor& latent, int64_t copies,
-                                            const at::Tensor& condition) const {
+at::Tensor EncoderProcessorDecoder::process(const at::Tensor& latent, at::Device device,
+                                            int64_t copies, const at::Tensor& condition) const {
   // Down to the coarsest mesh, remembering what the finer ones held.
   std::vector<at::Tensor> skips;
   std::vector<at::Tensor> handed_on;
@@ -373,8 +378,15 @@ at::Tensor EncoderProcessorDecoder::process(const at::Tensor& latent, int64_t co
     handed_on.push_back(encoded.data);
     x = encoded.latent;
   }
-  const at::Tensor processed = processor_->forward(x, copies, condition);
-  x = latent_skip_ ? processed + x : processed;
+  parallel::StageLinks& stages = parameters_->stages().links();
+  const Processor::State processed = processor_->run(
+      stages.is_first() ? processor_->start(x, copies) : stages.from_previous(device), copies,
+      condition);
+  if (!stages.is_last()) {
+    stages.to_next(processed);
+    return {};
+  }
+  x = latent_skip_ ? processed[0] + x : processed[0];
   for (size_t i = levels_.size(); i-- > 0;) {
     x = levels_[i].downscale->forward(x, handed_on[i], copies) + skips[i];
     if (levels_[i].up) x = levels_[i].up->forward(x, copies);

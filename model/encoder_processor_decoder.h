@@ -72,7 +72,9 @@ class EncoderProcessorDecoder {
                           const GraphTensors& graph);
 
   // x: (B, T, E, N, V_in) normalised, newest time last, in the type of the parameters.
-  // Returns (B, T', E, N, V_out) normalised, after residual and bounding, in the type of x.
+  // Returns (B, T', E, N, V_out) normalised, after residual and bounding, in the type of x. Of
+  // several stages only the last one returns something defined; the others need the sizes of x, the
+  // first one its values.
   at::Tensor forward(const at::Tensor& x, const StepContext& context = {}) const;
   // The same for every dataset, in the order of the plan.
   std::vector<at::Tensor> forward(const std::vector<at::Tensor>& x,
@@ -90,6 +92,8 @@ class EncoderProcessorDecoder {
   // What the encoder sees of an input: itself, unless the residual filters it. Throws Error for
   // another shape than the layout's.
   at::Tensor prepare(const at::Tensor& x, size_t dataset = 0) const;
+  // What the stages give each other; forward() does what is to be done between them.
+  parallel::StageLinks& stage_links() const { return parameters_->stages().links(); }
   // What is added to the prognostic outputs, (B, 1, E, N, P); undefined if nothing is.
   at::Tensor residual(const at::Tensor& x, size_t dataset = 0) const;
 
@@ -123,7 +127,8 @@ class EncoderProcessorDecoder {
   at::Tensor target_rows(const Dataset& dataset, const at::Tensor& x,
                          const at::Tensor& encoded) const;
   at::Tensor aggregate(const std::vector<at::Tensor>& latents) const;
-  at::Tensor process(const at::Tensor& latent, int64_t copies, const at::Tensor& condition) const;
+  at::Tensor process(const at::Tensor& latent, at::Device device, int64_t copies,
+                     const at::Tensor& condition) const;
   at::Tensor assemble(const Dataset& dataset, const at::Tensor& decoded, const at::Tensor& x) const;
 
   ParameterSet* parameters_;

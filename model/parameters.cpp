@@ -17,20 +17,25 @@ at::Tensor view_in(const at::Tensor& flat, const Parameter& parameter, int64_t b
 
 std::vector<int64_t> whole_sizes(const Parameter& parameter) {
   std::vector<int64_t> sizes = parameter.tensor.sizes().vec();
-  const Slice& slice = parameter.slice;
-  if (slice.group) sizes[static_cast<size_t>(slice.dimension)] = starts_of(slice.counts).back();
+  for (const Slice* slice : {&parameter.stage, &parameter.slice}) {
+    if (slice->group)
+      sizes[static_cast<size_t>(slice->dimension)] = starts_of(slice->counts).back();
+  }
   return sizes;
 }
 
 at::Tensor whole_tensor(const Parameter& parameter, const at::Tensor& own) {
-  const Slice& slice = parameter.slice;
-  if (!slice.group) return own;
-  const at::Tensor rows = own.detach().transpose(0, slice.dimension).contiguous();
-  return slice.group->all_gather_rows(rows, slice.counts).transpose(0, slice.dimension);
+  at::Tensor whole = own;
+  for (const Slice* slice : {&parameter.stage, &parameter.slice}) {
+    if (!slice->group) continue;
+    const at::Tensor rows = whole.detach().transpose(0, slice->dimension).contiguous();
+    whole = slice->group->all_gather_rows(rows, slice->counts).transpose(0, slice->dimension);
+  }
+  return whole;
 }
 
 at::Tensor own_slice(const Parameter& parameter, const at::Tensor& whole) {
-  return parameter.slice.of(whole);
+  return parameter.stage.of(parameter.slice.of(whole));
 }
 
 ParameterSet::ParameterSet(at::ScalarType dtype, uint64_t seed, at::ScalarType activation_type)
@@ -46,7 +51,7 @@ Parameter& ParameterSet::insert(Parameter parameter) {
 }
 
 at::Tensor ParameterSet::add(const std::string& name, at::IntArrayRef sizes, Init init,
-                             const Slice& slice) {
+                             const Slice& slice, int stage) {
   const auto options = at::TensorOptions().dtype(dtype_);
   at::Tensor value;
   switch (init.kind) {
@@ -63,9 +68,14 @@ at::Tensor ParameterSet::add(const std::string& name, at::IntArrayRef sizes, Ini
                   .to(dtype_);
       break;
   }
-  if (slice.group) value = slice.of(value).clone();
-  value.set_requires_grad(true);
-  return insert({.name = name, .tensor = value, .slice = slice}).tensor;
+  Parameter parameter{.name = name,
+                      .tensor = {},
+                      .slice = slice,
+                      .stage = stages_.slice(stage, slice.of(value).size(0))};
+  const at::Tensor own = own_slice(parameter, value);
+  parameter.tensor = own.is_same(value) ? value : own.clone();
+  parameter.tensor.set_requires_grad(stages_.is_here(stage));
+  return insert(std::move(parameter)).tensor;
 }
 
 at::Tensor ParameterSet::add_buffer(const std::string& name, const at::Tensor& value) {
@@ -195,13 +205,14 @@ ParameterScope ParameterScope::operator/(const std::string& name) const {
   ParameterScope inner(*set_, this->name(name));
   inner.shared_ = shared_;
   inner.ranks_ = ranks_;
+  inner.stage_ = stage_;
   return inner;
 }
 
 at::Tensor ParameterScope::add(const std::string& leaf, at::IntArrayRef sizes, Init init,
                                const Slice& slice) const {
   const std::string full = name(leaf);
-  if (!shared_ || !set_->contains(full)) return set_->add(full, sizes, init, slice);
+  if (!shared_ || !set_->contains(full)) return set_->add(full, sizes, init, slice, stage_);
   const Parameter& existing = set_->at(full);
   if (const std::vector<int64_t> found = whole_sizes(existing); sizes != found) {
     throw Error(concat("tensor '", full, "' has shape ", at::IntArrayRef(found),

@@ -15,14 +15,16 @@
 #include <string>
 #include <vector>
 
+#include "model/stages.h"
 #include "model/tensor_ranks.h"
 
 namespace aifs::model {
 
 struct Parameter {
   std::string name;
-  at::Tensor tensor;          // this rank's slice, if it is sliced
+  at::Tensor tensor;          // this rank's slice, if it is sliced; no rows on other stages
   Slice slice = {};           // over tensor ranks
+  Slice stage = {};           // of that, over stages: all or nothing
   bool trainable = true;      // false: a buffer, saved but not optimised
   bool unused = false;        // trainable in name only: nothing depends on it, no gradient comes
   std::string alias_of = {};  // another name of the same tensor, saved twice, optimised once
@@ -40,9 +42,9 @@ at::Tensor view_in(const at::Tensor& flat, const Parameter& parameter, int64_t b
 // The shape over all ranks.
 std::vector<int64_t> whole_sizes(const Parameter& parameter);
 // The whole tensor from this rank's slice of it or of a tensor laid out like it (a moment), on all
-// ranks that hold slices. Collective over these.
+// ranks that hold slices and on all stages. Collective over these.
 at::Tensor whole_tensor(const Parameter& parameter, const at::Tensor& own);
-// This rank's slice of a whole tensor.
+// This rank's slice of a whole tensor, on its stage.
 at::Tensor own_slice(const Parameter& parameter, const at::Tensor& whole);
 
 // How a tensor starts.
@@ -84,10 +86,14 @@ class ParameterSet {
   // before they are built.
   void slice_over(parallel::Communicator& group) { tensor_ranks_ = TensorRanks(group); }
   const TensorRanks& tensor_ranks() const { return tensor_ranks_; }
+  // Tensors are kept on the stage that uses them; call before layers are built.
+  void divide_over(const Stages& stages) { stages_ = stages; }
+  const Stages& stages() const { return stages_; }
 
-  // `sizes` are those of the whole tensor, and its slices start as on one rank.
-  at::Tensor add(const std::string& name, at::IntArrayRef sizes, Init init,
-                 const Slice& slice = {});
+  // `sizes` are those of the whole tensor, and its slices start as on one rank. Without rows and
+  // gradient on stages that do not keep it.
+  at::Tensor add(const std::string& name, at::IntArrayRef sizes, Init init, const Slice& slice = {},
+                 int stage = 0);
   at::Tensor add_buffer(const std::string& name, const at::Tensor& value);
   // Says of all tensors whose names start with `prefix` that nothing depends on them. The optimiser
   // leaves them alone, weight decay included.
@@ -141,6 +147,7 @@ class ParameterSet {
 
   at::ScalarType dtype_, activation_type_;
   TensorRanks tensor_ranks_;
+  Stages stages_;
   at::Generator generator_;
   std::vector<Parameter> entries_;
   std::map<std::string, size_t> index_;
@@ -179,6 +186,10 @@ class ParameterScope {
     scope.ranks_ = set_->tensor_ranks();
     return scope;
   }
+  // The same place for a part that is on the stage of a processor layer, or on the last one; others
+  // are on the first.
+  ParameterScope of_layer(int64_t layer) const { return on_stage(set_->stages().of_layer(layer)); }
+  ParameterScope on_last_stage() const { return on_stage(set_->stages().last()); }
   // Over which a layer is to be sliced: none unless the scope is sliced.
   const TensorRanks& ranks() const { return ranks_; }
   at::Tensor add_buffer(const std::string& leaf, const at::Tensor& value) const {
@@ -189,9 +200,16 @@ class ParameterScope {
   ParameterSet& set() const { return *set_; }
 
  private:
+  ParameterScope on_stage(int stage) const {
+    ParameterScope scope = *this;
+    scope.stage_ = stage;
+    return scope;
+  }
+
   ParameterSet* set_;
   std::string prefix_;
   bool shared_ = false;
+  int stage_ = 0;
   TensorRanks ranks_;
 };
 

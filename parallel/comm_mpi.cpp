@@ -60,7 +60,7 @@ std::vector<int> starts_as_int(const Counts& counts) {
 // A row of a tensor as one MPI datum.
 class RowType {
  public:
-  explicit RowType(const at::Tensor& rows) {
+  explicit RowType(const at::Tensor& rows) : count_(rows.dim() == 0 ? 1 : rows.size(0)) {
     int64_t bytes = rows.element_size();
     for (int64_t d = 1; d < rows.dim(); ++d)
       bytes *= rows.size(d);
@@ -72,8 +72,11 @@ class RowType {
   RowType(const RowType&) = delete;
   RowType& operator=(const RowType&) = delete;
   MPI_Datatype get() const { return type_; }
+  // Of the rows it was made for.
+  int count() const { return to_int({count_})[0]; }
 
  private:
+  int64_t count_;
   MPI_Datatype type_ = MPI_DATATYPE_NULL;
 };
 
@@ -88,7 +91,11 @@ class MpiCommunicator : public Communicator {
   ~MpiCommunicator() override {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (owned_ && !finalized) MPI_Comm_free(&comm_);
+    if (finalized) return;
+    // What is still under way has arrived, or is for a rank that has failed.
+    for (Sending& sending : sending_)
+      MPI_Request_free(&sending.request);
+    if (owned_) MPI_Comm_free(&comm_);
   }
 
   int rank() const override { return rank_; }
@@ -163,18 +170,26 @@ class MpiCommunicator : public Communicator {
   }
 
   void send(const at::Tensor& tensor, int to) override {
-    const OperationWatch::Scope watched(*watch_, "send");
-    const at::Tensor whole = tensor.detach().contiguous();
-    const RowType type(whole.reshape({1, -1}));
-    check_mpi(MPI_Send(whole.const_data_ptr(), 1, type.get(), to, kTag, comm_), "send");
+    std::erase_if(sending_, [](Sending& sending) {
+      int done = 0;
+      check_mpi(MPI_Test(&sending.request, &done, MPI_STATUS_IGNORE), "send");
+      return done != 0;
+    });
+    Sending sending{MPI_REQUEST_NULL, tensor.detach().contiguous()};
+    const RowType type(sending.tensor);
+    check_mpi(MPI_Isend(sending.tensor.const_data_ptr(), type.count(), type.get(), to, kTag, comm_,
+                        &sending.request),
+              "send");
+    sending_.push_back(std::move(sending));
   }
 
   void receive(const at::Tensor& tensor, int from) override {
     const OperationWatch::Scope watched(*watch_, "receive");
     require(tensor, "receive");
-    const RowType type(tensor.reshape({1, -1}));
-    check_mpi(MPI_Recv(tensor.data_ptr(), 1, type.get(), from, kTag, comm_, MPI_STATUS_IGNORE),
-              "receive");
+    const RowType type(tensor);
+    check_mpi(
+        MPI_Recv(tensor.data_ptr(), type.count(), type.get(), from, kTag, comm_, MPI_STATUS_IGNORE),
+        "receive");
   }
 
   void barrier() override {
@@ -193,6 +208,12 @@ class MpiCommunicator : public Communicator {
 
  private:
   static constexpr int kTag = 0;
+
+  // A tensor that may not have left yet.
+  struct Sending {
+    MPI_Request request;
+    at::Tensor tensor;
+  };
 
   void require(const at::Tensor& tensor, const char* operation) const {
     AIFS_CHECK(tensor.is_cpu() && tensor.is_contiguous(), operation, " on rank ", rank_,
@@ -214,6 +235,7 @@ class MpiCommunicator : public Communicator {
   bool owned_;
   std::shared_ptr<OperationWatch> watch_;
   int rank_ = 0, size_ = 1;
+  std::vector<Sending> sending_;
 };
 
 }  // namespace

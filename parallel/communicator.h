@@ -52,7 +52,8 @@ class Communicator {
                                     const Counts& send_counts, const Counts& recv_counts) = 0;
   at::Tensor all_to_all_rows(const at::Tensor& rows, const Counts& send_counts,
                              const Counts& recv_counts);
-  // Point to point; both sides call. Blocking on the CPU.
+  // Point to point; both sides call, and messages from one rank to another arrive in order. On the
+  // CPU a send does not wait for the other side; the tensor must not change any more.
   virtual void send(const at::Tensor& tensor, int to) = 0;
   virtual void receive(const at::Tensor& tensor, int from) = 0;
   virtual void barrier() = 0;

@@ -39,7 +39,8 @@ ProcessMesh::ProcessMesh()
       data_(make_single_communicator()),
       tensor_(make_single_communicator()),
       pipeline_(make_single_communicator()),
-      alike_(make_single_communicator()) {}
+      alike_(make_single_communicator()),
+      stage_links_(std::make_unique<StageLinks>()) {}
 
 ProcessMesh::ProcessMesh(Communicator& world, const MeshSizes& sizes)
     : sizes_(sizes), world_(&world) {
@@ -59,10 +60,12 @@ ProcessMesh::ProcessMesh(Communicator& world, const MeshSizes& sizes)
   const int64_t replica_size = sizes.tensor * sizes.model * sizes.pipeline;
   data_ = along(replica_size, rank / replica_size);
   alike_ = world.split(static_cast<int>(stage * sizes.tensor + slice));
+  stage_links_ = std::make_unique<StageLinks>(*pipeline_);
 }
 
 std::string ProcessMesh::place() const {
   std::string text = concat("replica ", replica(), ", part ", model_->rank());
+  if (sizes_.pipeline > 1) text += concat(", stage ", pipeline_->rank());
   if (sizes_.tensor > 1) text += concat(", slice ", tensor_->rank());
   return text;
 }

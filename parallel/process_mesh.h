@@ -10,6 +10,7 @@
 
 #include "core/config.h"
 #include "parallel/communicator.h"
+#include "parallel/stage_links.h"
 
 namespace aifs::parallel {
 
@@ -41,10 +42,12 @@ class ProcessMesh {
   Communicator& tensor() const { return *tensor_; }
   // The ranks of the other stages that work on the same nodes; stages in rank order.
   Communicator& pipeline() const { return *pipeline_; }
+  // What they give each other.
+  StageLinks& stage_links() const { return *stage_links_; }
   // The ranks that hold the same parameters: their gradients are summed.
   Communicator& alike() const { return *alike_; }
   int64_t replica() const { return data_->rank(); }
-  // "replica 0, part 1" and, where layers are sliced, ", slice 0".
+  // "replica 0, part 1" and, where there are several, ", stage 0" and ", slice 0".
   std::string place() const;
   // The rank that writes logs, metrics and checkpoints.
   bool is_main() const { return world_->rank() == 0; }
@@ -54,6 +57,7 @@ class ProcessMesh {
   MeshSizes sizes_;
   Communicator* world_;
   std::unique_ptr<Communicator> model_, data_, tensor_, pipeline_, alike_;
+  std::unique_ptr<StageLinks> stage_links_;
 };
 
 // Sums over a group of a few numbers.

@@ -120,9 +120,10 @@ Encoded gnn_encoder(Tape& tape, const BlockOptions& options, const PartContext& 
 }
 
 Rows gnn_processor(Tape& tape, const BlockOptions& options, const PartContext& context,
-                   const PartSizes& sizes, const Rows& x, int64_t layers) {
+                   const PartSizes& sizes, const Rows& x, const Rows& edges, int64_t layers) {
   const Rows features = tape.make(sizes.edges.edges, sizes.edge_width);
-  const Rows e = tape.repeat(embed(tape, options, context, features), context.copies);
+  const Rows e =
+      edges.rows > 0 ? edges : tape.repeat(embed(tape, options, context, features), context.copies);
   return run_steps(tape, options, layers, {x, e}, {}, [&](const State& state) -> State {
     const Rows all = sources(tape, state[0], sizes.edges, context);
     const Messages sent = messages(tape, options, context, state[0], all, state[1]);

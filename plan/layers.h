@@ -58,8 +58,9 @@ struct Encoded {
 };
 Encoded gnn_encoder(Tape& tape, const model::BlockOptions& options, const PartContext& context,
                     const PartSizes& sizes, const Rows& data, const Rows& hidden);
+// `edges` come from the stage before; without rows they are embedded here.
 Rows gnn_processor(Tape& tape, const model::BlockOptions& options, const PartContext& context,
-                   const PartSizes& sizes, const Rows& x, int64_t layers);
+                   const PartSizes& sizes, const Rows& x, const Rows& edges, int64_t layers);
 Rows gnn_decoder(Tape& tape, const model::BlockOptions& options, const PartContext& context,
                  const PartSizes& sizes, const Rows& latent, const Rows& data, int64_t out);
 

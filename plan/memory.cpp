@@ -37,12 +37,9 @@ MemoryPlan plan_memory(const StepInput& input, const RankRows& rows, const Stage
   plan.optimizer = share(values * static_cast<double>(input.optimizer_states), optimizer, shards);
   if (input.average) plan.average = share(values, optimizer, shards);
 
-  // A pipeline's first stage keeps as many micro-batches as there are stages.
-  const auto in_flight = static_cast<double>(
-      layout.pipeline > 1 ? std::min(layout.pipeline, input.accumulate_batches) : 1);
   const double steps =
       input.recompute_steps ? 1.0 : static_cast<double>(std::max<int64_t>(1, input.rollout));
-  const double kept = in_flight * steps;
+  const double kept = static_cast<double>(stage.in_flight) * steps;
   plan.features = kept * cost.features.saved;
   plan.encoder = kept * cost.encoder.saved;
   plan.processor = kept * cost.processor.saved;

@@ -75,7 +75,9 @@ class Walk {
       if (handed_on) data = encoded.data;
     }
     tape_.enter(cost_.processor);
-    const Rows processed = process(latent, stage.layers);
+    const Rows processed = process(latent, stage);
+    cost_.to_next = processed.storage + edge_rows().storage;
+    cost_.to_last = data.storage + (m_.latent_skip ? latent.storage : 0.0);
     // The gradient of what the decoder is handed waits for that of the encoder.
     if (m_.encoder.kind == BlockKind::kGnn) tape_.hold(data.storage);
     if (m_.latent_skip) {
@@ -102,12 +104,13 @@ class Walk {
     const auto has_edges = [](const model::BlockOptions& block) {
       return block.kind == BlockKind::kGnn || block.kind == BlockKind::kGraphTransformer;
     };
-    learnt(in_.totals.data, trainable.data);
-    if (m_.encoder.kind != BlockKind::kPointWise) learnt(in_.totals.hidden, trainable.hidden);
-    if (stage.encoder && has_edges(m_.encoder))
-      learnt(in_.totals.encoder_edges, trainable.data_to_hidden);
-    if (has_edges(m_.processor) || m_.processor.kind == BlockKind::kNone)
-      learnt(in_.totals.processor_edges, trainable.hidden_to_hidden);
+    if (stage.encoder) {
+      learnt(in_.totals.data, trainable.data);
+      if (m_.encoder.kind != BlockKind::kPointWise) learnt(in_.totals.hidden, trainable.hidden);
+      if (has_edges(m_.encoder)) learnt(in_.totals.encoder_edges, trainable.data_to_hidden);
+      if (has_edges(m_.processor) || m_.processor.kind == BlockKind::kNone)
+        learnt(in_.totals.processor_edges, trainable.hidden_to_hidden);
+    }
     if (stage.decoder && has_edges(m_.decoder))
       learnt(in_.totals.decoder_edges, trainable.hidden_to_data);
   }
@@ -139,14 +142,26 @@ class Walk {
     throw Error("an encoder of kind none");
   }
 
-  Rows process(const Rows& x, int64_t layers) {
+  // Of the processor, as stages hand them on: embedded in a GNN, as they are in a GraphTransformer.
+  Rows edge_rows() {
+    const int64_t edges = rows_.processor.edges;
+    if (m_.processor.kind == BlockKind::kGnn)
+      return tape_.make(edges * in_.copies, m_.width(m_.processor));
+    if (m_.processor.kind == BlockKind::kGraphTransformer)
+      return tape_.make(edges, in_.edge_attributes + m_.trainable_parameters.hidden_to_hidden);
+    return {};
+  }
+
+  Rows process(const Rows& x, const Stage& stage) {
+    const int64_t layers = stage.layers;
     const model::BlockOptions& block = m_.processor;
     const PartSizes sizes{rows_.processor,
                           in_.edge_attributes + m_.trainable_parameters.hidden_to_hidden};
     if (layers == 0) return x;
     switch (block.kind) {
       case BlockKind::kGnn:
-        return gnn_processor(tape_, block, context(block), sizes, x, layers);
+        return gnn_processor(tape_, block, context(block), sizes, x,
+                             stage.encoder ? Rows() : edge_rows(), layers);
       case BlockKind::kGraphTransformer:
         return graph_transformer_processor(tape_, block, context(block), sizes, x, layers);
       case BlockKind::kTransformer:
@@ -216,10 +231,12 @@ void NetworkInput::check() const {
     refuse("model.residual.kind", "a residual other than skip and none");
 }
 
-std::vector<Stage> Stage::pipeline(int64_t layers, int64_t stages) {
+std::vector<Stage> Stage::pipeline(const std::vector<int64_t>& layers, int64_t batches) {
   std::vector<Stage> result;
-  for (const int64_t share : balanced_counts(layers, stages))
-    result.push_back({result.empty(), false, share});
+  for (const int64_t share : layers) {
+    const auto after = static_cast<int64_t>(layers.size() - result.size());
+    result.push_back({result.empty(), false, share, std::min(after, batches)});
+  }
   result.back().decoder = true;
   return result;
 }

@@ -35,16 +35,19 @@ struct NetworkInput {
 struct Stage {
   bool encoder = true, decoder = true;
   int64_t layers = 0;
+  int64_t in_flight = 1;  // batches between their passes forward and backward, at most
 
-  // So many layers on the stages of a pipeline, the encoder before the first, the decoder after the
-  // last.
-  static std::vector<Stage> pipeline(int64_t layers, int64_t stages);
+  // The stages of a pipeline with so many layers each, the encoder before the first, the decoder
+  // after the last, for steps of so many batches that overlap.
+  static std::vector<Stage> pipeline(const std::vector<int64_t>& layers, int64_t batches);
 };
 
 struct NetworkCost {
   PartCost features, encoder, processor, decoder, output;  // learnt features; output and loss
   double peak = 0.0;          // bytes in the backward pass, Tape::peak()
   double largest_part = 0.0;  // elements of encoder, decoder or one processor layer
+  double to_next = 0.0;       // bytes from a stage to the next one in a pass,
+  double to_last = 0.0;       // and from the first to the last
 
   std::vector<const PartCost*> parts() const {
     return {&features, &encoder, &processor, &decoder, &output};

@@ -2,6 +2,7 @@
 #include "plan/step_plan.h"
 
 #include "core/check.h"
+#include "core/shares.h"
 
 namespace aifs::plan {
 
@@ -11,7 +12,7 @@ void check(const StepInput& input) {
   const model::ModelOptions& m = input.network.model;
   const Layout& layout = input.layout;
   input.network.check();
-  if (layout.pipeline > m.layers) {
+  if (input.stage_layers.empty() && layout.pipeline > m.layers) {
     throw ConfigError("parallel.pipeline",
                       concat("is ", layout.pipeline, ", the processor has ", m.layers, " layers"));
   }
@@ -85,8 +86,13 @@ StepPlan plan_step(const StepInput& input, const Division& division) {
   plan.flops.useful_step = 3.0 * plan.flops.unsplit_forward * static_cast<double>(input.rollout) *
                            plan.samples / static_cast<double>(layout.ranks());
 
+  // Stages meet several times in a rollout: their batches do not overlap then.
+  const bool overlaps = input.rollout == 1;
+  const std::vector<int64_t> layers = input.stage_layers.empty()
+                                          ? balanced_counts(network.model.layers, layout.pipeline)
+                                          : input.stage_layers;
   double slowest = 0.0;
-  for (const Stage& stage : Stage::pipeline(network.model.layers, layout.pipeline)) {
+  for (const Stage& stage : Stage::pipeline(layers, overlaps ? input.accumulate_batches : 1)) {
     const NetworkCost cost = network_cost(network, rows, division.divided(), stage, layout.tensor);
     const MemoryPlan memory = plan_memory(input, rows, stage, cost);
     if (memory.device() > plan.memory.device()) plan.memory = memory;
@@ -103,7 +109,8 @@ StepPlan plan_step(const StepInput& input, const Division& division) {
           (part->executed_flops() + (input.recompute_steps ? part->forward_flops() : 0.0));
   }
   plan.time.compute_s = batches * slowest;
-  plan.time.bubble_s = static_cast<double>(layout.pipeline - 1) * slowest;
+  plan.time.bubble_s =
+      static_cast<double>(layout.pipeline - 1) * slowest * (overlaps ? 1.0 : batches);
   for (const Transfer& t : plan.transfers)
     plan.time.exposed_s += t.exposed;
   return plan;

@@ -22,11 +22,12 @@ struct StepInput {
   graph::HiddenOrder hidden_order = graph::HiddenOrder::kAuto;
   graph::SourceRows mapper_sources = graph::SourceRows::kHalo;
   Arithmetic arithmetic = Arithmetic::kFp32;
-  int64_t rollout = 1;             // forecast steps of a training step
-  bool recompute_steps = false;    // train.rollout.recompute
-  int64_t accumulate_batches = 1;  // batches of a step
-  int64_t batch_size = 1;          // samples of a batch of one replica
-  int64_t batch_times = 3;         // of a sample
+  int64_t rollout = 1;                     // forecast steps of a training step
+  bool recompute_steps = false;            // train.rollout.recompute
+  int64_t accumulate_batches = 1;          // batches of a step
+  std::vector<int64_t> stage_layers = {};  // of a pipeline; none: shared out evenly
+  int64_t batch_size = 1;                  // samples of a batch of one replica
+  int64_t batch_times = 3;                 // of a sample
   int64_t dataset_variables = 0;
   int64_t prefetch_batches = 2;
   int64_t optimizer_states = 2;  // moments

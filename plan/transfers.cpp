@@ -129,12 +129,12 @@ class Transfers {
     add(t);
   }
 
-  // Latent rows go on to the next stage, gradients back.
+  // What goes on to the next stage, and gradients of as much back; what the first stage gives the
+  // last one, who gives nothing on.
   void add_stages() {
-    const NetworkInput& network = input_.network;
-    const double bytes = static_cast<double>(rows_.hidden * network.copies *
-                                             network.model.width(network.model.processor) *
-                                             network.types.activation);
+    const double more =
+        layout_.pipeline > 2 ? std::max(cost_.to_next, cost_.to_last) : cost_.to_last;
+    const double bytes = 0.5 * (cost_.to_next + more);
     const double calls = 2.0 * passes();
     // Stages are model x tensor ranks apart.
     const bool near = layout_.model * layout_.tensor * layout_.pipeline <= machine_.ranks_per_node;

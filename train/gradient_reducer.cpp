@@ -244,7 +244,9 @@ at::Tensor GradientReducer::own_gradients(const ShardBucket& bucket) const {
 }
 
 OwnGradients GradientReducer::own_gradients() const {
-  OwnGradients own{.shards = &shards_.shard_group(), .tensor_ranks = &mesh_.tensor()};
+  OwnGradients own{.shards = &shards_.shard_group(),
+                   .tensor_ranks = &mesh_.tensor(),
+                   .stages = &mesh_.pipeline()};
   const auto split = [&](const at::Tensor& flat, int64_t first_sliced) {
     own.whole = {flat.narrow(0, 0, first_sliced)};
     if (first_sliced < flat.numel())

@@ -41,6 +41,7 @@ double global_norm(const OwnGradients& gradients) {
   add_up(sliced, gradients.tensor_ranks);
   const at::Tensor sum = square(gradients.whole) + sliced;
   add_up(sum, gradients.shards);
+  add_up(sum, gradients.stages);
   return std::sqrt(sum.item<double>());
 }
 

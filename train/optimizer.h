@@ -44,6 +44,7 @@ struct OwnGradients {
   std::vector<at::Tensor> whole = {}, sliced = {};  // of whole tensors, and of slices of tensors
   parallel::Communicator* shards = nullptr;         // with other parts of either
   parallel::Communicator* tensor_ranks = nullptr;   // with the same ones and other slices
+  parallel::Communicator* stages = nullptr;         // with those of other layers
 
   std::vector<at::Tensor> all() const;
 };

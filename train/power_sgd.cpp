@@ -35,7 +35,7 @@ PowerSgd::Plan PowerSgd::plan_of(const ShardBucket& bucket) const {
   for (const size_t i : bucket.parameters) {
     const model::Parameter& parameter = parameters_.entries()[i];
     const at::Tensor& tensor = parameter.tensor;
-    if (tensor.dim() < 2) continue;
+    if (tensor.dim() < 2 || tensor.numel() == 0) continue;
     Matrix matrix{.begin = parameter.offset - bucket.begin,
                   .rows = tensor.size(0),
                   .columns = tensor.numel() / tensor.size(0)};

@@ -36,12 +36,14 @@ void RecordedPass::add_gradients() {
 std::string why_not_recorded(Precision precision, const ShardingOptions& sharding,
                              const ReductionOptions& reduction,
                              const model::EncoderProcessorDecoder& network,
-                             const parallel::Communicator& world) {
+                             const parallel::ProcessMesh& mesh) {
   if (precision == Precision::kFp16Mixed) return "the loss scale changes";
   if (network.has_noise()) return "noise is drawn anew";
   if (sharding.states == Sharding::kGradients || sharding.states == Sharding::kParameters)
     return "gradients are shared out as they come";
   if (reduction.compression == Compression::kPowerSgd) return "PowerSGD begins after some steps";
+  if (mesh.sizes().pipeline > 1) return "stages of a pipeline wait for each other";
+  const parallel::Communicator& world = mesh.world();
   if (world.size() > 1 && std::string_view(world.backend()) != "NCCL")
     return concat("tensors travel over ", world.backend());
   return {};

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "parallel/communicator.h"
+#include "parallel/process_mesh.h"
 #include "train/device_graph.h"
 #include "train/options.h"
 #include "train/sharding.h"
@@ -45,7 +45,7 @@ class RecordedPass {
 std::string why_not_recorded(Precision precision, const ShardingOptions& sharding,
                              const ReductionOptions& reduction,
                              const model::EncoderProcessorDecoder& network,
-                             const parallel::Communicator& world);
+                             const parallel::ProcessMesh& mesh);
 
 // Records the passes of a run, the second of each kind. Says in the log what it does.
 class PassRecorder {

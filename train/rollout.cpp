@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "core/time.h"
+#include "data/sampler.h"
 #include "model/recompute.h"
 
 namespace aifs::train {
@@ -15,6 +17,20 @@ std::vector<int64_t> Window::offsets(int64_t steps) const {
   for (int64_t t = 1 - times_in; t <= steps * times_out; ++t)
     rows.push_back(t * row_step);
   return rows;
+}
+
+void check_training_samples(const data::DatasetInfo& info, const Window& window,
+                            const RolloutOptions& rollout, int64_t max_epochs) {
+  int64_t steps = rollout.epoch_increment > 0 ? rollout.maximum : rollout.start;
+  if (max_epochs > 0) steps = rollout_length(rollout, max_epochs - 1);
+  const std::vector<int64_t> offsets = window.offsets(steps);
+  if (data::usable_anchors(info.num_rows(), info.missing_rows, offsets).empty()) {
+    throw DataError(concat("'", info.name, "' has no training sample: ", info.num_rows(),
+                           " dates from ", format_date(info.dates_s.front()), " to ",
+                           format_date(info.dates_s.back()), ", ", info.missing_rows.size(),
+                           " of them missing; a sample needs ", offsets.size(), " in a row"),
+                    "widen data.training.start and end, or shorten the rollout");
+  }
 }
 
 ForecastColumns::ForecastColumns(const data::VariableTable& variables, at::Device device) {
@@ -63,10 +79,11 @@ void Forecaster::run(const at::Tensor& batch, int64_t steps,
     context.noise = extras_.noise ? extras_.noise(step) : network_.draw_noise(x);
     const at::Tensor prediction = forward(x, context, extras_.recompute_steps && steps > 1);
     const at::Tensor later = batch.narrow(1, window_.target_position(step), window_.times_out);
-    visit({step, prediction, later.index_select(-1, columns_.outputs)});
-    if (step + 1 < steps) {
-      x = advance_inputs(x, prediction, later, columns_, extras_.output_mask);
-    }
+    if (prediction.defined()) visit({step, prediction, later.index_select(-1, columns_.outputs)});
+    if (step + 1 == steps) break;
+    // Both ends of a pipeline go on from it.
+    for (const at::Tensor& known : network_.stage_links().last_to_first({prediction}, x.device()))
+      x = advance_inputs(x, known, later, columns_, extras_.output_mask);
   }
 }
 

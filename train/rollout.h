@@ -5,8 +5,10 @@
 #include <functional>
 #include <vector>
 
+#include "data/dataset.h"
 #include "data/variables.h"
 #include "model/encoder_processor_decoder.h"
+#include "train/schedule.h"
 
 namespace aifs::train {
 
@@ -21,6 +23,11 @@ struct Window {
   int64_t target_position(int64_t step) const { return times_in + step * times_out; }
   int64_t num_times(int64_t steps) const { return times_in + steps * times_out; }
 };
+
+// Throws DataError if no training sample is long enough for the longest rollout of the run: better
+// at the start than when an epoch asks for it.
+void check_training_samples(const data::DatasetInfo& info, const Window& window,
+                            const RolloutOptions& rollout, int64_t max_epochs);
 
 // One step of a forecast: prediction and truth, (B, T', E, N, V_out), normalised.
 struct ForecastStep {
@@ -60,7 +67,8 @@ class Forecaster {
   // Runs `steps` steps from the inputs of `batch` (B, num_times(steps), E, N, V), all dataset
   // variables, normalised, in the type and on the device of the network. Gradients flow through all
   // steps. Forcings of later inputs are those of the batch. A network of several members makes as
-  // many forecasts of a batch with E = 1.
+  // many forecasts of a batch with E = 1. Of several stages of a pipeline, which all call, the last
+  // one visits.
   void run(const at::Tensor& batch, int64_t steps,
            const std::function<void(const ForecastStep&)>& visit) const;
 

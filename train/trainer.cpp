@@ -47,6 +47,7 @@ struct Trainer::StepFigures {
   bool stop = false, skipped = false;
   bool finite = true;  // all losses on all ranks
   std::string bad;     // what is known of this rank's first loss that is not finite
+  PipelineLosses losses;
 };
 
 struct Trainer::Logs {
@@ -189,7 +190,7 @@ Outcome Trainer::run() {
   if (parts_.device.is_cuda()) {
     recorder_.start(options_.train.cuda_graph,
                     why_not_recorded(options_.train.precision, options_.sharding,
-                                     options_.reduction, parts_.network, parts_.mesh.world()));
+                                     options_.reduction, parts_.network, parts_.mesh));
   }
   const int64_t first_step = state_.step;
   EpochEnd end = EpochEnd::kDone;
@@ -213,20 +214,6 @@ bool Trainer::at_step_limit() const {
 bool Trainer::out_of_time() const {
   return options_.train.max_minutes > 0 &&
          seconds_since(start_) > 60.0 * options_.train.max_minutes;
-}
-
-void check_training_samples(const data::DatasetInfo& info, const Window& window,
-                            const RolloutOptions& rollout, int64_t max_epochs) {
-  int64_t steps = rollout.epoch_increment > 0 ? rollout.maximum : rollout.start;
-  if (max_epochs > 0) steps = rollout_length(rollout, max_epochs - 1);
-  const std::vector<int64_t> offsets = window.offsets(steps);
-  if (data::usable_anchors(info.num_rows(), info.missing_rows, offsets).empty()) {
-    throw DataError(concat("'", info.name, "' has no training sample: ", info.num_rows(),
-                           " dates from ", format_date(info.dates_s.front()), " to ",
-                           format_date(info.dates_s.back()), ", ", info.missing_rows.size(),
-                           " of them missing; a sample needs ", offsets.size(), " in a row"),
-                    "widen data.training.start and end, or shorten the rollout");
-  }
 }
 
 std::vector<data::BatchRequest> Trainer::requests_of_epoch(int64_t rollout) const {
@@ -263,32 +250,21 @@ Trainer::EpochEnd Trainer::run_epoch() {
   data::DeviceFeed loader(parts_.source, parts_.loading, std::move(requests), parts_.device);
   Clock::time_point step_start = Clock::now();
   double waited_before = 0.0;
-  StepFigures figures;
-  int64_t accumulated = 0;
-  for (; left > 0; --left) {
-    data::Batch batch;
-    {
-      const PartTimer::Scope scope(timer_, Part::kData);
-      loader.next(batch);
-    }
-    if (accumulated == 0) {
-      reducer_->start_step(state_.step);
-      figures.rollout = rollout;
-      if (options_.at_step) options_.at_step(state_.step + 1);
-    }
-    ++accumulated;
-    const bool last = accumulated == options_.train.accumulate_batches || left == 1;
-    accumulate_gradients(batch, figures, last);
-    ++state_.batch_in_epoch;
-    if (!last) continue;
-
-    figures.loss /= static_cast<double>(accumulated);
+  while (left > 0) {
+    StepFigures figures;
+    figures.rollout = rollout;
+    const int64_t batches = std::min(options_.train.accumulate_batches, left);
+    left -= batches;
+    if (options_.at_step) options_.at_step(state_.step + 1);
+    reducer_->start_step(state_.step);
+    accumulate_gradients(loader, batches, figures);
+    figures.loss /= static_cast<double>(batches);
     shards_->release_all();
     update_weights(figures);
     figures.data_s = loader.wait_s() - std::exchange(waited_before, loader.wait_s());
     figures.step_s = seconds_since(step_start);
     record(figures);
-    if (left == 1) {
+    if (left == 0) {
       ++state_.epoch;
       state_.batch_in_epoch = 0;
     }
@@ -296,14 +272,12 @@ Trainer::EpochEnd Trainer::run_epoch() {
     const CheckpointOptions& saving = options_.checkpoint;
     const auto due = [&](int64_t every_steps, int64_t every_epochs) {
       return (every_steps > 0 && state_.step % every_steps == 0) ||
-             (left == 1 && every_epochs > 0 && state_.epoch % every_epochs == 0);
+             (left == 0 && every_epochs > 0 && state_.epoch % every_epochs == 0);
     };
     if (due(validation.every_steps, validation.every_epochs)) validate();
     if (due(saving.every_steps, saving.every_epochs)) checkpoint(/*required=*/false);
     if (at_step_limit()) return EpochEnd::kLimit;
     if (figures.stop) return EpochEnd::kStop;
-    figures = {};
-    accumulated = 0;
     step_start = Clock::now();
   }
   return EpochEnd::kDone;
@@ -328,7 +302,7 @@ at::Tensor Trainer::loss_of(const data::Batch& batch, const at::Tensor& values, 
     const at::Tensor value = (*parts_.loss)(step.prediction, step.truth, call);
     total = total.defined() ? total + value : value;
   });
-  return total / static_cast<double>(rollout);
+  return total.defined() ? total / static_cast<double>(rollout) : total;
 }
 
 void Trainer::add_gradients(const at::Tensor& loss, int64_t rollout, bool last) {
@@ -342,36 +316,77 @@ void Trainer::add_gradients(const at::Tensor& loss, int64_t rollout, bool last) 
   reducer_->end_pass();
 }
 
-void Trainer::accumulate_gradients(const data::Batch& batch, StepFigures& figures, bool last) {
-  batch_ = &batch;
+void Trainer::accumulate_gradients(data::DeviceFeed& loader, int64_t batches,
+                                   StepFigures& figures) {
+  const parallel::StageLinks& stages = parts_.mesh.stage_links();
+  // Stages meet several times in a rollout: one batch after the other.
+  const bool overlaps = figures.rollout == 1;
+  run_passes(
+      one_forward_one_backward(overlaps ? stages.stage() : 0, overlaps ? stages.count() : 1,
+                               batches),
+      [&](int64_t batch) { return forward_pass(loader, figures, batch + 1 == batches); },
+      [&](const at::Tensor& total, int64_t batch) {
+        backward_pass(total, figures.rollout, /*last=*/batch + 1 == batches);
+      });
+  if (stages.count() > 1) agree_in_pipeline(figures);
+}
+
+at::Tensor Trainer::forward_pass(data::DeviceFeed& loader, StepFigures& figures, bool last) {
+  {
+    const PartTimer::Scope scope(timer_, Part::kData);
+    loader.next(batch_);
+  }
   batch_place_ = {static_cast<uint32_t>(state_.epoch),
-                  static_cast<uint32_t>(state_.batch_in_epoch)};
+                  static_cast<uint32_t>(state_.batch_in_epoch++)};
   shards_->start_pass(figures.rollout);
   shards_->fetch(0);
-  RecordedPass* recorded = nullptr;
   at::Tensor total;
   {
     const PartTimer::Scope scope(timer_, Part::kForward);
-    const at::Tensor values = values_of(batch);
-    if (!batch.nan_mask.defined()) {
-      recorded = recorder_.pass(
-          {figures.rollout, values.size(0), last}, values,
-          [&](const at::Tensor& x) { return loss_of(batch, x, figures.rollout); },
-          [&](const at::Tensor& loss) { add_gradients(loss, figures.rollout, last); });
-    }
-    total = recorded ? recorded->loss_of(values) : loss_of(batch, values, figures.rollout);
+    const at::Tensor values = values_of(batch_);
+    const int64_t rollout = figures.rollout;
+    recorded_ = batch_.nan_mask.defined()
+                    ? nullptr
+                    : recorder_.pass(
+                          {rollout, values.size(0), last}, values,
+                          [&](const at::Tensor& x) { return loss_of(batch_, x, rollout); },
+                          [&](const at::Tensor& loss) { add_gradients(loss, rollout, last); });
+    total = recorded_ ? recorded_->loss_of(values) : loss_of(batch_, values, rollout);
+  }
+  parallel::StageLinks& stages = parts_.mesh.stage_links();
+  if (stages.count() > 1) {
+    figures.losses.add(total, batch_.anchors);
+    return stages.with_sent(total);
   }
   const auto value = total.item<double>();
-  if (!agree(figures, value, static_cast<int64_t>(batch.anchors.size()))) {
-    figures.finite = false;
-    shards_->fetch_all();
-    // On all ranks of a replica or none: they share the loss.
-    if (!std::isfinite(value) && figures.bad.empty())
-      figures.bad = describe_nonfinite(concat("the loss is ", value), figures.rollout);
-    shards_->release_all();
-    return;
+  if (agree(figures, value, static_cast<int64_t>(batch_.anchors.size()))) return total;
+  note_bad_loss(figures, value);
+  return {};
+}
+
+void Trainer::note_bad_loss(StepFigures& figures, double loss) {
+  figures.finite = false;
+  shards_->fetch_all();
+  if (!std::isfinite(loss) && figures.bad.empty())
+    figures.bad = describe_nonfinite(concat("the loss is ", loss), figures.rollout);
+  shards_->release_all();
+}
+
+void Trainer::agree_in_pipeline(StepFigures& figures) {
+  const PipelineLosses::Shared losses = figures.losses.share(parts_.mesh.pipeline());
+  if (agree(figures, losses.sum, losses.samples)) return;
+  if (!losses.bad_anchors.empty()) {  // the report is of this batch, which is read again
+    data::DeviceFeed(parts_.source, parts_.loading,
+                     {{losses.bad_anchors, parts_.window.offsets(figures.rollout)}}, parts_.device)
+        .next(batch_);
   }
-  recorded ? recorded->add_gradients() : add_gradients(total, figures.rollout, last);
+  note_bad_loss(figures, losses.bad);
+}
+
+void Trainer::backward_pass(const at::Tensor& total, int64_t rollout, bool last) {
+  if (!total.defined()) return;
+  if (recorded_) return recorded_->add_gradients();
+  if (total.requires_grad()) add_gradients(total, rollout, last);
 }
 
 bool Trainer::agree(StepFigures& figures, double loss, int64_t samples) const {
@@ -384,75 +399,6 @@ bool Trainer::agree(StepFigures& figures, double loss, int64_t samples) const {
   figures.samples += static_cast<int64_t>(sums[1]) / ranks_per_replica;
   figures.stop = figures.stop || sums[2] > 0;
   return std::isfinite(sums[0]);
-}
-
-std::string Trainer::find_nonfinite(const data::Batch& batch, int64_t rollout) const {
-  const at::NoGradGuard no_grad;
-  std::string found = first_bad_weight(parts_.parameters);
-  const data::DatasetInfo& info = parts_.source.dataset->info();
-  const auto own = [&](const std::vector<double>& all) {
-    const data::NodeRange& nodes = parts_.loading.nodes;
-    return std::span(all).subspan(static_cast<size_t>(nodes.begin),
-                                  static_cast<size_t>(nodes.size()));
-  };
-  FieldPlaces places{info.variables, own(info.latitudes_deg), own(info.longitudes_deg),
-                     parts_.loading.nodes.begin};
-  const auto note = [&](const std::string& text) {
-    if (!text.empty()) found += (found.empty() ? "" : "\n") + text;
-  };
-  note(first_bad_value(batch.values, "batch", places));
-  places.variables = parts_.variables.output_names();
-  const at::Tensor values = values_of(batch);
-  seed_noise();
-  note(first_bad_operation(parts_.parameters, [&] {
-    forecaster_.run(values, rollout, [&](const ForecastStep& step) {
-      note(first_bad_value(step.prediction.to(at::kCPU),
-                           concat("prediction of forecast step ", step.step + 1), places));
-    });
-  }));
-  return found;
-}
-
-std::string Trainer::describe_nonfinite(const std::string& what, int64_t rollout) const {
-  std::string dates;
-  for (const int64_t row : batch_->anchors) {
-    const auto& all = parts_.source.dataset->info().dates_s;
-    dates += concat(dates.empty() ? "" : ", ", format_date(all[static_cast<size_t>(row)]));
-  }
-  const int rank = parts_.mesh.world().rank();
-  std::string text = concat("step ", state_.step + 1, " (epoch ", batch_place_[0], ", rank ", rank,
-                            ", sample of ", dates, "): ", what);
-  const auto note = [&](const std::string& more) {
-    if (!more.empty()) text += "\n" + more;
-  };
-  note(first_bad_gradient(parts_.parameters, own_parts()));
-  note(find_nonfinite(*batch_, rollout));
-  const fs::path folder =
-      options_.run_dir / concat("nonfinite-step-", state_.step + 1, "-rank-", rank);
-  try {
-    write_dump(folder, *batch_, text);
-    note(concat("the batch is in '", folder.string(), "'"));
-  } catch (const Error& error) {
-    note(concat("the batch could not be written: ", error.what()));
-  }
-  return text;
-}
-
-void Trainer::skip_or_fail(const std::string& text) const {
-  const std::string found = text.empty()
-                                ? concat("step ", state_.step + 1, " (epoch ", batch_place_[0],
-                                         "): a loss of another rank is not finite")
-                                : text;
-  if (options_.train.on_nonfinite == OnNonfinite::kSkip &&
-      skipped_in_a_row_ < options_.train.max_skipped_steps) {
-    if (!text.empty()) log::warning(found, "\nthe step is skipped");
-    return;
-  }
-  throw NumericalError(found,
-                       last_checkpoint_step_ >= 0
-                           ? concat("the last checkpoint is of step ", last_checkpoint_step_,
-                                    "; resume from it with a smaller learning rate")
-                           : std::string("try a smaller learning rate, or a longer warm-up"));
 }
 
 void Trainer::update_weights(StepFigures& figures) {

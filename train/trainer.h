@@ -17,6 +17,8 @@
 #include "train/loss_setup.h"
 #include "train/metrics_log.h"
 #include "train/part_timer.h"
+#include "train/pipeline_losses.h"
+#include "train/pipeline_schedule.h"
 #include "train/progress.h"
 #include "train/recorded_pass.h"
 #include "train/tensorboard.h"
@@ -55,11 +57,6 @@ struct TrainerOptions {
   std::function<void(int64_t)> at_step = {};  // told the number of every step as it begins
 };
 
-// Throws DataError if no training sample is long enough for the longest rollout of the run: better
-// at the start than when an epoch asks for it.
-void check_training_samples(const data::DatasetInfo& info, const Window& window,
-                            const RolloutOptions& rollout, int64_t max_epochs);
-
 enum class Outcome { kFinished, kInterrupted };
 
 class Trainer {
@@ -89,11 +86,20 @@ class Trainer {
 
   EpochEnd run_epoch();
   std::vector<data::BatchRequest> requests_of_epoch(int64_t rollout) const;
-  // Adds the gradients of a batch, the last one of a step or not. Where the loss of any rank is not
-  // finite, none adds any.
-  void accumulate_gradients(const data::Batch& batch, StepFigures& figures, bool last);
-  at::Tensor values_of(const data::Batch& batch) const;  // on the device
+  // Adds the gradients of the next batches. Where the loss of any rank is not finite, none adds
+  // any or, in a pipeline, the step is not finite.
+  void accumulate_gradients(data::DeviceFeed& loader, int64_t batches, StepFigures& figures);
+  // What a backward pass begins with; undefined: there is none.
+  at::Tensor forward_pass(data::DeviceFeed& loader, StepFigures& figures, bool last);
+  void backward_pass(const at::Tensor& total, int64_t rollout, bool last);
+  // The loss of this replica, which all its ranks know, or of another one is not finite. All ranks
+  // call it.
+  void note_bad_loss(StepFigures& figures, double loss);
+  // On the losses of a step, which the last stage knows.
+  void agree_in_pipeline(StepFigures& figures);
+  // Undefined on stages that have no loss.
   at::Tensor loss_of(const data::Batch& batch, const at::Tensor& values, int64_t rollout);
+  at::Tensor values_of(const data::Batch& batch) const;  // on the device
   void add_gradients(const at::Tensor& loss, int64_t rollout, bool last);
   // What the network draws depends on the position in training and the replica alone.
   void seed_noise() const;
@@ -132,9 +138,10 @@ class Trainer {
   std::optional<WeightAverage> average_;
   LoopState state_;
   LossScale loss_scale_;
-  const data::Batch* batch_ = nullptr;     // the one at hand
+  data::Batch batch_;                      // the one at hand
   std::array<uint32_t, 2> batch_place_{};  // its epoch and number
   PassRecorder recorder_;
+  RecordedPass* recorded_ = nullptr;  // the pass at hand, if it is recorded
   int64_t skipped_in_a_row_ = 0;
   PartTimer timer_;
   std::unique_ptr<Logs> logs_;

@@ -135,20 +135,22 @@ void Validation::add_errors(const ForecastStep& step, const at::Tensor& persiste
   }
 }
 
-// Sums over the cells of a model group and the dates of all replicas. The loss and the number of
-// dates are the same on all ranks of a model group already.
+// Sums over the cells of a model group and the dates of all replicas, from the last stage to all.
+// The loss and the number of dates are the same on all ranks of a model group already.
 void Validation::sum_over_ranks(Sums& sums) const {
   for (size_t i = 0; i < lead_times_s_.size(); ++i) {
     for (at::Tensor* errors : {&sums.forecast[i], &sums.persistence[i]}) {
       *errors = errors->cpu();
-      for (parallel::Communicator* group : {&setup_.mesh.model(), &setup_.mesh.data()})
+      for (parallel::Communicator* group :
+           {&setup_.mesh.model(), &setup_.mesh.data(), &setup_.mesh.pipeline()})
         group->all_reduce(*errors, parallel::Reduction::kSum);
     }
   }
   std::vector<double> figures{sums.loss};
   for (const int64_t dates : sums.num_dates)
     figures.push_back(static_cast<double>(dates));
-  figures = parallel::sum_over(setup_.mesh.data(), figures);
+  for (parallel::Communicator* group : {&setup_.mesh.data(), &setup_.mesh.pipeline()})
+    figures = parallel::sum_over(*group, figures);
   sums.loss = figures[0];
   for (size_t i = 0; i < sums.num_dates.size(); ++i)
     sums.num_dates[i] = static_cast<int64_t>(figures[i + 1]);
@@ -186,6 +188,9 @@ ValidationResult Validation::run(const Forecaster& forecaster, const Loss& loss)
       if (step.step == 0) sums.loss += loss(step.prediction, step.truth, call).item<double>();
       add_errors(step, persistence, valid, sums);
     });
+    // The first stage is not to run ahead by more dates than there are stages.
+    if ((i + 1) % static_cast<size_t>(setup_.mesh.pipeline().size()) == 0)
+      setup_.mesh.pipeline().barrier();
   }
   sum_over_ranks(sums);
   result.num_dates = num_dates_;

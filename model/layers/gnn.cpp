@@ -93,15 +93,17 @@ GnnProcessor::GnnProcessor(const ParameterScope& scope, const ParameterScope& ed
       edges_(std::make_unique<LocalEdges>(edges)),
       units_(scope.set()) {
   for (int64_t layer = 0; layer < num_layers; ++layer) {
-    blocks_.emplace_back((scope / "proc" / layer).sliced(), options);
+    blocks_.emplace_back((scope / "proc" / layer).sliced().of_layer(layer), options);
     units_.end_layer();
   }
 }
 
-at::Tensor GnnProcessor::forward(const at::Tensor& x, int64_t copies,
-                                 const at::Tensor& /*condition*/) const {
-  const at::Tensor e =
-      repeat_rows(embed(options_.recompute, emb_edges_, edge_features_.forward()), copies);
+Processor::State GnnProcessor::start(const at::Tensor& x, int64_t copies) const {
+  return {x, repeat_rows(embed(options_.recompute, emb_edges_, edge_features_.forward()), copies)};
+}
+
+Processor::State GnnProcessor::run(const State& state, int64_t copies,
+                                   const at::Tensor& /*condition*/) const {
   std::vector<Step> steps;
   for (const GraphConvBlock& block : blocks_) {
     steps.push_back([this, &block, copies](const TensorList& in) -> TensorList {
@@ -110,7 +112,7 @@ at::Tensor GnnProcessor::forward(const at::Tensor& x, int64_t copies,
       return {block.update_nodes(in[0], sent.nodes), sent.edges};
     });
   }
-  return run_steps(units_.in_units(steps), options_.recompute, options_.chunks, {x, e}, {})[0];
+  return run_steps(units_.own_steps(steps), options_.recompute, options_.chunks, state, {});
 }
 
 GnnDecoder::GnnDecoder(const ParameterScope& scope, const ParameterScope& edge_scope,

@@ -39,13 +39,13 @@ class GnnEncoder : public Encoder {
 
 class GnnProcessor : public Processor {
  public:
-  using Processor::forward;
   GnnProcessor(const ParameterScope& scope, const ParameterScope& edge_scope,
                const GraphConvOptions& options, const EdgeTensors& edges,
                int64_t num_edge_trainable, int64_t num_layers);
 
-  at::Tensor forward(const at::Tensor& x, int64_t copies,
-                     const at::Tensor& condition) const override;
+  // The state is x and the edge features, which layers update.
+  State start(const at::Tensor& x, int64_t copies) const override;
+  State run(const State& state, int64_t copies, const at::Tensor& condition) const override;
 
  private:
   GraphConvOptions options_;

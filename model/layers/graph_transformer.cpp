@@ -134,15 +134,18 @@ GraphTransformerProcessor::GraphTransformerProcessor(const ParameterScope& scope
       edges_(std::make_unique<LocalEdges>(edges)),
       units_(scope.set()) {
   for (int64_t layer = 0; layer < num_layers; ++layer) {
-    blocks_.emplace_back((scope / "proc" / layer).sliced(), options, edge_features_.width(),
-                         GraphTransformerBlock::Use::kProcessor);
+    blocks_.emplace_back((scope / "proc" / layer).sliced().of_layer(layer), options,
+                         edge_features_.width(), GraphTransformerBlock::Use::kProcessor);
     units_.end_layer();
   }
 }
 
-at::Tensor GraphTransformerProcessor::forward(const at::Tensor& x, int64_t copies,
-                                              const at::Tensor& condition) const {
-  const at::Tensor raw = edge_features_.forward();
+Processor::State GraphTransformerProcessor::start(const at::Tensor& x, int64_t /*copies*/) const {
+  return {x, edge_features_.forward()};
+}
+
+Processor::State GraphTransformerProcessor::run(const State& state, int64_t copies,
+                                                const at::Tensor& condition) const {
   const auto run_block = [this, copies](size_t layer) -> Step {
     return [this, copies, layer](const TensorList& in) -> TensorList {
       const GraphTransformerBlock& block = blocks_[layer];
@@ -158,8 +161,9 @@ at::Tensor GraphTransformerProcessor::forward(const at::Tensor& x, int64_t copie
   std::vector<Step> steps;
   for (size_t layer = 0; layer < blocks_.size(); ++layer)
     steps.push_back(run_block(layer));
-  return run_steps(units_.in_units(steps), options_.recompute, options_.chunks, {x},
-                   {condition, raw})[0];
+  return {run_steps(units_.own_steps(steps), options_.recompute, options_.chunks, {state[0]},
+                    {condition, state[1]})[0],
+          state[1]};
 }
 
 // ------------------------------------------------------------------------------------- mappers ---

@@ -105,12 +105,12 @@ class GraphTransformerEncoder : public Encoder {
 
 class GraphTransformerProcessor : public Processor {
  public:
-  using Processor::forward;
   GraphTransformerProcessor(const ParameterScope& scope, const ParameterScope& edge_scope,
                             const GraphTransformerOptions& options, const EdgeTensors& edges,
                             int64_t num_edge_trainable, int64_t num_layers);
-  at::Tensor forward(const at::Tensor& x, int64_t copies,
-                     const at::Tensor& condition) const override;
+  // The state is x and the edge features, for every layer.
+  State start(const at::Tensor& x, int64_t copies) const override;
+  State run(const State& state, int64_t copies, const at::Tensor& condition) const override;
 
  private:
   GraphTransformerOptions options_;

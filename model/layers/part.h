@@ -9,6 +9,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 namespace aifs::model {
 
 // What an encoder hands on.
@@ -28,11 +30,16 @@ class Encoder {
 class Processor {
  public:
   virtual ~Processor() = default;
-  // x (copies * N, C) -> the same shape. `condition` has a row per row of x, or is undefined where
-  // no norm is conditional.
-  virtual at::Tensor forward(const at::Tensor& x, int64_t copies,
-                             const at::Tensor& condition) const = 0;
-  at::Tensor forward(const at::Tensor& x, int64_t copies) const { return forward(x, copies, {}); }
+  using State = std::vector<at::Tensor>;
+  // What the first layer is given: x (copies * N, C), and what layers need or hand on besides.
+  virtual State start(const at::Tensor& x, int64_t /*copies*/) const { return {x}; }
+  // The same after the layers of this rank's stage. `condition` has a row per row of x, or is
+  // undefined where no norm is conditional.
+  virtual State run(const State& state, int64_t copies, const at::Tensor& condition) const = 0;
+  // All of it, where there is one stage: x -> the same shape.
+  at::Tensor forward(const at::Tensor& x, int64_t copies, const at::Tensor& condition = {}) const {
+    return run(start(x, copies), copies, condition)[0];
+  }
 };
 
 class Decoder {
@@ -46,10 +53,9 @@ class Decoder {
 // A processor that does nothing (autoencoders).
 class NoProcessor : public Processor {
  public:
-  using Processor::forward;
-  at::Tensor forward(const at::Tensor& x, int64_t /*copies*/,
-                     const at::Tensor& /*condition*/) const override {
-    return x;
+  State run(const State& state, int64_t /*copies*/,
+            const at::Tensor& /*condition*/) const override {
+    return state;
   }
 };
 

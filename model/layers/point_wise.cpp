@@ -16,7 +16,7 @@ PointWiseProcessor::PointWiseProcessor(const ParameterScope& scope, const PointW
                                        int64_t num_layers)
     : options_(options), units_(scope.set()) {
   for (int64_t i = 0; i < num_layers; ++i) {
-    const ParameterScope mlp = scope / "proc" / i / "mlp";
+    const ParameterScope mlp = (scope / "proc" / i / "mlp").of_layer(i);
     Layer& layer = layers_.emplace_back();
     layer.in = Linear(mlp / 0, options.channels, options.hidden);
     layer.norm = LayerNorm(mlp / 1, options.hidden, options.norm);
@@ -27,8 +27,8 @@ PointWiseProcessor::PointWiseProcessor(const ParameterScope& scope, const PointW
   }
 }
 
-at::Tensor PointWiseProcessor::forward(const at::Tensor& x, int64_t /*copies*/,
-                                       const at::Tensor& /*condition*/) const {
+Processor::State PointWiseProcessor::run(const State& state, int64_t /*copies*/,
+                                         const at::Tensor& /*condition*/) const {
   std::vector<Step> steps;
   for (const Layer& layer : layers_) {
     steps.push_back([this, &layer](const TensorList& in) -> TensorList {
@@ -37,7 +37,7 @@ at::Tensor PointWiseProcessor::forward(const at::Tensor& x, int64_t /*copies*/,
       return {layer.out.weight.defined() ? layer.out.forward(h) : h};
     });
   }
-  return run_steps(units_.in_units(steps), options_.recompute, options_.chunks, {x}, {})[0];
+  return run_steps(units_.own_steps(steps), options_.recompute, options_.chunks, state, {});
 }
 
 PointWiseDecoder::PointWiseDecoder(const ParameterScope& scope, const PointWiseOptions& options,

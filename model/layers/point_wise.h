@@ -36,11 +36,9 @@ class PointWiseEncoder : public Encoder {
 // Per layer linear, norm, activation, and a linear back unless hidden = channels. No residual.
 class PointWiseProcessor : public Processor {
  public:
-  using Processor::forward;
   PointWiseProcessor(const ParameterScope& scope, const PointWiseOptions& options,
                      int64_t num_layers);
-  at::Tensor forward(const at::Tensor& x, int64_t copies,
-                     const at::Tensor& condition) const override;
+  State run(const State& state, int64_t copies, const at::Tensor& condition) const override;
 
  private:
   struct Layer {

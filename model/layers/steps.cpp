@@ -37,13 +37,16 @@ void LayerUnits::end_layer() {
   first_ = set_->entries().size();
 }
 
-std::vector<Step> LayerUnits::in_units(std::vector<Step> steps) const {
+std::vector<Step> LayerUnits::own_steps(const std::vector<Step>& steps) const {
+  const Stages& stages = set_->stages();
+  std::vector<Step> own;
   for (size_t i = 0; i < steps.size(); ++i) {
-    steps[i] = [set = set_, unit = units_[i], step = std::move(steps[i])](const TensorList& in) {
+    if (!stages.is_here(stages.of_layer(static_cast<int64_t>(i)))) continue;
+    own.push_back([set = set_, unit = units_[i], step = steps[i]](const TensorList& in) {
       return in_unit(*set, unit, step, in);
-    };
+    });
   }
-  return steps;
+  return own;
 }
 
 TensorList run_steps(const std::vector<Step>& steps, RecomputePolicy policy, int64_t groups,

@@ -35,8 +35,8 @@ class LayerUnits {
   explicit LayerUnits(ParameterSet& set) : set_(&set), first_(set.entries().size()) {}
   // After each layer.
   void end_layer();
-  // Each step, one a layer, with the tensors of its unit.
-  std::vector<Step> in_units(std::vector<Step> steps) const;
+  // Of steps, one a layer, those of this rank's stage, each with the tensors of its unit.
+  std::vector<Step> own_steps(const std::vector<Step>& steps) const;
 
  private:
   ParameterSet* set_;

@@ -101,7 +101,7 @@ TransformerProcessor::TransformerProcessor(const ParameterScope& scope,
                                            const SequenceNodes& nodes)
     : options_(options), ranks_(scope.sliced().ranks()), units_(scope.set()) {
   for (int64_t i = 0; i < num_layers; ++i) {
-    const ParameterScope block = (scope / "proc" / i).sliced();
+    const ParameterScope block = (scope / "proc" / i).sliced().of_layer(i);
     Layer& layer = layers_.emplace_back();
     layer.norm_attention =
         LayerNorm(block / "layer_norm_attention", options.channels, options.norm);
@@ -113,8 +113,8 @@ TransformerProcessor::TransformerProcessor(const ParameterScope& scope,
   }
 }
 
-at::Tensor TransformerProcessor::forward(const at::Tensor& x, int64_t copies,
-                                         const at::Tensor& condition) const {
+Processor::State TransformerProcessor::run(const State& state, int64_t copies,
+                                           const at::Tensor& condition) const {
   std::vector<Step> steps;
   for (const Layer& layer : layers_) {
     steps.push_back([this, &layer, copies](const TensorList& in) -> TensorList {
@@ -127,8 +127,8 @@ at::Tensor TransformerProcessor::forward(const at::Tensor& x, int64_t copies,
                             .ends_part = options_.recompute == RecomputePolicy::kBlock})};
     });
   }
-  return run_steps(units_.in_units(steps), options_.recompute, options_.chunks, {x},
-                   {condition})[0];
+  return run_steps(units_.own_steps(steps), options_.recompute, options_.chunks, state,
+                   {condition});
 }
 
 // ------------------------------------------------------------------------------------- mappers ---

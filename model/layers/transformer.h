@@ -69,11 +69,9 @@ class HeadAttention {
 
 class TransformerProcessor : public Processor {
  public:
-  using Processor::forward;
   TransformerProcessor(const ParameterScope& scope, const TransformerOptions& options,
                        int64_t num_layers, const SequenceNodes& nodes = {});
-  at::Tensor forward(const at::Tensor& x, int64_t copies,
-                     const at::Tensor& condition) const override;
+  State run(const State& state, int64_t copies, const at::Tensor& condition) const override;
 
  private:
   struct Layer {

@@ -72,4 +72,22 @@ inline double parameter_difference(const fs::path& a, const fs::path& b) {
 inline constexpr const char* kFiveSteps = "--set train.max_steps=5 --set checkpoint.every_steps=0 ";
 inline constexpr const char* kLast = "checkpoints/step-00000005";
 
+// The folder of a run that ends well.
+inline fs::path train_ranks(const TemporaryFolder& folder, int ranks, const std::string& name,
+                            const std::string& more) {
+  const fs::path dir = folder.path() / name;
+  const auto result = run_ranks(ranks, dir, more);
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  return dir;
+}
+
+// Losses and weights after five steps are the same but for rounding.
+inline void require_alike(const fs::path& dir, const fs::path& wanted,
+                          const std::string& precision) {
+  const bool single = precision == "fp32";
+  require_close(losses_of(dir), losses_of(wanted), single ? 1e-6 : 1e-13);
+  REQUIRE(parameter_difference(dir / kLast, wanted / kLast) <= (single ? 1e-5 : 1e-12));
+}
+
 }  // namespace aifs::test

@@ -7,9 +7,11 @@ using test::kFiveSteps;
 using test::kLast;
 using test::losses_of;
 using test::parameter_difference;
+using test::require_alike;
 using test::require_close;
 using test::run_ranks;
 using test::run_train;
+using test::train_ranks;
 
 namespace {
 
@@ -25,22 +27,6 @@ std::string processor(const std::string& kind) {
   std::string more = concat("--set model.processor.kind=", kind, " ");
   if (kind != "gnn") more += "--set model.processor.heads=4 --set model.processor.qk_norm=true ";
   return more;
-}
-
-// The folder of a run that ends well.
-fs::path train_ranks(const test::TemporaryFolder& folder, int ranks, const std::string& name,
-                     const std::string& more) {
-  const fs::path dir = folder.path() / name;
-  const auto result = run_ranks(ranks, dir, more);
-  INFO(result.err);
-  REQUIRE(result.exit_code == 0);
-  return dir;
-}
-
-void require_alike(const fs::path& dir, const fs::path& wanted, const std::string& precision) {
-  const bool single = precision == "fp32";
-  require_close(losses_of(dir), losses_of(wanted), single ? 1e-6 : 1e-13);
-  REQUIRE(parameter_difference(dir / kLast, wanted / kLast) <= (single ? 1e-5 : 1e-12));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "core/check.h"
 #include "parallel/autograd.h"
 #include "parallel/gather_text.h"
+#include "parallel/stage_links.h"
 #include "tests/support/tensors.h"
 
 namespace aifs::test {
@@ -259,6 +260,88 @@ void a_copy_sums_the_gradients_of_ranks(Communicator& group) {
   expect_equal(x.grad(), at::full({4, 3}, sum, of(at::kDouble)), "another sum of gradients");
 }
 
+// Both ends of a connection send before they receive, more than any buffer between them holds.
+void connected_stages_do_not_wait_to_send(Communicator& group) {
+  const int last = group.size() - 1;
+  const bool end = group.rank() == 0 || group.rank() == last;
+  auto out = group.split(end ? 1 : 0), in = group.split(end ? 1 : 0);
+  if (!end || last == 0) return;
+  if (group.rank() == last) std::swap(out, in);
+  parallel::Connection connection(std::move(out), std::move(in));
+  const auto whole = [](int rank) { return rows_of(rank, 1 << 20); };
+  connection.send(whole(group.rank()));
+  const at::Tensor got = at::empty_like(whole(0));
+  connection.receive(got);
+  expect_equal(got, whole(last - group.rank()), "the other end sent something else");
+}
+
+// Two rounds through all stages. Each multiplies what it gets by x_s, the last adds twice the
+// sum of that and x_0, and the first goes on from the result: f(u) = u x_0 ... x_last + 2 (u +
+// x_0).
+struct Rounds {
+  at::Tensor x, sum;  // own factor; on the last stage what backward begins with
+
+  Rounds(parallel::StageLinks& stages, const at::Tensor& factor) : x(factor) {
+    at::Tensor u = at::ones({3, 2}, of(at::kDouble));
+    const at::Tensor constant = at::full({4}, 5, of(at::kLong));
+    for (int round = 0; round < 2; ++round) {
+      const auto aside = stages.first_to_last({u + x}, device);
+      const auto state =
+          stages.is_first() ? std::vector{u, constant} : stages.from_previous(device);
+      expect(!state[1].requires_grad() && at::equal(state[1], constant), "another constant");
+      const at::Tensor y = state[0] * x;
+      if (stages.is_last()) {
+        u = y + 2 * aside[0];
+        sum = sum.defined() ? sum + u.sum() : u.sum();
+      } else {
+        stages.to_next({y, state[1]});
+      }
+      if (round == 1) break;  // what is sent must be used
+      const auto on = stages.last_to_first({u}, device);
+      expect(on.empty() == !(stages.is_first() || stages.is_last()), "sent to a stage between");
+      if (!on.empty()) u = on[0];
+    }
+  }
+};
+
+at::Tensor factor_of(int stage) {
+  return at::full({1}, 1.0 + 0.25 * stage, of(at::kDouble)).set_requires_grad(true);
+}
+
+void stages_pass_tensors_and_gradients(Communicator& group) {
+  std::vector<at::Tensor> factors;
+  at::Tensor u = at::ones({3, 2}, of(at::kDouble)), sum = at::zeros({}, of(at::kDouble));
+  for (int stage = 0; stage < group.size(); ++stage)
+    factors.push_back(factor_of(stage));
+  for (int round = 0; round < 2; ++round) {
+    at::Tensor y = u;
+    for (const at::Tensor& factor : factors)
+      y = y * factor;
+    u = y + 2 * (u + factors[0]);
+    sum = sum + u.sum();
+  }
+  sum.backward();
+
+  parallel::StageLinks stages(group);
+  // Passes overlap: the second one forward comes before the first one back.
+  Rounds first(stages, factor_of(group.rank()));
+  const at::Tensor first_total = stages.with_sent(first.sum);
+  Rounds second(stages, factor_of(group.rank()));
+  const at::Tensor second_total = stages.with_sent(second.sum);
+  first_total.backward();
+  second_total.backward();
+  if (stages.is_last()) expect_equal(second.sum.detach(), sum.detach(), "another sum");
+  for (const Rounds* rounds : {&first, &second}) {
+    expect(
+        max_difference(rounds->x.grad(), factors[static_cast<size_t>(group.rank())].grad()) < 1e-9,
+        "another gradient");
+  }
+  // Nothing is expected back where nothing needs a gradient.
+  Rounds frozen(stages, factor_of(group.rank()).detach());
+  const at::Tensor total = stages.with_sent(frozen.sum);
+  expect(!total.defined() || !total.requires_grad(), "a gradient is awaited in vain");
+}
+
 void wrong_counts_are_refused(Communicator& group) {
   Counts counts(static_cast<size_t>(group.size()), 2);
   bool refused = false;
@@ -304,6 +387,8 @@ std::vector<std::pair<std::string, Law>> communicator_laws(const at::Device& whe
       {"received rows and their adjoint", received_rows_and_their_adjoint},
       {"a total passes its gradient on", a_total_passes_its_gradient_on},
       {"a copy sums the gradients of ranks", a_copy_sums_the_gradients_of_ranks},
+      {"point to point between stages does not wait to send", connected_stages_do_not_wait_to_send},
+      {"point to point through stages is differentiable", stages_pass_tensors_and_gradients},
       {"texts are gathered and compared", texts_are_gathered_and_compared},
       {"wrong counts are refused", wrong_counts_are_refused}};
 }

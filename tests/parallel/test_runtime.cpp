@@ -31,7 +31,7 @@ TEST_CASE("the launcher's ranks are found", "[parallel]") {
 TEST_CASE("virtual ranks of several processes obey the laws of communicators", "[parallel]") {
   for (const int share : {1, 2, 3}) {
     for (const auto& [name, law] : test::communicator_laws()) {
-      if (name == "point to point passes round a ring") continue;  // within a process only
+      if (name.starts_with("point to point")) continue;  // within a process only
       INFO(name << ", " << share << " ranks on each of " << runtime().size());
       REQUIRE_NOTHROW(
           parallel::run_as_virtual_ranks(runtime().world(), share * runtime().size(), law));

@@ -129,6 +129,36 @@ TEST_CASE("layouts change memory and communication as they should", "[plan]") {
   }
 }
 
+TEST_CASE("stages keep the batches that are in flight, and wait for the first and last", "[plan]") {
+  const Division division = alone(test::kO96Tri5);
+  StepInput input = test::published_step(BlockKind::kGraphTransformer, 1024, test::kO96Tri5);
+  input.layout.pipeline = 4;
+  const StepPlan one = plan_step(input, division);
+  const auto of_batches = [&](int64_t batches) {
+    input.accumulate_batches = batches;
+    return plan_step(input, division);
+  };
+  // The first of four stages has four batches in flight at most, and most memory then.
+  const double three = of_batches(3).memory.activations();
+  const StepPlan four = of_batches(4), eight = of_batches(8);
+  REQUIRE(four.memory.activations() == Approx(4.0 / 3.0 * three));
+  REQUIRE(eight.memory.activations() == four.memory.activations());
+  REQUIRE(eight.time.bubble_s / (eight.time.bubble_s + eight.time.compute_s) ==
+          Approx(3.0 / (8.0 + 3.0)));
+  REQUIRE(eight.bytes("send") == Approx(8 * one.bytes("send")));
+  // Rows of the hidden mesh and what its edges have learnt, forward and back.
+  const NetworkInput& network = input.network;
+  const double rows = static_cast<double>(network.totals.hidden * 1024 * network.types.activation);
+  REQUIRE(one.bytes("send") > 2 * rows);
+  input.rollout = 2;  // stages meet twice: nothing overlaps
+  const StepPlan rollout = plan_step(input, division);
+  REQUIRE(rollout.memory.activations() == Approx(2 * one.memory.activations()));
+  REQUIRE(rollout.time.bubble_s == Approx(3 * rollout.time.compute_s));
+  input.rollout = 1;
+  input.stage_layers = {1, 5, 5, 5};
+  REQUIRE(plan_step(input, division).time.compute_s > eight.time.compute_s);
+}
+
 TEST_CASE("a step of several batches, forecast steps and recomputed ones", "[plan]") {
   const Division division = alone(test::kO96Tri5);
   StepInput input = test::published_step(BlockKind::kGnn, 512, test::kO96Tri5);
