@@ -128,8 +128,8 @@ FusedMlpResult Mlp::fused(FusedMlpPlan plan, const std::vector<at::Tensor>& rows
   return fused_mlp(plan, rows, weights);
 }
 
-at::Tensor Mlp::forward(const at::Tensor& x, bool keeps_hidden) const {
-  if (is_fused(x)) return fused({.keeps_hidden = keeps_hidden}, {x}).rows;
+at::Tensor Mlp::forward(const at::Tensor& x, Keep hidden) const {
+  if (is_fused(x)) return fused({.hidden = hidden}, {x}).rows;
   const at::Tensor copy = ranks_.copied(x);
   return run([&](const Linear& linear) { return linear.forward(copy); });
 }

@@ -43,7 +43,7 @@ class Mlp {
   Mlp(const ParameterScope& scope, const MlpOptions& options);
 
   // (rows, in) -> (rows, out). If fused, hidden layers may be computed again in the backward pass.
-  at::Tensor forward(const at::Tensor& x, bool keeps_hidden = true) const;
+  at::Tensor forward(const at::Tensor& x, Keep hidden = Keep::kSlope) const;
   // The value of forward([a | b]) without the concatenation; a and b of equal width.
   at::Tensor forward_pair(const at::Tensor& a, const at::Tensor& b) const;
   // The value of forward([x | x]).

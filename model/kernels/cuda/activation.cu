@@ -6,42 +6,50 @@
 
 namespace aifs::model::cuda {
 
+// A derivative in 8 bits, as an element of rows.
+struct Slope {
+  uint8_t code;
+};
+__device__ inline float to_float(Slope slope) {
+  return decode_slope(slope.code, 0);
+}
+template <>
+__device__ inline Slope from_float<Slope>(float derivative) {
+  return {static_cast<uint8_t>(encode_slope(derivative))};
+}
+
 namespace {
 
 template <class T>
 constexpr bool kExact = sizeof(T) == 4;
 
-template <class T, class Tile>
+template <class T, class Tile, bool kEnds>
 __global__ void __launch_bounds__(kThreads)
-    gelu_kernel(int64_t rows, int width, const T* __restrict__ pre, T* __restrict__ out) {
+    activate_kernel(int64_t rows, int width, RowActivation a) {
   const int64_t row = global_warp();
   if (row >= rows) return;
-  Tile x;
-  x.load(pre + row * width, width);
-  x.apply([](float v) { return gelu<kExact<T>>(v).value; });
-  x.store(out + row * width, width);
-}
-
-template <class T, class Tile>
-__global__ void __launch_bounds__(kThreads)
-    add_ends_kernel(int64_t rows, int width, EdgeActivation a) {
-  const int64_t row = global_warp();
-  if (row >= rows) return;
-  T* pre = static_cast<T*>(a.pre) + row * width;
+  const int64_t place = row * width;
   Tile x, other;
-  x.load(pre, width);
-  other.load(static_cast<const T*>(a.at_target) + int64_t{a.ends.target[row]} * width, width);
-  x.add(other);
-  other.load(static_cast<const T*>(a.at_source) + int64_t{a.ends.source[row]} * width, width);
-  x.add(other);
-  other.load(a.bias, width);
-  x.add(other);
-  x.store(pre, width);
+  x.load(static_cast<const T*>(a.product) + place, width);
+  if constexpr (kEnds) {
+    other.load(static_cast<const T*>(a.at_target) + int64_t{a.ends.target[row]} * width, width);
+    x.add(other);
+    other.load(static_cast<const T*>(a.at_source) + int64_t{a.ends.source[row]} * width, width);
+    x.add(other);
+    other.load(a.bias, width);
+    x.add(other);
+  }
+  if (a.pre != nullptr) x.store(static_cast<T*>(a.pre) + place, width);
+  if (a.slope != nullptr) {
+    other = x;
+    other.apply([](float v) { return gelu<kExact<T>>(v).derivative; });
+    other.store(reinterpret_cast<Slope*>(a.slope) + place, width);
+  }
   x.apply([](float v) { return gelu<kExact<T>>(v).value; });
-  x.store(static_cast<T*>(a.out) + row * width, width);
+  x.store(static_cast<T*>(a.out) + place, width);
 }
 
-template <class T, class Tile>
+template <class T, class Tile, bool kFromSlope>
 __global__ void __launch_bounds__(kThreads)
     gelu_backward_kernel(int64_t rows, int width, GeluBackward b) {
   extern __shared__ float shared[];
@@ -49,22 +57,27 @@ __global__ void __launch_bounds__(kThreads)
   sum.fill(0.0f);
   const int64_t warps = int64_t{gridDim.x} * kWarpsPerBlock;
   for (int64_t row = global_warp(); row < rows; row += warps) {
-    Tile pre, gradient;
-    pre.load(static_cast<const T*>(b.pre) + row * width, width);
+    Tile derivative, gradient;
     T* place = static_cast<T*>(b.gradient) + row * width;
     gradient.load(place, width);
-    Tile out;
+    if constexpr (kFromSlope) {
+      derivative.load(reinterpret_cast<const Slope*>(b.slope) + row * width, width);
+    } else {
+      Tile out;
+      out.load(static_cast<const T*>(b.pre) + row * width, width);
 #pragma unroll
-    for (int k = 0; k < Tile::kChunks; ++k) {
+      for (int k = 0; k < Tile::kChunks; ++k) {
 #pragma unroll
-      for (int i = 0; i < Tile::kVector; ++i) {
-        const Gelu g = gelu<kExact<T>>(pre.x[k][i]);
-        gradient.x[k][i] *= g.derivative;
-        out.x[k][i] = g.value;
+        for (int i = 0; i < Tile::kVector; ++i) {
+          const Gelu g = gelu<kExact<T>>(out.x[k][i]);
+          derivative.x[k][i] = g.derivative;
+          out.x[k][i] = g.value;
+        }
       }
+      if (b.out != nullptr) out.store(static_cast<T*>(b.out) + row * width, width);
     }
+    gradient.combine(derivative, [](float g, float d) { return g * d; });
     gradient.store(place, width);
-    if (b.out != nullptr) out.store(static_cast<T*>(b.out) + row * width, width);
     sum.add(gradient);
   }
   write_block_sum(sum, b.scratch + int64_t{blockIdx.x} * width, shared, width);
@@ -72,31 +85,24 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void gelu_rows(const RowShape& shape, const void* pre, void* out, cudaStream_t stream) {
+void activate_rows(const RowShape& shape, const RowActivation& a, cudaStream_t stream) {
   if (shape.rows == 0) return;
-  dispatch_tile(shape, {pre, out}, [&]<class T, class Tile>() {
-    gelu_kernel<T, Tile><<<blocks_for(shape.rows), kThreads, 0, stream>>>(
-        shape.rows, static_cast<int>(shape.width), static_cast<const T*>(pre),
-        static_cast<T*>(out));
-    check_launch("gelu");
-  });
-}
-
-void add_ends_and_gelu(const RowShape& shape, const EdgeActivation& a, cudaStream_t stream) {
-  if (shape.rows == 0) return;
-  dispatch_tile(shape, {a.at_target, a.at_source, a.bias, a.pre, a.out},
+  dispatch_tile(shape, {a.product, a.at_target, a.at_source, a.bias, a.pre, a.out, a.slope},
                 [&]<class T, class Tile>() {
-                  add_ends_kernel<T, Tile><<<blocks_for(shape.rows), kThreads, 0, stream>>>(
+                  auto* kernel = a.at_target != nullptr ? &activate_kernel<T, Tile, true>
+                                                        : &activate_kernel<T, Tile, false>;
+                  kernel<<<blocks_for(shape.rows), kThreads, 0, stream>>>(
                       shape.rows, static_cast<int>(shape.width), a);
-                  check_launch("add_ends_and_gelu");
+                  check_launch("activate_rows");
                 });
 }
 
 void gelu_backward(const RowShape& shape, const GeluBackward& b, cudaStream_t stream) {
-  dispatch_tile(shape, {b.pre, b.gradient, b.out}, [&]<class T, class Tile>() {
-    gelu_backward_kernel<T, Tile>
-        <<<kColumnSumParts, kThreads, static_cast<size_t>(shape.width) * sizeof(float), stream>>>(
-            shape.rows, static_cast<int>(shape.width), b);
+  dispatch_tile(shape, {b.pre, b.slope, b.gradient, b.out}, [&]<class T, class Tile>() {
+    auto* kernel = b.slope != nullptr ? &gelu_backward_kernel<T, Tile, true>
+                                      : &gelu_backward_kernel<T, Tile, false>;
+    kernel<<<kColumnSumParts, kThreads, static_cast<size_t>(shape.width) * sizeof(float), stream>>>(
+        shape.rows, static_cast<int>(shape.width), b);
     check_launch("gelu_backward");
   });
   add_column_sums(b.scratch, {b.column_sum}, shape.width, stream);
