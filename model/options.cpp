@@ -66,12 +66,10 @@ void BlockOptions::bind(config::Binder& b) {
   b.number("softcap", softcap, {.min = 0.0}, {"flash: scores are bent to stay below; 0: not"});
   b.boolean("alibi", alibi, {"flash: scores fall linearly with distance in node order"});
   b.boolean("rotary", rotary, {"flash, mappers: queries and keys turn with position"});
-  b.choice(
-      "recompute", recompute,
-      {"what is run again in the backward pass instead of being kept in memory: nothing, "
-       "embeddings "
-       "(gnn), MLPs, each block (of mappers: each chunk), or everything (of processors: in chunks "
-       "groups)"});
+  b.choice("recompute", recompute,
+           {"what is run again in the backward pass instead of being kept in memory: nothing, "
+            "embeddings and GELUs (gnn), MLPs, each block (of mappers: each chunk), or everything "
+            "(of processors: in chunks groups)"});
   b.integer("chunks", chunks, {.min = 1, .max = 1 << 20},
             {"mappers of gnn and graph_transformer: ranges of targets worked on one after another; "
              "processors: groups of layers that are recomputed together"});

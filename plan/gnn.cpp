@@ -20,12 +20,20 @@ model::MlpOptions mlp_options(const BlockOptions& block, const PartContext& cont
           .kernels = context.kernels};
 }
 
+// GraphConvOptions::kept_hidden().
+model::Keep kept_hidden(const BlockOptions& block) {
+  const bool frugal =
+      block.recompute == RecomputePolicy::kEmbedding || block.recompute == RecomputePolicy::kMlp;
+  return frugal ? model::Keep::kPre : model::Keep::kSlope;
+}
+
 // An MLP that is run again if wanted: all of it, or the hidden layers of a fused one.
 Rows run_mlp(Tape& tape, const model::MlpOptions& options, const PartContext& context,
-             const MlpInput& input, const std::vector<Rows>& operands, bool residual, bool again) {
+             const MlpInput& input, const std::vector<Rows>& operands, bool residual, bool again,
+             model::Keep kept) {
   const bool fused = is_fused(options, context);
   return tape.recomputed(again && !fused, operands, [&] {
-    return mlp(tape, options, context, input, residual, /*keeps_hidden=*/!again);
+    return mlp(tape, options, context, input, residual, again ? model::Keep::kNothing : kept);
   });
 }
 
@@ -33,7 +41,8 @@ Rows embed(Tape& tape, const BlockOptions& block, const PartContext& context, co
   const bool again =
       block.recompute != RecomputePolicy::kNone && block.recompute != RecomputePolicy::kFull;
   return run_mlp(tape, mlp_options(block, context, x.width, context.channels), context,
-                 {MlpInput::Kind::kPlain, x, {}}, {x}, /*residual=*/false, again);
+                 {MlpInput::Kind::kPlain, x, {}}, {x}, /*residual=*/false, again,
+                 model::Keep::kSlope);
 }
 
 bool embeds_late(const BlockOptions& block) {
@@ -62,9 +71,9 @@ Messages messages(Tape& tape, const BlockOptions& block, const PartContext& cont
                   const Rows& target, const Rows& source, const Rows& e) {
   model::MlpOptions options = mlp_options(block, context, 3 * context.channels, context.channels);
   options.hidden = context.channels;
-  const Rows sent =
-      run_mlp(tape, options, context, {MlpInput::Kind::kEdges, target, source, e},
-              {target, source, e}, /*residual=*/true, block.recompute == RecomputePolicy::kMlp);
+  const Rows sent = run_mlp(tape, options, context, {MlpInput::Kind::kEdges, target, source, e},
+                            {target, source, e}, /*residual=*/true,
+                            block.recompute == RecomputePolicy::kMlp, kept_hidden(block));
   const Rows sums = tape.make(target.rows, context.channels);
   tape.move(sent.storage + sums.storage);
   return {sums, sent};
@@ -74,14 +83,14 @@ Rows update_nodes(Tape& tape, const BlockOptions& block, const PartContext& cont
                   const Rows& aggregate) {
   return run_mlp(tape, mlp_options(block, context, 2 * context.channels, context.channels), context,
                  {MlpInput::Kind::kPair, x, aggregate}, {x, aggregate}, /*residual=*/true,
-                 block.recompute == RecomputePolicy::kMlp);
+                 block.recompute == RecomputePolicy::kMlp, kept_hidden(block));
 }
 
 Rows update_sources(Tape& tape, const BlockOptions& block, const PartContext& context,
                     const Rows& x) {
   return run_mlp(tape, mlp_options(block, context, 2 * context.channels, context.channels), context,
                  {MlpInput::Kind::kTwice, x, {}}, {x}, /*residual=*/true,
-                 block.recompute == RecomputePolicy::kMlp);
+                 block.recompute == RecomputePolicy::kMlp, kept_hidden(block));
 }
 
 }  // namespace
@@ -144,7 +153,8 @@ Rows gnn_decoder(Tape& tape, const BlockOptions& options, const PartContext& con
       const Messages sent = messages(tape, options, context, some, all,
                                      edges_of_chunk(tape, options, context, edges));
       const Rows updated = update_nodes(tape, options, context, some, sent.nodes);
-      return mlp(tape, extractor, context, {MlpInput::Kind::kPlain, updated, {}});
+      return mlp(tape, extractor, context, {MlpInput::Kind::kPlain, updated, {}},
+                 /*residual=*/false, kept_hidden(options));
     });
   });
 }

@@ -77,10 +77,11 @@ bool is_fused(const model::MlpOptions& options, const PartContext& context) {
 }
 
 Rows mlp(Tape& tape, const model::MlpOptions& options, const PartContext& context,
-         const MlpInput& input, bool residual, bool keeps_hidden) {
+         const MlpInput& input, bool residual, model::Keep kept) {
   const bool gated = options.implementation != MlpImplementation::kMlp;
   const model::Activation activation = activation_of(options);
-  // One operation keeps its operands, what goes into each GELU and into the norm, nothing between.
+  // One operation keeps its operands, what goes into the norm, and of each GELU what goes into it
+  // or, in 16 bits, what comes out and its slope in a byte.
   const bool fused = is_fused(options, context);
   const auto keep = fused ? Tape::Keep::kFused : Tape::Keep::kAll;
   const int64_t hidden = options.hidden / context.tensor;
@@ -95,7 +96,9 @@ Rows mlp(Tape& tape, const model::MlpOptions& options, const PartContext& contex
         tape.tensor_sum(whole.storage);
         return tape.linear(whole, hidden, true, keep);
       };
-      const Rows activated = tape.activation(apply(), activation, keep);
+      const bool slopes = fused && kept == model::Keep::kSlope && tape.types().activation == 2;
+      const Rows activated =
+          slopes ? tape.activation_with_slope(apply()) : tape.activation(apply(), activation, keep);
       h = gated ? tape.multiply(activated, apply()) : activated;
     }
     return h;
@@ -104,9 +107,7 @@ Rows mlp(Tape& tape, const model::MlpOptions& options, const PartContext& contex
   for (const Rows& x : {input.a, input.b, input.e}) {
     if (x.id != 0) operands.push_back(x);
   }
-  const Rows h = tape.recomputed(fused && !keeps_hidden, operands, hidden_layers);
-  // Those of transformers' blocks keep what the GELU gave, too (model/layers/residual_mlp.h).
-  if (fused && !options.layer_norm && options.extra_layers == 0) tape.save(h);
+  const Rows h = tape.recomputed(fused && kept == model::Keep::kNothing, operands, hidden_layers);
   Rows out = tape.linear(h, options.out, true, keep);
   if (context.tensor > 1) tape.tensor_sum(out.storage);
   if (options.layer_norm) out = tape.layer_norm(out, true, keep);

@@ -28,10 +28,10 @@ struct MlpInput {
 
 // Whether it is one operation (model/layers/fused_mlp.h).
 bool is_fused(const model::MlpOptions& options, const PartContext& context);
-// With `residual` the operand that the result is added to. A fused MLP may keep its hidden layers
-// for the backward pass or run them again.
+// With `residual` the operand that the result is added to; `kept` of the hidden layers of a fused
+// MLP for the backward pass.
 Rows mlp(Tape& tape, const model::MlpOptions& options, const PartContext& context,
-         const MlpInput& input, bool residual = false, bool keeps_hidden = true);
+         const MlpInput& input, bool residual = false, model::Keep kept = model::Keep::kSlope);
 
 // Rows of all sources of a part's edges from own rows.
 Rows sources(Tape& tape, const Rows& own, const EdgeRows& edges, const PartContext& context);

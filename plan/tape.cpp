@@ -115,6 +115,13 @@ Rows Tape::activation(const Rows& x, model::Activation kind, Keep keep) {
   return y;
 }
 
+Rows Tape::activation_with_slope(const Rows& x) {
+  const Rows y = make(x.rows, x.width), slope = make(x.rows, x.width, 1);
+  save(y);
+  save(slope);
+  return y;
+}
+
 Rows Tape::layer_norm(const Rows& x, bool bias, Keep keep) {
   parameter(x.width);
   if (bias) parameter(x.width);

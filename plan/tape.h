@@ -89,6 +89,8 @@ class Tape {
   Rows make(int64_t rows, int64_t width, int64_t element);
   Rows linear(const Rows& x, int64_t out, bool bias = true, Keep keep = Keep::kAll);
   Rows activation(const Rows& x, model::Activation kind, Keep keep = Keep::kAll);
+  // A GELU that keeps its result and its derivative in 8 bits.
+  Rows activation_with_slope(const Rows& x);
   Rows layer_norm(const Rows& x, bool bias = true, Keep keep = Keep::kAll);
   Rows add(const Rows& a, const Rows& b);
   Rows multiply(const Rows& a, const Rows& b);

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "core/check.h"
+#include "model/kernels/gelu_slope.h"
 #include "model/kernels/row_ops_cuda.h"
 #include "model/precision.h"
 
@@ -13,6 +14,16 @@ namespace {
 
 at::Tensor wide(const at::Tensor& x) {
   return for_op(OpKind::kNormalisation, x);
+}
+
+// On the CPU: GELU of wide values, `like` rows.
+Activated activate(const at::Tensor& pre, const at::Tensor& like, Keep keep) {
+  const at::ScalarType type = like.scalar_type();
+  const at::Tensor out = at::gelu(pre).to(type);
+  if (keep == Keep::kNothing) return {{}, out};
+  if (!slope_kept(keep, type)) return {pre.to(type), out};
+  const at::Tensor slope = at::gelu_backward(at::ones_like(pre), pre);
+  return {(slope * kSlopeSteps + kSlopeZero).round().to(at::kByte), out};
 }
 
 }  // namespace
@@ -25,18 +36,12 @@ bool gelu_rows_support(const at::Device& device, at::ScalarType type, int64_t wi
   return device.is_cpu() || (device.is_cuda() && cuda_rows::gelu_supports(type, width));
 }
 
-at::Tensor gelu_rows(const at::Tensor& pre) {
-  return pre.is_cuda() ? cuda_rows::gelu_rows(pre) : at::gelu(pre);
+bool slope_kept(Keep keep, at::ScalarType type) {
+  return keep == Keep::kSlope && c10::elementSize(type) == 2;
 }
 
-at::Tensor add_ends_and_gelu_(const at::Tensor& pre, const at::Tensor& at_target,
-                              const at::Tensor& at_source, const at::Tensor& bias,
-                              const EdgeIndex& edges) {
-  if (pre.is_cuda()) return cuda_rows::add_ends_and_gelu_(pre, at_target, at_source, bias, edges);
-  const at::Tensor sum = wide(pre) + wide(at_target).index_select(0, edges.target) +
-                         wide(at_source).index_select(0, edges.source) + bias;
-  pre.copy_(sum);
-  return at::gelu(sum).to(pre.scalar_type());
+Activated gelu_rows_(const at::Tensor& pre, Keep keep) {
+  return pre.is_cuda() ? cuda_rows::gelu_rows_(pre, keep) : activate(wide(pre), pre, keep);
 }
 
 Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
@@ -45,8 +50,7 @@ Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::
     return cuda_rows::product_gelu(x, weight, bias, keep, addend);
   at::Tensor pre = at::addmm(bias.to(x.scalar_type()), x, weight.t());
   if (addend.defined()) pre.add_(addend);
-  const at::Tensor out = gelu_rows(pre);
-  return {keep == Keep::kPre ? pre : at::Tensor(), out};
+  return gelu_rows_(pre, keep);
 }
 
 Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
@@ -54,27 +58,43 @@ Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
                             const at::Tensor& bias, const EdgeIndex& edges, Keep keep) {
   if (cuda_rows::product_fits(e, weight, weight.size(0), weight.size(1)))
     return cuda_rows::edge_product_gelu(e, weight, at_target, at_source, bias, edges, keep);
-  const at::Tensor pre = at::mm(e, weight.t());
-  const at::Tensor out = add_ends_and_gelu_(pre, at_target, at_source, bias, edges);
-  return {keep == Keep::kPre ? pre : at::Tensor(), out};
+  const at::Tensor product = at::mm(e, weight.t());
+  if (e.is_cuda())
+    return cuda_rows::add_ends_and_gelu_(product, at_target, at_source, bias, edges, keep);
+  const at::Tensor pre = wide(product) + wide(at_target).index_select(0, edges.target) +
+                         wide(at_source).index_select(0, edges.source) + bias;
+  return activate(pre, e, keep);
 }
 
 ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor& weight,
-                                          const at::Tensor& pre, const at::Tensor& bias_gradient,
-                                          bool wanted) {
+                                          const Activated& x, const at::Tensor& bias_gradient) {
   if (cuda_rows::product_fits(d, weight, weight.size(1), weight.size(0)))
-    return cuda_rows::product_gelu_backward(d, weight, pre, bias_gradient, wanted);
+    return cuda_rows::product_gelu_backward(d, weight, x, bias_gradient);
   const at::Tensor gradient = at::mm(d, weight);
-  return {gradient, gelu_backward_(gradient, pre, bias_gradient, wanted)};
+  return {gradient, gelu_backward_(gradient, x, bias_gradient)};
 }
 
-at::Tensor gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre,
-                          const at::Tensor& bias_gradient, bool wanted) {
-  if (pre.is_cuda()) return cuda_rows::gelu_backward_(gradient, pre, bias_gradient, wanted);
-  const at::Tensor result = at::gelu_backward(wide(gradient), wide(pre));
+at::Tensor gelu_backward_(const at::Tensor& gradient, const Activated& x,
+                          const at::Tensor& bias_gradient) {
+  if (gradient.is_cuda()) return cuda_rows::gelu_backward_(gradient, x, bias_gradient);
+  const at::Tensor g = wide(gradient);
+  const at::Tensor result = x.has_slope()
+                                ? g * ((x.kept.to(g.scalar_type()) - kSlopeZero) / kSlopeSteps)
+                                : at::gelu_backward(g, wide(x.kept));
   gradient.copy_(result);
   bias_gradient.add_(result.sum(0));
-  return wanted ? at::gelu(pre) : at::Tensor();
+  return x.out.defined() ? x.out : at::gelu(x.kept);
+}
+
+bool product_sum_fits(const at::Tensor& d, const at::Tensor& weight) {
+  return cuda_rows::product_fits(d, weight, weight.size(1), weight.size(0));
+}
+
+at::Tensor product_sum(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& rows,
+                       const at::Tensor& at_target, const EdgeIndex* edges) {
+  if (product_sum_fits(d, weight)) return cuda_rows::product_sum(d, weight, rows, at_target, edges);
+  const at::Tensor sum = rows.defined() ? at::addmm(rows, d, weight) : at::mm(d, weight);
+  return at_target.defined() ? sum.add_(at_target.index_select(0, edges->target)) : sum;
 }
 
 void add_weight_gradient(const at::Tensor& sum, const at::Tensor& d, const at::Tensor& x) {

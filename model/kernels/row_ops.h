@@ -15,40 +15,48 @@ namespace aifs::model {
 bool row_ops_support(const at::Device& device, at::ScalarType type, int64_t width);
 bool gelu_rows_support(const at::Device& device, at::ScalarType type, int64_t width);
 
-at::Tensor gelu_rows(const at::Tensor& pre);
+// What of a GELU is kept for its backward pass: nothing, the values before it, which take little
+// memory but are to be activated again, or its derivative in 8 bits (gelu_slope.h). There are no
+// derivatives of types wider than 16 bits: kSlope means kPre then.
+enum class Keep { kNothing, kPre, kSlope };
+bool slope_kept(Keep keep, at::ScalarType type);
+struct Activated {
+  at::Tensor kept;  // undefined, like out, or bytes
+  at::Tensor out;
+  bool has_slope() const { return kept.defined() && kept.scalar_type() == at::kByte; }
+};
 
-// pre[e] += at_target[target[e]] + at_source[source[e]] + bias, in place; gives gelu(pre). `bias`
-// is wide, see above.
-at::Tensor add_ends_and_gelu_(const at::Tensor& pre, const at::Tensor& at_target,
-                              const at::Tensor& at_source, const at::Tensor& bias,
-                              const EdgeIndex& edges);
+// gelu(pre); may take the place of `pre`.
+Activated gelu_rows_(const at::Tensor& pre, Keep keep);
 
 // x weight^T + bias + addend (undefined: none), and its GELU; weight in the type of x, `bias` wide.
 // One kernel on cards that have it for the sizes (model/kernels/cuda/tall_product.h), a product
-// and row kernels elsewhere; so are the next two.
-enum class Keep { kPre, kNothing };  // kNothing: `pre` is undefined
-struct Activated {
-  at::Tensor pre, out;
-};
+// and row kernels elsewhere; so are the next three.
 Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                        Keep keep, const at::Tensor& addend = {});
-// e weight^T, then as add_ends_and_gelu_().
+// The same of e with at_target[target[e]] + at_source[source[e]] in place of the addend.
 Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
                             const at::Tensor& at_target, const at::Tensor& at_source,
                             const at::Tensor& bias, const EdgeIndex& edges, Keep keep);
 
-// `gradient` times gelu'(pre), in place. Its sum over rows, the gradient of the bias, is added to
-// `bias_gradient` (C) wide. Gives gelu(pre), which the weight gradient needs, if that is `wanted`.
-at::Tensor gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre,
-                          const at::Tensor& bias_gradient, bool wanted = true);
+// `gradient` times the derivative of the GELU, in place. Its sum over rows, the gradient of the
+// bias, is added to `bias_gradient` (C) wide. Gives the activated rows, which the weight gradient
+// needs: those there are, or gelu(pre).
+at::Tensor gelu_backward_(const at::Tensor& gradient, const Activated& x,
+                          const at::Tensor& bias_gradient);
 
-// The same of the gradient d weight of x, where pre = x before its GELU; weight (of d, of pre).
+// The same of the gradient d weight of x; weight (of d, of x).
 struct ProductGeluGradient {
   at::Tensor gradient, activated;
 };
 ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor& weight,
-                                          const at::Tensor& pre, const at::Tensor& bias_gradient,
-                                          bool wanted = true);
+                                          const Activated& x, const at::Tensor& bias_gradient);
+
+// Whether product_sum() is one kernel.
+bool product_sum_fits(const at::Tensor& d, const at::Tensor& weight);
+// d weight + rows (undefined: none) + at_target[target[e]] (the same); weight (of d, of rows).
+at::Tensor product_sum(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& rows,
+                       const at::Tensor& at_target = {}, const EdgeIndex* edges = nullptr);
 
 // sum_edges() by the kernel made for it.
 at::Tensor sum_edge_rows(const at::Tensor& rows, const EdgeIndex& edges, bool at_targets);
@@ -83,7 +91,7 @@ struct NormSums {
   at::Tensor weight, bias, z;
 };
 struct NormGradient {
-  at::Tensor d_residual;  // d_rows plus the gradient of the target's sum, unless not wanted
+  at::Tensor d_residual;  // d_rows plus the gradient of the target's sum, if wanted
   at::Tensor d_z;
 };
 NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, const at::Tensor& z,

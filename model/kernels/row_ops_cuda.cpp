@@ -70,38 +70,64 @@ bool gelu_supports(at::ScalarType type, int64_t width) {
   return supports(type, 1) && cuda::fits_in_slices(width);
 }
 
-at::Tensor gelu_rows(const at::Tensor& pre) {
-  at::Tensor out = at::empty_like(pre);
-  cuda::gelu_rows(shape_of(pre), data(pre, pre, pre.size(0)), out.data_ptr(), stream_of(pre));
-  return out;
+namespace {
+
+// Where to write what is kept; null if it is not.
+void* pre_data(const Activated& a) {
+  return a.has_slope() ? nullptr : data(a.kept, a.out, a.out.size(0));
+}
+uint8_t* slope_data(const Activated& a) {
+  return a.has_slope() ? a.kept.data_ptr<uint8_t>() : nullptr;
 }
 
-at::Tensor add_ends_and_gelu_(const at::Tensor& pre, const at::Tensor& at_target,
-                              const at::Tensor& at_source, const at::Tensor& bias,
-                              const EdgeIndex& edges) {
-  at::Tensor out = at::empty_like(pre);
-  const cuda::EdgeActivation a{.at_target = data(at_target, pre, edges.num_targets),
-                               .at_source = data(at_source, pre, edges.num_sources),
-                               .bias = vector_data(bias, pre.size(1)),
-                               .ends = {index_data(edges.target), index_data(edges.source)},
-                               .pre = data(pre, pre, edges.num_edges),
-                               .out = out.data_ptr()};
-  cuda::add_ends_and_gelu(shape_of(pre), a, stream_of(pre));
-  return out;
+// `out`, and room for what is kept of such rows.
+Activated with_room(const at::Tensor& out, Keep keep) {
+  if (keep == Keep::kNothing) return {{}, out};
+  return {slope_kept(keep, out.scalar_type()) ? at::empty_like(out, out.options().dtype(at::kByte))
+                                              : at::empty_like(out),
+          out};
 }
 
-at::Tensor gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre,
-                          const at::Tensor& bias_gradient, bool wanted) {
-  const int64_t width = pre.size(1);
-  const at::Tensor out = wanted ? at::empty_like(pre) : at::Tensor();
-  const at::Tensor scratch = floats_like(pre, {cuda::column_sum_scratch(width)});
-  const cuda::GeluBackward b{.pre = data(pre, pre, pre.size(0)),
-                             .gradient = data(gradient, pre, pre.size(0)),
-                             .out = data(out, pre, pre.size(0)),
-                             .column_sum = sum_data(bias_gradient, width),
-                             .scratch = scratch.data_ptr<float>()};
-  cuda::gelu_backward(shape_of(pre), b, stream_of(pre));
-  return out;
+// `pre` becomes the values kept or, if they are not, those after the GELU.
+Activated in_place(const at::Tensor& pre, Keep keep) {
+  if (keep == Keep::kNothing || slope_kept(keep, pre.scalar_type())) return with_room(pre, keep);
+  return {pre, at::empty_like(pre)};
+}
+
+cuda::Ends ends_of(const EdgeIndex& edges) {
+  return {index_data(edges.target), index_data(edges.source)};
+}
+
+}  // namespace
+
+Activated gelu_rows_(const at::Tensor& pre, Keep keep) {
+  const Activated rows = in_place(pre, keep);
+  const cuda::RowActivation a{.product = data(pre, pre, pre.size(0)),
+                              .at_target = nullptr,
+                              .at_source = nullptr,
+                              .bias = nullptr,
+                              .ends = {},
+                              .pre = nullptr,
+                              .out = rows.out.data_ptr(),
+                              .slope = slope_data(rows)};
+  cuda::activate_rows(shape_of(pre), a, stream_of(pre));
+  return rows;
+}
+
+Activated add_ends_and_gelu_(const at::Tensor& product, const at::Tensor& at_target,
+                             const at::Tensor& at_source, const at::Tensor& bias,
+                             const EdgeIndex& edges, Keep keep) {
+  const Activated rows = in_place(product, keep);
+  const cuda::RowActivation a{.product = data(product, product, edges.num_edges),
+                              .at_target = data(at_target, product, edges.num_targets),
+                              .at_source = data(at_source, product, edges.num_sources),
+                              .bias = vector_data(bias, product.size(1)),
+                              .ends = ends_of(edges),
+                              .pre = pre_data(rows),
+                              .out = rows.out.data_ptr(),
+                              .slope = slope_data(rows)};
+  cuda::activate_rows(shape_of(product), a, stream_of(product));
+  return rows;
 }
 
 void add_column_sums(const at::Tensor& sum, const at::Tensor& rows) {
@@ -113,15 +139,56 @@ void add_column_sums(const at::Tensor& sum, const at::Tensor& rows) {
 
 namespace {
 
-cuda::TallProduct product_of(const at::Tensor& x, const at::Tensor& weight) {
+// What a backward pass reads of a GELU, and where gelu(pre) goes if it is not there.
+struct GeluSource {
+  const void* pre = nullptr;
+  const uint8_t* slope;
+  at::Tensor activated;
+  void* out = nullptr;
+  GeluSource(const Activated& x, const at::Tensor& gradient)
+      : slope(slope_data(x)), activated(x.out) {
+    if (!activated.defined()) {
+      activated = at::empty_like(gradient);
+      out = activated.data_ptr();
+    }
+    AIFS_CHECK(x.kept.is_contiguous() && x.kept.sizes() == gradient.sizes(),
+               "values kept of a GELU of shape ", x.kept.sizes(), " for ", gradient.sizes());
+    if (!x.has_slope()) pre = data(x.kept, gradient, gradient.size(0));
+  }
+};
+
+}  // namespace
+
+at::Tensor gelu_backward_(const at::Tensor& gradient, const Activated& x,
+                          const at::Tensor& bias_gradient) {
+  const int64_t width = gradient.size(1);
+  const GeluSource source(x, gradient);
+  const at::Tensor scratch = floats_like(gradient, {cuda::column_sum_scratch(width)});
+  const cuda::GeluBackward b{.pre = source.pre,
+                             .slope = source.slope,
+                             .gradient = data(gradient, gradient, gradient.size(0)),
+                             .out = source.out,
+                             .column_sum = sum_data(bias_gradient, width),
+                             .scratch = scratch.data_ptr<float>()};
+  cuda::gelu_backward(shape_of(gradient), b, stream_of(gradient));
+  return source.activated;
+}
+
+namespace {
+
+// x weight^T or, `backward`, x weight.
+cuda::TallProduct product_of(const at::Tensor& x, const at::Tensor& weight, bool backward = false) {
   AIFS_CHECK(x.is_contiguous() && weight.stride(1) == 1, "operands of a product must be in rows");
-  return {x.size(0),          weight.size(0),          weight.size(1),
-          x.const_data_ptr(), weight.const_data_ptr(), weight.stride(0)};
+  return {.rows = x.size(0),
+          .width = weight.size(backward ? 1 : 0),
+          .depth = x.size(1),
+          .x = x.const_data_ptr(),
+          .weight = weight.const_data_ptr(),
+          .weight_stride = weight.stride(0)};
 }
 
 Activated rows_of_product(const at::Tensor& x, const at::Tensor& weight, Keep keep) {
-  const at::Tensor out = at::empty({x.size(0), weight.size(0)}, x.options());
-  return {keep == Keep::kPre ? at::empty_like(out) : at::Tensor(), out};
+  return with_room(at::empty({x.size(0), weight.size(0)}, x.options()), keep);
 }
 
 }  // namespace
@@ -143,8 +210,9 @@ Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::
                             .at_target = nullptr,
                             .at_source = nullptr,
                             .ends = {},
-                            .pre = data(rows.pre, rows.out, x.size(0)),
-                            .out = rows.out.data_ptr()};
+                            .pre = pre_data(rows),
+                            .out = rows.out.data_ptr(),
+                            .slope = slope_data(rows)};
   cuda::product_gelu(product_of(x, weight), g, stream_of(x));
   return rows;
 }
@@ -158,27 +226,44 @@ Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
                             .addend = nullptr,
                             .at_target = data(at_target, rows.out, edges.num_targets),
                             .at_source = data(at_source, rows.out, edges.num_sources),
-                            .ends = {index_data(edges.target), index_data(edges.source)},
-                            .pre = data(rows.pre, rows.out, e.size(0)),
-                            .out = rows.out.data_ptr()};
+                            .ends = ends_of(edges),
+                            .pre = pre_data(rows),
+                            .out = rows.out.data_ptr(),
+                            .slope = slope_data(rows)};
   cuda::product_gelu(product_of(e, weight), g, stream_of(e));
   return rows;
 }
 
 ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor& weight,
-                                          const at::Tensor& pre, const at::Tensor& bias_gradient,
-                                          bool wanted) {
-  const int64_t width = pre.size(1);
-  const at::Tensor transposed = weight.t().contiguous();
-  ProductGeluGradient result{at::empty_like(pre), wanted ? at::empty_like(pre) : at::Tensor()};
-  const at::Tensor scratch = floats_like(pre, {cuda::column_sum_scratch(width)});
-  const cuda::ProductGeluBackward b{.pre = data(pre, pre, d.size(0)),
-                                    .gradient = result.gradient.data_ptr(),
-                                    .out = data(result.activated, pre, d.size(0)),
+                                          const Activated& x, const at::Tensor& bias_gradient) {
+  const int64_t width = weight.size(1);
+  const at::Tensor gradient = at::empty({d.size(0), width}, d.options());
+  const GeluSource source(x, gradient);
+  const at::Tensor scratch = floats_like(d, {cuda::column_sum_scratch(width)});
+  const cuda::ProductGeluBackward b{.pre = source.pre,
+                                    .slope = source.slope,
+                                    .gradient = gradient.data_ptr(),
+                                    .out = source.out,
                                     .column_sum = sum_data(bias_gradient, width),
                                     .scratch = scratch.data_ptr<float>()};
-  cuda::product_gelu_backward(product_of(d, transposed), b, stream_of(d));
-  return result;
+  cuda::product_gelu_backward(product_of(d, weight, /*backward=*/true), b, stream_of(d));
+  return {gradient, source.activated};
+}
+
+at::Tensor product_sum(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& rows,
+                       const at::Tensor& at_target, const EdgeIndex* edges) {
+  const at::Tensor out = at::empty({d.size(0), weight.size(1)}, d.options());
+  cuda::ProductSum s{.addend = data(rows, out, d.size(0)),
+                     .at_target = nullptr,
+                     .target = nullptr,
+                     .out = out.data_ptr()};
+  if (at_target.defined()) {
+    AIFS_CHECK(d.size(0) == edges->num_edges, d.size(0), " rows for ", edges->num_edges, " edges");
+    s.at_target = data(at_target, out, edges->num_targets);
+    s.target = index_data(edges->target);
+  }
+  cuda::product_sum(product_of(d, weight, /*backward=*/true), s, stream_of(d));
+  return out;
 }
 
 NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const NormParameters& norm,
@@ -283,14 +368,14 @@ void add_column_sums(const at::Tensor&, const at::Tensor&) {
 SumAndNorm norm_sum(const at::Tensor&, const at::Tensor&, const NormParameters&) {
   absent();
 }
-at::Tensor gelu_rows(const at::Tensor&) {
+Activated gelu_rows_(const at::Tensor&, Keep) {
   absent();
 }
-at::Tensor add_ends_and_gelu_(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                              const at::Tensor&, const EdgeIndex&) {
+Activated add_ends_and_gelu_(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                             const at::Tensor&, const EdgeIndex&, Keep) {
   absent();
 }
-at::Tensor gelu_backward_(const at::Tensor&, const at::Tensor&, const at::Tensor&, bool) {
+at::Tensor gelu_backward_(const at::Tensor&, const Activated&, const at::Tensor&) {
   absent();
 }
 NormResult norm_rows(const at::Tensor&, const at::Tensor&, const NormParameters&, const EdgeIndex*,
@@ -316,8 +401,12 @@ Activated edge_product_gelu(const at::Tensor&, const at::Tensor&, const at::Tens
                             const at::Tensor&, const at::Tensor&, const EdgeIndex&, Keep) {
   absent();
 }
-ProductGeluGradient product_gelu_backward(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                          const at::Tensor&, bool) {
+ProductGeluGradient product_gelu_backward(const at::Tensor&, const at::Tensor&, const Activated&,
+                                          const at::Tensor&) {
+  absent();
+}
+at::Tensor product_sum(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                       const EdgeIndex*) {
   absent();
 }
 

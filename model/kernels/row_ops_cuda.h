@@ -10,12 +10,13 @@ namespace aifs::model::cuda_rows {
 bool supports(at::ScalarType type, int64_t width);
 bool gelu_supports(at::ScalarType type, int64_t width);
 
-at::Tensor gelu_rows(const at::Tensor& pre);
-at::Tensor add_ends_and_gelu_(const at::Tensor& pre, const at::Tensor& at_target,
-                              const at::Tensor& at_source, const at::Tensor& bias,
-                              const EdgeIndex& edges);
-at::Tensor gelu_backward_(const at::Tensor& gradient, const at::Tensor& pre,
-                          const at::Tensor& bias_gradient, bool wanted);
+// The product gives way to what is kept, or to the result.
+Activated gelu_rows_(const at::Tensor& pre, Keep keep);
+Activated add_ends_and_gelu_(const at::Tensor& product, const at::Tensor& at_target,
+                             const at::Tensor& at_source, const at::Tensor& bias,
+                             const EdgeIndex& edges, Keep keep);
+at::Tensor gelu_backward_(const at::Tensor& gradient, const Activated& x,
+                          const at::Tensor& bias_gradient);
 void add_column_sums(const at::Tensor& sum, const at::Tensor& rows);
 SumAndNorm norm_sum(const at::Tensor& x, const at::Tensor& addend, const NormParameters& norm);
 NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const NormParameters& norm,
@@ -34,7 +35,8 @@ Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
                             const at::Tensor& at_target, const at::Tensor& at_source,
                             const at::Tensor& bias, const EdgeIndex& edges, Keep keep);
 ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor& weight,
-                                          const at::Tensor& pre, const at::Tensor& bias_gradient,
-                                          bool wanted);
+                                          const Activated& x, const at::Tensor& bias_gradient);
+at::Tensor product_sum(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& rows,
+                       const at::Tensor& at_target, const EdgeIndex* edges);
 
 }  // namespace aifs::model::cuda_rows

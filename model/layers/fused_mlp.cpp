@@ -74,47 +74,34 @@ Activated first_product(const Operands& o, Keep keep) {
   return {};
 }
 
-// Values before each GELU, and the last one after it.
-struct Hidden {
-  variable_list pre;
-  at::Tensor out;
-};
-Hidden hidden_layers(const Operands& o, Keep keep) {
-  Activated now = first_product(o, keep);
-  Hidden hidden{{now.pre}, {}};
+// All but the last keep their GELUs only under kSlope.
+std::vector<Activated> hidden_layers(const Operands& o, Keep keep) {
+  std::vector<Activated> all{first_product(o, keep)};
   for (size_t i = 1; i + 1 < o.num_linears(); ++i) {
-    now = product_gelu(now.out, o.weights[i], o.bias(i), keep);
-    hidden.pre.push_back(now.pre);
-  }
-  hidden.out = now.out;
-  return hidden;
-}
-
-// The same for the backward pass: values before each GELU, and after it where they came for
-// nothing, that is for all but the last.
-std::vector<Activated> hidden_again(const Operands& o) {
-  std::vector<Activated> all;
-  const size_t count = o.num_linears() - 1;
-  for (size_t i = 0; i < count; ++i) {
-    if (i == 0) {
-      all.push_back(first_product(o, Keep::kPre));
-    } else if (i + 1 < count) {
-      all.push_back(product_gelu(all.back().out, o.weights[i], o.bias(i), Keep::kPre));
-    } else {
-      all.push_back(
-          {at::addmm(o.bias(i).to(o.type()), all.back().out, o.weights[i].t()), at::Tensor()});
-    }
+    all.push_back(product_gelu(all.back().out, o.weights[i], o.bias(i), keep));
+    if (keep != Keep::kSlope) all[i - 1].out.reset();
   }
   return all;
 }
 
+// Gradients of the results of a norm: of its rows and their sums at targets, either of which may be
+// undefined; or, `total`, of both.
+struct ResultGradients {
+  at::Tensor rows, sums, total;
+};
+
+// d weight, and what reaches the residual.
+at::Tensor residual_product(const Operands& o, const at::Tensor& d, const at::Tensor& weight,
+                            const ResultGradients& g) {
+  if (!o.plan.residual) return at::mm(d, weight);
+  if (g.total.defined()) return g.total.addmm_(d, weight);
+  return product_sum(d, weight, g.rows, g.sums, o.plan.edges.get());
+}
+
 // Gradients of the operands of the first linear, from that of its result; that of the weight is
-// added to `d_weight`. `d_residual` becomes part of that of the operand that the residual is.
-variable_list first_backward(const Operands& o, const at::Tensor& d, const at::Tensor& d_residual,
+// added to `d_weight`. `g` becomes part of that of the operand that the residual is.
+variable_list first_backward(const Operands& o, const at::Tensor& d, const ResultGradients& g,
                              const at::Tensor& d_weight) {
-  const auto with_residual = [&](const at::Tensor& w) {
-    return d_residual.defined() ? d_residual.addmm_(d, w) : at::mm(d, w);
-  };
   switch (o.plan.first) {
     case FirstProduct::kPlain: {
       const int64_t width = o.rows[0].size(1);
@@ -126,14 +113,14 @@ variable_list first_backward(const Operands& o, const at::Tensor& d, const at::T
       const auto w = o.first_weights(), d_w = d_weight.chunk(2, 1);
       for (size_t i = 0; i < 2; ++i)
         add_weight_gradient(d_w[i], d, o.rows[i]);
-      return {with_residual(w[0]), at::mm(d, w[1])};
+      return {residual_product(o, d, w[0], g), at::mm(d, w[1])};
     }
     case FirstProduct::kTwice: {
       const at::Tensor half = at::zeros_like(d_weight.chunk(2, 1)[0]);
       add_weight_gradient(half, d, o.rows[0]);
       for (const at::Tensor& part : d_weight.chunk(2, 1))
         part.add_(half);
-      return {with_residual(o.weight_of_both())};
+      return {residual_product(o, d, o.weight_of_both(), g)};
     }
     case FirstProduct::kEdges: {
       const auto w = o.first_weights(), d_w = d_weight.chunk(3, 1);
@@ -149,7 +136,7 @@ variable_list first_backward(const Operands& o, const at::Tensor& d, const at::T
         }
       }
       add_weight_gradient(d_w[2], d, o.rows[2]);
-      result.push_back(with_residual(w[2]));
+      result.push_back(residual_product(o, d, w[2], g));
       return result;
     }
   }
@@ -175,17 +162,17 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
     const Operands o(holder->plan, holder->weights, all.vec(), holder->num_rows);
     variable_list saved = all.vec();
 
-    const bool keeps = differentiated && plan.keeps_hidden;
-    Hidden hidden = hidden_layers(o, keeps ? Keep::kPre : Keep::kNothing);
-    if (keeps && plan.keeps_activated) hidden.pre.push_back(hidden.out);
+    std::vector<Activated> hidden = hidden_layers(o, differentiated ? plan.hidden : Keep::kNothing);
     const size_t last = o.num_linears() - 1;
+    const at::Tensor x = hidden.back().out;
     const int64_t out_width = o.weights[last].size(0);
-    const int64_t more = plan.layer_norm_eps ? 0 : padding(hidden.out, out_width);
-    const at::Tensor z = plan.unread
-                             ? at::empty({hidden.out.size(0), out_width}, hidden.out.options())
-                             : at::addmm(pad_columns(o.bias(last).to(o.type()), more), hidden.out,
-                                         pad_rows(o.weights[last], more).t());
-    hidden.out.reset();
+    const int64_t more = plan.layer_norm_eps ? 0 : padding(x, out_width);
+    const at::Tensor z = plan.unread ? at::empty({x.size(0), out_width}, x.options())
+                                     : at::addmm(pad_columns(o.bias(last).to(o.type()), more), x,
+                                                 pad_rows(o.weights[last], more).t());
+    for (Activated& layer : hidden) {
+      if (!layer.has_slope()) layer.out.reset();
+    }
     variable_list result;
     if (plan.layer_norm_eps) {
       const NormResult norm = norm_rows(z, plan.residual ? o.residual() : at::Tensor(), o.norm(),
@@ -199,7 +186,10 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
       if (plan.adds_rows && !plan.unread) result[0].add_(o.rows[1]);
     }
     if (!differentiated) return result;
-    if (keeps) saved.insert(saved.end(), hidden.pre.begin(), hidden.pre.end());
+    if (plan.hidden != Keep::kNothing) {
+      for (const Activated& layer : hidden)
+        saved.insert(saved.end(), {layer.kept, layer.out});
+    }
     ctx->save_for_backward(std::move(saved));
     ctx->saved_data["call"] = c10::IValue::make_capsule(std::move(holder));
     return result;
@@ -214,47 +204,44 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
     const auto norm_end = operands_end + (plan.layer_norm_eps ? 2 : 0);
     const variable_list of_norm(operands_end, norm_end);
     std::vector<Activated> hidden;
-    for (auto pre = norm_end; pre != saved.end(); ++pre)
-      hidden.push_back({*pre, {}});
-    if (plan.keeps_hidden && plan.keeps_activated) {
-      const at::Tensor activated = hidden.back().pre;
-      hidden.pop_back();
-      hidden.back().out = activated;
-    }
+    for (auto layer = norm_end; layer != saved.end(); layer += 2)
+      hidden.push_back({layer[0], layer[1]});
     saved.erase(operands_end, saved.end());
     const Operands o(plan, holder->weights, saved, holder->num_rows);
     const ParameterGradients d_parameters(o.parameters);
 
     const size_t last = o.num_linears() - 1;
-    at::Tensor d, d_residual;
+    at::Tensor d;
+    ResultGradients of_result;
     if (plan.layer_norm_eps) {
       const auto contiguous = [](const at::Tensor& g) { return g.defined() ? g.contiguous() : g; };
-      const at::Tensor d_sums = plan.edges ? contiguous(gradients.front()) : at::Tensor();
-      const at::Tensor d_rows = plan.rows_wanted ? contiguous(gradients.back()) : at::Tensor();
+      if (plan.edges) of_result.sums = contiguous(gradients.front());
+      if (plan.rows_wanted) of_result.rows = contiguous(gradients.back());
+      const bool total_wanted = plan.residual && of_result.sums.defined() &&
+                                !product_sum_fits(of_norm[0], o.first_weights().back());
       const NormGradient g = norm_backward(
-          d_rows, d_sums, of_norm[0], of_norm[1], o.norm(), plan.edges.get(),
+          of_result.rows, of_result.sums, of_norm[0], of_norm[1], o.norm(), plan.edges.get(),
           {d_parameters[2 * last + 2], d_parameters[2 * last + 3], d_parameters[2 * last + 1]},
-          plan.residual);
+          total_wanted);
       d = g.d_z;
-      d_residual = g.d_residual;
+      of_result.total = g.d_residual;
     } else {
       const at::Tensor& g = gradients[0];
       d = pad_columns(g, padding(g, g.size(1))).contiguous();
       add_column_sums(d_parameters[2 * last + 1], d.narrow(1, 0, g.size(1)));
     }
-    if (!plan.keeps_hidden) hidden = hidden_again(o);
+    if (hidden.empty()) hidden = hidden_layers(o, Keep::kSlope);
     for (size_t i = last; i > 0; --i) {
       const int64_t width = o.weights[i].size(0);
       const at::Tensor weight = pad_rows(o.weights[i], d.size(1) - width);
       Activated& below = hidden[i - 1];
-      ProductGeluGradient g = product_gelu_backward(d, weight, below.pre, d_parameters[2 * i - 1],
-                                                    /*wanted=*/!below.out.defined());
-      const at::Tensor& activated = below.out.defined() ? below.out : g.activated;
-      add_weight_gradient(d_parameters[2 * i], d.narrow(1, 0, width), activated);
+      const ProductGeluGradient g =
+          product_gelu_backward(d, weight, below, d_parameters[2 * i - 1]);
+      add_weight_gradient(d_parameters[2 * i], d.narrow(1, 0, width), g.activated);
       d = g.gradient;
       below = {};
     }
-    variable_list result = first_backward(o, d, d_residual, d_parameters[0]);
+    variable_list result = first_backward(o, d, of_result, d_parameters[0]);
     if (plan.adds_rows) result.push_back(gradients[0]);
     const variable_list& handed = d_parameters.hand_over();
     result.insert(result.end(), handed.begin(), handed.end());

@@ -2,8 +2,8 @@
 // A whole plain MLP (linear, GELU, ..., linear, LayerNorm) with the residual sum and the sum at
 // targets after it, as one operation with a backward pass written by hand: matrix products by the
 // library, everything between them in kernels that read and write each row once
-// (model/kernels/row_ops.h). The backward pass keeps the inputs, the values before each GELU and
-// before the norm, and computes the GELUs again. Same function as Mlp; works on the CPU too.
+// (model/kernels/row_ops.h). The backward pass keeps the inputs, the values before the norm and, of
+// the hidden layers, what the plan says. Same function as Mlp; works on the CPU too.
 //
 // Gradients of parameters that have one already (ParameterSet::flatten) are added to it in place,
 // and autograd is told of none.
@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "model/kernels/segment.h"
+#include "model/kernels/row_ops.h"
 
 namespace aifs::model {
 
@@ -29,12 +29,13 @@ struct FusedMlpPlan {
   EdgeIndexPtr edges = nullptr;                         // kEdges
   bool residual = false;                                // adds a, x or e; only with a norm
   std::optional<double> layer_norm_eps = std::nullopt;  // none: no norm
-  bool keeps_hidden = true;      // false: the values before GELUs are computed again, too
-  bool keeps_activated = false;  // the values after the last GELU are kept with them
-  bool adds_rows = false;        // kPlain without a norm: a second operand is added to the result
-  bool unread = false;           // the result is not computed: only gradients are wanted
-  bool rows_wanted = true;       // kEdges: false if only the sums are
-  bool one_node_set = false;     // kEdges: x_target is x_source; filled in
+  // What is kept of hidden layers: their GELUs and the derivatives of those, the values before them
+  // (GELUs are computed again), or nothing (all is).
+  Keep hidden = Keep::kSlope;
+  bool adds_rows = false;     // kPlain without a norm: a second operand is added to the result
+  bool unread = false;        // the result is not computed: only gradients are wanted
+  bool rows_wanted = true;    // kEdges: false if only the sums are
+  bool one_node_set = false;  // kEdges: x_target is x_source; filled in
 };
 
 struct FusedMlpResult {

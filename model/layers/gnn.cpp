@@ -10,7 +10,7 @@ namespace {
 // An MLP on its own, run again in the backward pass unless nothing is; the caller outlives it.
 at::Tensor embed(RecomputePolicy policy, const Mlp& mlp, const at::Tensor& x) {
   const bool again = policy != RecomputePolicy::kNone && policy != RecomputePolicy::kFull;
-  if (again && mlp.is_fused(x)) return mlp.forward(x, /*keeps_hidden=*/false);
+  if (again && mlp.is_fused(x)) return mlp.forward(x, Keep::kNothing);
   const Piece piece = [&mlp](const TensorList& in) -> TensorList { return {mlp.forward(in[0])}; };
   return maybe_recomputed(again, piece, {x})[0];
 }
@@ -139,7 +139,8 @@ at::Tensor GnnDecoder::forward(const at::Tensor& latent, const at::Tensor& data,
         const NodeAndEdgeState sent =
             block_->messages(part[0], part[2], embedding.of_range(part[1]), edges,
                              /*edges_wanted=*/false);
-        return {extractor_.forward(block_->update_nodes(part[0], sent.nodes))};
+        return {
+            extractor_.forward(block_->update_nodes(part[0], sent.nodes), options_.kept_hidden())};
       };
     };
     return {over_chunks(chunks_.of(edges_->index(copies)), body,

@@ -17,8 +17,15 @@ MlpOptions GraphConvOptions::mlp(int64_t in, int64_t out) const {
           .kernels = kernels};
 }
 
+Keep GraphConvOptions::kept_hidden() const {
+  const bool frugal =
+      recompute == RecomputePolicy::kEmbedding || recompute == RecomputePolicy::kMlp;
+  return frugal ? Keep::kPre : Keep::kSlope;
+}
+
 GraphConvBlock::GraphConvBlock(const ParameterScope& scope, const GraphConvOptions& options)
-    : recompute_mlps_(options.recompute == RecomputePolicy::kMlp) {
+    : recompute_mlps_(options.recompute == RecomputePolicy::kMlp),
+      hidden_(recompute_mlps_ ? Keep::kNothing : options.kept_hidden()) {
   const int64_t c = options.channels;
   node_mlp_ = Mlp(scope / "node_mlp", options.mlp(2 * c, c));
   MlpOptions edge = options.mlp(3 * c, c);
@@ -29,7 +36,7 @@ GraphConvBlock::GraphConvBlock(const ParameterScope& scope, const GraphConvOptio
 TensorList GraphConvBlock::run(const Mlp& mlp, FusedMlpPlan plan, const TensorList& rows,
                                const std::function<at::Tensor(const TensorList&)>& plain) const {
   plan.residual = true;
-  plan.keeps_hidden = !recompute_mlps_;
+  plan.hidden = hidden_;
   if (mlp.is_fused(rows.back())) {
     const FusedMlpResult result = mlp.fused(plan, rows);
     return {result.rows, result.sums};

@@ -23,6 +23,9 @@ struct GraphConvOptions {
   int64_t chunks = 1;  // mappers: ranges of targets; processors: groups of blocks under kFull
 
   MlpOptions mlp(int64_t in, int64_t out) const;
+  // What MLPs that are one operation, and are not run again, keep of their hidden layers: whoever
+  // runs single MLPs again is short of memory.
+  Keep kept_hidden() const;
 };
 
 struct NodeAndEdgeState {
@@ -51,6 +54,7 @@ class GraphConvBlock {
                  const std::function<at::Tensor(const TensorList&)>& plain) const;
 
   bool recompute_mlps_;
+  Keep hidden_;  // of fused MLPs
   Mlp node_mlp_, edge_mlp_;
 };
 

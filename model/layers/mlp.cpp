@@ -130,15 +130,15 @@ FusedMlpResult Mlp::fused(FusedMlpPlan plan, const std::vector<at::Tensor>& rows
   return fused_mlp(plan, rows, weights);
 }
 
-at::Tensor Mlp::forward(const at::Tensor& x, bool keeps_hidden) const {
-  if (is_fused(x)) return fused({.keeps_hidden = keeps_hidden}, {x}).rows;
+at::Tensor Mlp::forward(const at::Tensor& x, Keep hidden) const {
+  if (is_fused(x)) return fused({.hidden = hidden}, {x}).rows;
   const at::Tensor copy = ranks_.copied(x);
   return run([&](const Linear& linear) { return linear.forward(copy); });
 }
 
 at::Tensor Mlp::forward_added(const at::Tensor& x, const at::Tensor& to, bool unread) const {
   if (layer_norm_ || !is_fused(x)) return to + forward(x);
-  return fused({.keeps_activated = true, .adds_rows = true, .unread = unread}, {x, to}).rows;
+  return fused({.adds_rows = true, .unread = unread}, {x, to}).rows;
 }
 
 at::Tensor Mlp::forward_pair(const at::Tensor& a, const at::Tensor& b) const {

@@ -43,7 +43,7 @@ class Mlp {
   Mlp(const ParameterScope& scope, const MlpOptions& options);
 
   // (rows, in) -> (rows, out). If fused, hidden layers may be computed again in the backward pass.
-  at::Tensor forward(const at::Tensor& x, bool keeps_hidden = true) const;
+  at::Tensor forward(const at::Tensor& x, Keep hidden = Keep::kSlope) const;
   // to + forward(x), without a norm one operation if fused. With `unread` (only if fused) nobody
   // reads the result, and it is not computed.
   at::Tensor forward_added(const at::Tensor& x, const at::Tensor& to, bool unread = false) const;

@@ -83,7 +83,7 @@ TEST_CASE("gradients of every form of a fused MLP are central differences", "[fu
   };
   const std::vector<Form> forms{
       {{}, {5}, 1},
-      {{.keeps_activated = true, .adds_rows = true}, {5, 5}, 1},
+      {{.adds_rows = true}, {5, 5}, 1},
       {{.layer_norm_eps = 1e-5}, {5}, 1},
       {{.first = FirstProduct::kPair, .residual = true, .layer_norm_eps = 1e-5}, {5, 5}, 2},
       {{.first = FirstProduct::kTwice, .residual = true, .layer_norm_eps = 1e-5}, {5}, 2},

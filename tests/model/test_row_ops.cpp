@@ -8,6 +8,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "model/kernels/gelu_slope.h"
 #include "model/kernels/row_ops_cuda.h"
 #include "tests/support/catch.h"
 #include "tests/support/small_graph.h"
@@ -65,7 +66,10 @@ struct Setup {
     return test::random_tensor({width}, seed).to(wide()).to(at::kDouble);
   }
   at::ScalarType wide() const { return type == at::kDouble ? at::kDouble : at::kFloat; }
-  at::Tensor put(const at::Tensor& x) const { return x.to(kDevice, type).contiguous(); }
+  // A copy, which may be written to.
+  at::Tensor put(const at::Tensor& x) const {
+    return x.to(kDevice, type, /*non_blocking=*/false, /*copy=*/true).contiguous();
+  }
   // What the sums of a gradient start from.
   at::Tensor ones() const { return at::ones({width}, at::TensorOptions(kDevice).dtype(wide())); }
   at::Tensor put_wide(const at::Tensor& x) const { return x.to(kDevice, wide()).contiguous(); }
@@ -78,6 +82,27 @@ struct Setup {
     REQUIRE(difference <= factor * rounding(type) * (1.0 + size));
   }
 };
+
+at::Tensor slope_of(const at::Tensor& codes) {
+  return (codes.cpu().to(at::kDouble) - kSlopeZero) / kSlopeSteps;
+}
+
+constexpr Keep kKeeps[] = {Keep::kNothing, Keep::kPre, Keep::kSlope};
+
+// The GELU of `pre`, and what was to be kept of it.
+void require_activated(const Setup& s, const Activated& got, Keep keep, const at::Tensor& pre) {
+  s.require_close(got.out, at::gelu(pre));
+  if (keep == Keep::kNothing) {
+    REQUIRE_FALSE(got.kept.defined());
+  } else if (!slope_kept(keep, s.type)) {
+    s.require_close(got.kept, pre);
+  } else {
+    REQUIRE(got.has_slope());
+    const at::Tensor exact = at::gelu_backward(at::ones_like(pre), pre);
+    REQUIRE(test::max_difference(slope_of(got.kept), exact) <=
+            0.5 / kSlopeSteps + rounding(s.type));
+  }
+}
 
 template <class Check>
 void for_all(Check&& check, const std::vector<int64_t>& more_widths = {}) {
@@ -122,7 +147,8 @@ TEST_CASE("GELU of rows", "[row_ops]") {
       [](const Setup& s) {
         const at::Tensor x = s.rows(300, 1) * 3.0;
         const at::Tensor rounded = x.to(s.type).to(at::kDouble);
-        s.require_close(gelu_rows(s.put(rounded)), at::gelu(rounded));
+        for (const Keep keep : kKeeps)
+          require_activated(s, gelu_rows_(s.put(rounded), keep), keep, rounded);
       },
       {kSlices});
 }
@@ -139,22 +165,6 @@ TEST_CASE("sums of columns are added to what is there", "[row_ops]") {
       {kSlices});
 }
 
-TEST_CASE("rows of both ends and the bias are added before the GELU", "[row_ops]") {
-  for_all(
-      [](const Setup& s) {
-        const at::Tensor pre = s.rows(kEdges, 2), t = s.rows(kTargets, 3), u = s.rows(kSources, 4);
-        const at::Tensor bias = s.vector(5);
-        const at::Tensor expected =
-            pre + t.index_select(0, s.edges->target) + u.index_select(0, s.edges->source) + bias;
-        const at::Tensor got = s.put(pre);
-        const at::Tensor activated =
-            add_ends_and_gelu_(got, s.put(t), s.put(u), s.put_wide(bias), *s.there);
-        s.require_close(got, expected);
-        s.require_close(activated, at::gelu(expected));
-      },
-      {kSlices});
-}
-
 TEST_CASE("backward of GELU gives gradient, activation and column sum", "[row_ops]") {
   for_all(
       [](const Setup& s) {
@@ -163,13 +173,16 @@ TEST_CASE("backward of GELU gives gradient, activation and column sum", "[row_op
           const at::Tensor expected = at::gelu_backward(gradient, pre);
           const at::Tensor got = s.put(gradient);
           const at::Tensor sum = s.ones();
-          const at::Tensor activated = gelu_backward_(got, s.put(pre), sum);
+          const at::Tensor activated = gelu_backward_(got, {s.put(pre), {}}, sum);
           s.require_close(got, expected);
           s.require_close(activated, at::gelu(pre));
           s.require_close(sum, expected.sum(0) + 1.0);
-          const at::Tensor again = s.put(gradient);
-          REQUIRE_FALSE(gelu_backward_(again, s.put(pre), sum, /*wanted=*/false).defined());
-          s.require_close(again, got.cpu().to(at::kDouble));
+          const Activated kept = gelu_rows_(s.put(pre), Keep::kSlope);
+          const at::Tensor again = s.put(gradient), sum_again = s.ones();
+          REQUIRE(gelu_backward_(again, kept, sum_again).is_same(kept.out));
+          const at::Tensor by_slope = kept.has_slope() ? gradient * slope_of(kept.kept) : expected;
+          s.require_close(again, by_slope);
+          s.require_close(sum_again, by_slope.sum(0) + 1.0);
         }
       },
       {kSlices});
@@ -179,13 +192,16 @@ TEST_CASE("products with GELU before and behind them", "[row_ops]") {
   for (const auto& [rows, depth, width] : {std::tuple<int64_t, int64_t, int64_t>{0, 64, 128},
                                            {1, 16, 128},
                                            {63, 96, 256},
-                                           {1500, 512, 512},
+                                           {kEdges, 512, 512},
                                            {20000, 512, 512},
                                            {3000, 216, 384},
                                            {300, 1024, 128},
-                                           {300, 24, 40}}) {
+                                           {300, 24, 40},
+                                           {63, 520, 256},
+                                           {kEdges, 1024, 1024},
+                                           {5000, 1000, 1024}}) {
     for (const at::ScalarType type : kTypes) {
-      if (type == at::kDouble && rows > 3000) continue;  // nothing special there
+      if (type != at::kBFloat16 && rows > 3000) continue;  // nothing special there
       INFO(at::toString(type) << ", " << rows << " rows, " << depth << " to " << width);
       const Setup s{type, width}, in{type, depth};
       const at::Tensor x = in.rows(rows, 1);
@@ -196,27 +212,28 @@ TEST_CASE("products with GELU before and behind them", "[row_ops]") {
       for (const bool add : {false, true}) {
         const at::Tensor expected = add ? plain + addend : plain;
         const at::Tensor more = add ? s.put(addend) : at::Tensor();
-        const Activated got =
-            product_gelu(in.put(x), in.put(weight), s.put_wide(bias), Keep::kPre, more);
-        s.require_close(got.pre, expected);
-        s.require_close(got.out, at::gelu(expected));
-        const Activated out_alone =
-            product_gelu(in.put(x), in.put(weight), s.put_wide(bias), Keep::kNothing, more);
-        REQUIRE_FALSE(out_alone.pre.defined());
-        REQUIRE(at::equal(out_alone.out, got.out));
+        for (const Keep keep : kKeeps) {
+          const Activated got =
+              product_gelu(in.put(x), in.put(weight), s.put_wide(bias), keep, more);
+          require_activated(s, got, keep, expected);
+        }
       }
       const at::Tensor d = s.rows(rows, 5), pre = in.rows(rows, 6);
       const at::Tensor expected = at::gelu_backward(at::mm(d, weight), pre);
-      if (depth > 2048) continue;
-      for (const bool wanted : {true, false}) {
+      const auto require_gradient = [&](const Activated& kept, const at::Tensor& gradient) {
         const at::Tensor sum = in.ones();
-        const ProductGeluGradient g =
-            product_gelu_backward(s.put(d), in.put(weight), in.put(pre), sum, wanted);
-        in.require_close(g.gradient, expected);
-        in.require_close(sum, expected.sum(0) + 1.0);
-        REQUIRE(g.activated.defined() == wanted);
-        if (wanted) in.require_close(g.activated, at::gelu(pre));
-      }
+        const ProductGeluGradient g = product_gelu_backward(s.put(d), in.put(weight), kept, sum);
+        in.require_close(g.gradient, gradient);
+        in.require_close(sum, gradient.sum(0) + 1.0);
+        in.require_close(g.activated, at::gelu(pre));
+        const at::Tensor sum_again = in.ones();
+        REQUIRE(at::equal(product_gelu_backward(s.put(d), in.put(weight), kept, sum_again).gradient,
+                          g.gradient));
+        REQUIRE(at::equal(sum_again, sum));
+      };
+      require_gradient({in.put(pre), {}}, expected);
+      const Activated kept = gelu_rows_(in.put(pre), Keep::kSlope);
+      require_gradient(kept, kept.has_slope() ? at::mm(d, weight) * slope_of(kept.kept) : expected);
       // A weight gradient, added to a part of a wider one.
       const at::Tensor whole = at::ones({width, depth + 8}, s.ones().options());
       add_weight_gradient(whole.narrow(1, 8, depth), s.put(d), in.put(x));
@@ -226,10 +243,20 @@ TEST_CASE("products with GELU before and behind them", "[row_ops]") {
       const at::Tensor t = s.rows(kTargets, 7), u = s.rows(kSources, 8);
       const at::Tensor sum =
           plain + t.index_select(0, s.edges->target) + u.index_select(0, s.edges->source);
-      const Activated edge = edge_product_gelu(in.put(x), in.put(weight), s.put(t), s.put(u),
-                                               s.put_wide(bias), *s.there, Keep::kPre);
-      s.require_close(edge.pre, sum);
-      s.require_close(edge.out, at::gelu(sum));
+      for (const Keep keep : kKeeps) {
+        const Activated got = edge_product_gelu(in.put(x), in.put(weight), s.put(t), s.put(u),
+                                                s.put_wide(bias), *s.there, keep);
+        require_activated(s, got, keep, sum);
+      }
+      const at::Tensor more = in.rows(rows, 9), v = in.rows(kTargets, 10);
+      const at::Tensor product = at::mm(d, weight),
+                       both = product + v.index_select(0, s.edges->target);
+      const auto sum_of = [&](const at::Tensor& added, const at::Tensor& at_target) {
+        return product_sum(s.put(d), in.put(weight), added, at_target, s.there.get());
+      };
+      in.require_close(sum_of(in.put(more), {}), product + more);
+      in.require_close(sum_of({}, in.put(v)), both);
+      in.require_close(sum_of(in.put(more), in.put(v)), both + more);
     }
   }
 }
@@ -331,7 +358,7 @@ TEST_CASE("the same bits every time", "[row_ops]") {
     const NormGradient g =
         norm_backward(d, {}, z, forward.statistics, e.parameters(s), s.there.get(), sums);
     const at::Tensor gradient = d.clone(), sum = s.ones();
-    gelu_backward_(gradient, z, sum);
+    gelu_backward_(gradient, {z, {}}, sum);
     const at::Tensor column_sum = s.ones();
     add_column_sums(column_sum, d);
     return std::vector{forward.sums, g.d_z, sums.weight, sums.z, sum, column_sum};

@@ -30,13 +30,13 @@ TEST_CASE("time and memory of steps are those measured on an H100", "[plan]") {
   };
   constexpr RecomputePolicy none = RecomputePolicy::kNone;
   for (const Measured& m :
-       std::vector<Measured>{{"O96", test::kO96Tri5, none, none, 1, 37.8, 9.2},
-                             {"N320 tri5", test::kN320Tri5, none, none, 1, 125.7, 34.9},
-                             {"N320 tri6", test::kN320Tri6, none, none, 1, 205.5, 54.7},
+       std::vector<Measured>{{"O96", test::kO96Tri5, none, none, 1, 32.6, 11.0},
+                             {"N320 tri5", test::kN320Tri5, none, none, 1, 106.5, 40.4},
+                             {"N320 tri6", test::kN320Tri6, none, none, 1, 175.8, 65.0},
                              {"-37gib", test::kN320Tri6, RecomputePolicy::kEmbedding,
-                              RecomputePolicy::kMlp, 1, 224.9, 37.0},
+                              RecomputePolicy::kMlp, 1, 212.0, 35.5},
                              {"-18gib", test::kN320Tri6, RecomputePolicy::kBlock,
-                              RecomputePolicy::kBlock, 4, 271.0, 14.5}}) {
+                              RecomputePolicy::kBlock, 4, 243.6, 15.0}}) {
     StepInput input = test::published_step(BlockKind::kGnn, 512, m.totals);
     model::ModelOptions& o = input.network.model;
     o.encoder.recompute = o.decoder.recompute = m.mappers;

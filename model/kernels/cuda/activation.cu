@@ -6,6 +6,18 @@
 
 namespace aifs::model::cuda {
 
+// A derivative in 8 bits, as an element of rows.
+struct Slope {
+  uint8_t code;
+};
+__device__ inline float to_float(Slope slope) {
+  return decode_slope(slope.code, 0);
+}
+template <>
+__device__ inline Slope from_float<Slope>(float derivative) {
+  return {static_cast<uint8_t>(encode_slope(derivative))};
+}
+
 namespace {
 
 template <class T>
@@ -30,58 +42,59 @@ void dispatch_slices(const RowShape& shape, std::initializer_list<const void*> p
   });
 }
 
-template <class T, class Tile>
-__global__ void __launch_bounds__(kThreads)
-    gelu_kernel(Slices s, const T* __restrict__ pre, T* __restrict__ out) {
+template <class T, class Tile, bool kEnds>
+__global__ void __launch_bounds__(kThreads) activate_kernel(Slices s, RowActivation a) {
   const int64_t row = global_warp();
   if (row >= s.rows) return;
-  Tile x;
-  x.load(pre + s.at(row), s.width);
-  x.apply([](float v) { return gelu<kExact<T>>(v).value; });
-  x.store(out + s.at(row), s.width);
-}
-
-template <class T, class Tile>
-__global__ void __launch_bounds__(kThreads) add_ends_kernel(Slices s, EdgeActivation a) {
-  const int64_t row = global_warp();
-  if (row >= s.rows) return;
-  T* pre = static_cast<T*>(a.pre) + s.at(row);
+  const int64_t place = s.at(row);
   Tile x, other;
-  x.load(pre, s.width);
-  other.load(static_cast<const T*>(a.at_target) + s.at(a.ends.target[row]), s.width);
-  x.add(other);
-  other.load(static_cast<const T*>(a.at_source) + s.at(a.ends.source[row]), s.width);
-  x.add(other);
-  other.load(a.bias + s.first(), s.width);
-  x.add(other);
-  x.store(pre, s.width);
+  x.load(static_cast<const T*>(a.product) + place, s.width);
+  if constexpr (kEnds) {
+    other.load(static_cast<const T*>(a.at_target) + s.at(a.ends.target[row]), s.width);
+    x.add(other);
+    other.load(static_cast<const T*>(a.at_source) + s.at(a.ends.source[row]), s.width);
+    x.add(other);
+    other.load(a.bias + s.first(), s.width);
+    x.add(other);
+  }
+  if (a.pre != nullptr) x.store(static_cast<T*>(a.pre) + place, s.width);
+  if (a.slope != nullptr) {
+    other = x;
+    other.apply([](float v) { return gelu<kExact<T>>(v).derivative; });
+    other.store(reinterpret_cast<Slope*>(a.slope) + place, s.width);
+  }
   x.apply([](float v) { return gelu<kExact<T>>(v).value; });
-  x.store(static_cast<T*>(a.out) + s.at(row), s.width);
+  x.store(static_cast<T*>(a.out) + place, s.width);
 }
 
-template <class T, class Tile>
+template <class T, class Tile, bool kFromSlope>
 __global__ void __launch_bounds__(kThreads) gelu_backward_kernel(Slices s, GeluBackward b) {
   extern __shared__ float shared[];
   Tile sum;
   sum.fill(0.0f);
   const int64_t warps = int64_t{gridDim.x} * kWarpsPerBlock;
   for (int64_t row = global_warp(); row < s.rows; row += warps) {
-    Tile pre, gradient;
-    pre.load(static_cast<const T*>(b.pre) + s.at(row), s.width);
+    Tile derivative, gradient;
     T* place = static_cast<T*>(b.gradient) + s.at(row);
     gradient.load(place, s.width);
-    Tile out;
+    if constexpr (kFromSlope) {
+      derivative.load(reinterpret_cast<const Slope*>(b.slope) + s.at(row), s.width);
+    } else {
+      Tile out;
+      out.load(static_cast<const T*>(b.pre) + s.at(row), s.width);
 #pragma unroll
-    for (int k = 0; k < Tile::kChunks; ++k) {
+      for (int k = 0; k < Tile::kChunks; ++k) {
 #pragma unroll
-      for (int i = 0; i < Tile::kVector; ++i) {
-        const Gelu g = gelu<kExact<T>>(pre.x[k][i]);
-        gradient.x[k][i] *= g.derivative;
-        out.x[k][i] = g.value;
+        for (int i = 0; i < Tile::kVector; ++i) {
+          const Gelu g = gelu<kExact<T>>(out.x[k][i]);
+          derivative.x[k][i] = g.derivative;
+          out.x[k][i] = g.value;
+        }
       }
+      if (b.out != nullptr) out.store(static_cast<T*>(b.out) + s.at(row), s.width);
     }
+    gradient.combine(derivative, [](float g, float d) { return g * d; });
     gradient.store(place, s.width);
-    if (b.out != nullptr) out.store(static_cast<T*>(b.out) + s.at(row), s.width);
     sum.add(gradient);
   }
   write_block_sum(sum, b.scratch + s.at(blockIdx.x), shared, s.width);
@@ -111,31 +124,24 @@ unsigned shared_bytes(const Slices& slices) {
 
 }  // namespace
 
-void gelu_rows(const RowShape& shape, const void* pre, void* out, cudaStream_t stream) {
+void activate_rows(const RowShape& shape, const RowActivation& a, cudaStream_t stream) {
   if (shape.rows == 0) return;
-  dispatch_slices(shape, {pre, out}, [&]<class T, class Tile>(const Slices& slices, unsigned n) {
-    gelu_kernel<T, Tile><<<dim3(blocks_for(shape.rows), n), kThreads, 0, stream>>>(
-        slices, static_cast<const T*>(pre), static_cast<T*>(out));
-    check_launch("gelu");
-  });
-}
-
-void add_ends_and_gelu(const RowShape& shape, const EdgeActivation& a, cudaStream_t stream) {
-  if (shape.rows == 0) return;
-  dispatch_slices(shape, {a.at_target, a.at_source, a.bias, a.pre, a.out},
+  dispatch_slices(shape, {a.product, a.at_target, a.at_source, a.bias, a.pre, a.out, a.slope},
                   [&]<class T, class Tile>(const Slices& slices, unsigned n) {
-                    add_ends_kernel<T, Tile>
-                        <<<dim3(blocks_for(shape.rows), n), kThreads, 0, stream>>>(slices, a);
-                    check_launch("add_ends_and_gelu");
+                    auto* kernel = a.at_target != nullptr ? &activate_kernel<T, Tile, true>
+                                                          : &activate_kernel<T, Tile, false>;
+                    kernel<<<dim3(blocks_for(shape.rows), n), kThreads, 0, stream>>>(slices, a);
+                    check_launch("activate_rows");
                   });
 }
 
 void gelu_backward(const RowShape& shape, const GeluBackward& b, cudaStream_t stream) {
-  dispatch_slices(shape, {b.pre, b.gradient, b.out},
+  dispatch_slices(shape, {b.pre, b.slope, b.gradient, b.out},
                   [&]<class T, class Tile>(const Slices& slices, unsigned n) {
-                    gelu_backward_kernel<T, Tile>
-                        <<<dim3(kColumnSumParts, n), kThreads, shared_bytes(slices), stream>>>(
-                            slices, b);
+                    auto* kernel = b.slope != nullptr ? &gelu_backward_kernel<T, Tile, true>
+                                                      : &gelu_backward_kernel<T, Tile, false>;
+                    kernel<<<dim3(kColumnSumParts, n), kThreads, shared_bytes(slices), stream>>>(
+                        slices, b);
                     check_launch("gelu_backward");
                   });
   add_column_sums(b.scratch, {b.column_sum}, shape.width, stream);

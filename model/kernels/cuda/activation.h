@@ -7,23 +7,25 @@
 
 namespace aifs::model::cuda {
 
-// out = gelu(pre), all of the type of the rows.
-void gelu_rows(const RowShape& shape, const void* pre, void* out, cudaStream_t stream);
-
-// pre[e] += at_target[target[e]] + at_source[source[e]] + bias (fp32, `width`), then out =
-// gelu(pre).
-struct EdgeActivation {
+// pre = product and, where ends are given, + at_target[target[e]] + at_source[source[e]] + bias
+// (fp32, `width`); out = gelu(pre). Written unless null: `pre`, and `slope`, the derivative of
+// the GELU in 8 bits (model/kernels/gelu_slope.h). `product` may be `pre` or `out`.
+struct RowActivation {
+  const void* product;
   const void *at_target, *at_source;
   const float* bias;
   Ends ends;
   void *pre, *out;
+  uint8_t* slope;
 };
-void add_ends_and_gelu(const RowShape& shape, const EdgeActivation& a, cudaStream_t stream);
+void activate_rows(const RowShape& shape, const RowActivation& a, cudaStream_t stream);
 
-// gradient = gradient * gelu'(pre) in place; out = gelu(pre), unless null; the column sum of the
-// result is added to `column_sum` (fp32, width). `scratch` holds column_sum_scratch(width) floats.
+// gradient = gradient * gelu' in place, from `slope` or, where that is null, from `pre`; then also
+// out = gelu(pre) unless null. The column sum of the result is added to `column_sum` (fp32, width).
+// `scratch` holds column_sum_scratch(width) floats.
 struct GeluBackward {
   const void* pre;
+  const uint8_t* slope;
   void *gradient, *out;
   float *column_sum, *scratch;
 };

@@ -7,6 +7,10 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdint>
+
+#include "model/kernels/gelu_slope.h"
+
 namespace aifs::model::cuda {
 
 struct Gelu {
@@ -26,6 +30,17 @@ __device__ inline Gelu gelu(float x) {
     const float slope = 2.0f * (a + s * (3.0f * b + s * 5.0f * c));
     return {x * phi, phi + x * phi * (1.0f - phi) * slope};
   }
+}
+
+// Derivatives in 8 bits (model/kernels/gelu_slope.h), by way of a float whose last bits they are.
+inline constexpr float kSlopeBase = 8388608.0f + kSlopeZero;
+__device__ inline uint32_t encode_slope(float derivative) {
+  return __float_as_uint(fmaf(derivative, kSlopeSteps, kSlopeBase));  // in the lowest byte
+}
+// Byte `i` of `bytes`.
+__device__ inline float decode_slope(uint32_t bytes, uint32_t i) {
+  const float code = __uint_as_float(__byte_perm(bytes, 0x4b000000u, 0x7540u + i));
+  return (code - kSlopeBase) * (1.0f / kSlopeSteps);
 }
 
 }  // namespace aifs::model::cuda

@@ -61,6 +61,44 @@ __device__ inline void copy_box(void* to, const CUtensorMap& map, Barrier& barri
       : "memory");
 }
 
+// The same of five dimensions, at (column, 0, 0, 0, group).
+__device__ inline void copy_box5(void* to, const CUtensorMap& map, Barrier& barrier, int column,
+                                 int group) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%3, %4, %4, %4, %5}], [%2];" ::"r"(shared_address(to)),
+      "l"(&map), "r"(shared_address(&barrier)), "r"(column), "r"(0), "r"(group)
+      : "memory");
+}
+
+// Between the blocks of a cluster.
+__device__ inline void wait_for_cluster() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+// Where that what is here at `p` is in the block of this rank.
+__device__ inline uint32_t address_of_peer(const void* p, uint32_t rank) {
+  uint32_t there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(p)), "r"(rank));
+  return there;
+}
+// Counts as bytes at a barrier of that block.
+__device__ inline void send(uint32_t to, float4 v, uint32_t barrier) {
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1,%2,%3,%4}, [%5];" ::
+          "r"(to),
+      "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(barrier)
+      : "memory");
+}
+__device__ inline void arrive_at_peer(uint32_t barrier) {
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier)
+               : "memory");
+}
+
+// Makes what a thread wrote to shared memory visible to products.
+__device__ inline void publish_shared() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
 // Rows of 128 bytes in the 128-byte swizzle, eight of them together; `to` 1024-byte aligned.
 // 32 bytes further along the rows is 2 more.
 __device__ inline uint64_t operand(const void* to) {
@@ -80,22 +118,31 @@ __device__ void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
+// The same for columns: pieces of 64 columns and 64 rows, one after another; 16 rows further is 128
+// more.
+__device__ inline uint64_t column_operand(const void* to) {
+  constexpr uint64_t kPieces = 64 * 128 / 16;
+  return operand(to) + ((kPieces - 1) << 16);
+}
+
 #define AIFS_FLOATS4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define AIFS_FLOATS16(d, i) \
   AIFS_FLOATS4(d, i), AIFS_FLOATS4(d, i + 4), AIFS_FLOATS4(d, i + 8), AIFS_FLOATS4(d, i + 12)
 
-// d (64 x 128, over a warpgroup) = a (64 x 16) b (128 x 16)^T, plus d if `add`.
+// d (64 x 128, over a warpgroup) = a (64 x 16) b, plus d if `add`; b is (128 x 16)^T by operand()
+// or, kColumns, 16 x 128 by column_operand().
 // d[4 j + 2 h + i] of lane l of warp w is row 16 w + l / 4 + 8 h, column 8 j + 2 (l % 4) + i.
-__device__ inline void multiply(float (&d)[64], uint64_t a, uint64_t b, int add) {
+template <bool kColumns>
+__device__ void multiply(float (&d)[64], uint64_t a, uint64_t b, int add) {
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,"
       "%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,"
       "%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, "
-      "%64, %65, p, 1, 1, 0, 0;\n}"
+      "%64, %65, p, 1, 1, 0, %67;\n}"
       : AIFS_FLOATS16(d, 0), AIFS_FLOATS16(d, 16), AIFS_FLOATS16(d, 32), AIFS_FLOATS16(d, 48)
-      : "l"(a), "l"(b), "r"(add));
+      : "l"(a), "l"(b), "r"(add), "n"(kColumns ? 1 : 0));
 }
 
 #undef AIFS_FLOATS16

@@ -9,7 +9,8 @@
 namespace aifs::model::cuda {
 
 // x (rows, depth), weight (width, depth) with rows `weight_stride` elements apart, both bfloat16
-// and aligned to 16 bytes: x weight^T, (rows, width).
+// and aligned to 16 bytes: x weight^T, (rows, width). In the backward pass the weight is
+// (depth, width) and the product x weight.
 struct TallProduct {
   int64_t rows = 0, width = 0, depth = 0;
   const void *x = nullptr, *weight = nullptr;
@@ -20,24 +21,36 @@ struct TallProduct {
 bool tall_product_supported(int64_t width, int64_t depth);
 
 // pre = product + bias (fp32) + addend (rows, width; or null), or + at_target[target[e]] +
-// at_source[source[e]] where these are given; out = gelu(pre). `pre` may be null: not written.
+// at_source[source[e]] where these are given; out = gelu(pre). Written unless null: `pre`, and
+// `slope`, the derivative of the GELU in 8 bits (model/kernels/gelu_slope.h).
 struct ProductGelu {
   const float* bias;
   const void* addend;
   const void *at_target, *at_source;
   Ends ends;
   void *pre, *out;
+  uint8_t* slope;
 };
 void product_gelu(const TallProduct& product, const ProductGelu& g, cudaStream_t stream);
 
-// gradient = product * gelu'(pre), and out = gelu(pre) unless null. The column sum of the gradient
-// is added to `column_sum` (fp32, width). `scratch` as for column sums of `width`.
+// gradient = product * gelu'(pre), the latter from `slope` or, where that is null, from `pre`; then
+// also out = gelu(pre) unless null. The column sum of the gradient is added to `column_sum` (fp32,
+// width). `scratch` as for column sums of `width`.
 struct ProductGeluBackward {
   const void* pre;
+  const uint8_t* slope;
   void *gradient, *out;
   float *column_sum, *scratch;
 };
 void product_gelu_backward(const TallProduct& product, const ProductGeluBackward& b,
                            cudaStream_t stream);
+
+// out = product + addend (rows, width; or null) + at_target[target[e]] (or null).
+struct ProductSum {
+  const void *addend, *at_target;
+  const int32_t* target;
+  void* out;
+};
+void product_sum(const TallProduct& product, const ProductSum& s, cudaStream_t stream);
 
 }  // namespace aifs::model::cuda
