@@ -83,9 +83,7 @@ class Block {
                  ? tape_.make(x.rows, x.width, tape_.types().wide())
                  : x;
     };
-    const Rows scaled = per_head_norm(tape_.linear(u, attention_));
-    const Rows query = tape_.make(scaled.rows, scaled.width);
-    tape_.move(2.0 * query.storage);
+    const Rows query = per_head_norm(tape_.linear(u, attention_));
     tape_.weight(attention_, edge_width_, true);
     // The projected query and the weighted sums of edge features, and the map between them.
     const int64_t on_edges = heads_ * e.width;

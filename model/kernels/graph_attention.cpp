@@ -35,6 +35,7 @@ constexpr int64_t kGrain = 64;  // nodes per piece of work of a thread
 template <class T>
 struct View {
   int64_t heads, width, edge_width;
+  T scale;
   const int32_t *source, *target, *target_begin, *source_begin, *source_edges;
   const T *query, *query_on_edges, *key, *value, *features;
   T* alpha;                    // (M, H)
@@ -84,8 +85,9 @@ AIFS_INLINE void scores_body(const View<T>& v, int64_t first, int64_t last) {
       const T* features = v.features + e * v.edge_width;
       for (int64_t h = 0; h < v.heads; ++h) {
         v.alpha[e * v.heads + h] =
-            dot(v.query + i * row + h * v.width, key + h * v.width, v.width) +
-            dot(v.query_on_edges + i * edge_row + h * v.edge_width, features, v.edge_width);
+            v.scale *
+            (dot(v.query + i * row + h * v.width, key + h * v.width, v.width) +
+             dot(v.query_on_edges + i * edge_row + h * v.edge_width, features, v.edge_width));
       }
     }
     for (int64_t h = 0; h < v.heads; ++h) {
@@ -125,7 +127,7 @@ AIFS_INLINE void sums_body(const View<T>& v, int64_t first, int64_t last) {
   }
 }
 
-// Gradients of scores, queries and edge features, one target at a time.
+// Gradients of unscaled scores, queries and edge features, one target at a time.
 template <class T>
 AIFS_INLINE void target_gradients_body(const View<T>& v, int64_t first, int64_t last) {
   const int64_t row = v.heads * v.width, edge_row = v.heads * v.edge_width;
@@ -147,7 +149,7 @@ AIFS_INLINE void target_gradients_body(const View<T>& v, int64_t first, int64_t 
         mean += v.alpha[e * v.heads + h] * v.g_score[e * v.heads + h];
       for (int32_t e = begin; e < end; ++e) {
         T& g = v.g_score[e * v.heads + h];
-        g = v.alpha[e * v.heads + h] * (g - mean);
+        g = v.scale * v.alpha[e * v.heads + h] * (g - mean);
       }
     }
     for (int32_t e = begin; e < end; ++e) {
@@ -211,6 +213,7 @@ View<T> view_of(const AttentionInputs& in, int64_t heads, const EdgeIndex& edges
   v.heads = heads;
   v.width = in.query.size(1) / heads;
   v.edge_width = in.edge_features.size(1);
+  v.scale = static_cast<T>(in.scale);
   v.source = edges.source.const_data_ptr<int32_t>();
   v.target = edges.target.const_data_ptr<int32_t>();
   v.target_begin = edges.target_begin.const_data_ptr<int32_t>();
@@ -228,9 +231,9 @@ struct GraphAttention : torch::autograd::Function<GraphAttention> {
   static variable_list forward(AutogradContext* ctx, const at::Tensor& query,
                                const at::Tensor& query_on_edges, const at::Tensor& key,
                                const at::Tensor& value, const at::Tensor& edge_features,
-                               int64_t heads, const EdgeIndexPtr& edges) {
+                               double scale, int64_t heads, const EdgeIndexPtr& edges) {
     const AttentionInputs in{query.contiguous(), query_on_edges.contiguous(), key.contiguous(),
-                             value.contiguous(), edge_features.contiguous()};
+                             value.contiguous(), edge_features.contiguous(),  scale};
     at::Tensor alpha = at::empty({edges->num_edges, heads}, query.options());
     at::Tensor nodes = at::empty_like(in.query), sums_of_edges = at::empty_like(in.query_on_edges);
     AT_DISPATCH_FLOATING_TYPES(query.scalar_type(), "graph_attention", [&] {
@@ -246,6 +249,7 @@ struct GraphAttention : torch::autograd::Function<GraphAttention> {
     });
     ctx->save_for_backward(
         {in.query, in.query_on_edges, in.key, in.value, in.edge_features, alpha});
+    ctx->saved_data["scale"] = scale;
     ctx->saved_data["heads"] = heads;
     ctx->saved_data["edges"] = hold(edges);
     return {nodes, sums_of_edges};
@@ -253,7 +257,8 @@ struct GraphAttention : torch::autograd::Function<GraphAttention> {
 
   static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
     const variable_list saved = ctx->get_saved_variables();
-    const AttentionInputs in{saved[0], saved[1], saved[2], saved[3], saved[4]};
+    const AttentionInputs in{saved[0], saved[1], saved[2],
+                             saved[3], saved[4], ctx->saved_data["scale"].toDouble()};
     const at::Tensor& alpha = saved[5];
     const int64_t heads = ctx->saved_data["heads"].toInt();
     const EdgeIndexPtr edges = held_edges(ctx->saved_data["edges"]);
@@ -279,7 +284,9 @@ struct GraphAttention : torch::autograd::Function<GraphAttention> {
       at::parallel_for(0, edges->num_sources, kGrain,
                        [&](int64_t first, int64_t last) { source_gradients(v, first, last); });
     });
-    return {g_query, g_query_on_edges, g_key, g_value, g_features, at::Tensor(), at::Tensor()};
+    variable_list all{g_query, g_query_on_edges, g_key, g_value, g_features};
+    all.resize(8);  // of scale, heads and edges
+    return all;
   }
 };
 
@@ -305,23 +312,18 @@ AttentionSums graph_attention(const AttentionInputs& in, int64_t num_heads,
   check_shapes(in, num_heads, *edges);
   if (cuda_attention::supports(in, num_heads))
     return cuda_attention::graph_attention(in, num_heads, edges);
-  if (in.scale != 1.0) {
-    return graph_attention(
-        {in.query * in.scale, in.query_on_edges * in.scale, in.key, in.value, in.edge_features},
-        num_heads, edges);
-  }
   const at::ScalarType type = in.query.scalar_type();
   if (compute_type(OpKind::kSoftmax, type) != type) {
     const auto wide = [](const at::Tensor& x) { return for_op(OpKind::kSoftmax, x); };
     const AttentionSums sums =
         graph_attention({wide(in.query), wide(in.query_on_edges), wide(in.key), wide(in.value),
-                         wide(in.edge_features)},
+                         wide(in.edge_features), in.scale},
                         num_heads, edges);
     return {sums.nodes.to(type), sums.edges.to(type)};
   }
   if (!in.query.is_cpu()) return graph_attention_plain(in, num_heads, edges);
   const variable_list sums = GraphAttention::apply(in.query, in.query_on_edges, in.key, in.value,
-                                                   in.edge_features, num_heads, edges);
+                                                   in.edge_features, in.scale, num_heads, edges);
   return {sums[0], sums[1]};
 }
 

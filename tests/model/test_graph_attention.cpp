@@ -36,7 +36,7 @@ std::vector<at::Tensor> as_list(const AttentionInputs& in) {
   return {in.query, in.query_on_edges, in.key, in.value, in.edge_features};
 }
 AttentionInputs from_list(const std::vector<at::Tensor>& t) {
-  return {t[0], t[1], t[2], t[3], t[4]};
+  return {t[0], t[1], t[2], t[3], t[4], 0.7};
 }
 
 // Attention as it is written in papers: keys and values of edges, softmax, weighted sum. `map`
@@ -93,10 +93,10 @@ TEST_CASE("projected queries and sums are attention with features in keys and va
                    key = random_tensor({s.sources, 15}, 2);
   const at::Tensor value = random_tensor({s.sources, 15}, 3), e = random_tensor({s.edges, 4}, 4);
   const at::Tensor map = random_tensor({15, 4}, 6), by_head = map.view({3, 5, 4});
-  const at::Tensor scaled = query / std::sqrt(5.0);
   const at::Tensor on_edges =
-      at::einsum("nhd,hdc->nhc", {scaled.view({-1, 3, 5}), by_head}).reshape({-1, 12});
-  const AttentionSums sums = graph_attention({scaled, on_edges, key, value, e}, 3, edges);
+      at::einsum("nhd,hdc->nhc", {query.view({-1, 3, 5}), by_head}).reshape({-1, 12});
+  const AttentionSums sums =
+      graph_attention({query, on_edges, key, value, e, 1.0 / std::sqrt(5.0)}, 3, edges);
   const at::Tensor out =
       sums.nodes +
       at::einsum("nhc,hdc->nhd", {sums.edges.view({-1, 3, 4}), by_head}).reshape({-1, 15});
