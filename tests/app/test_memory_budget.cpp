@@ -25,9 +25,9 @@ TEST_CASE("as little is run again as fits into the budget", "[memory_budget]") {
                       fitted.options.decoder.chunks};
   };
   using P = RecomputePolicy;
-  // Measured on a card: 54.7, 37.0 and 14.5 GiB.
+  // Measured on a card: 65.0, 35.5 and 15.0 GiB.
   REQUIRE(policies(fit(model::BlockKind::kGnn, 512, 0.0)) == std::tuple{P::kNone, P::kNone, 1});
-  REQUIRE(policies(fit(model::BlockKind::kGnn, 512, 60.0)) == std::tuple{P::kNone, P::kNone, 1});
+  REQUIRE(policies(fit(model::BlockKind::kGnn, 512, 70.0)) == std::tuple{P::kNone, P::kNone, 1});
   REQUIRE(policies(fit(model::BlockKind::kGnn, 512, 38.0)) ==
           std::tuple{P::kEmbedding, P::kMlp, 1});
   REQUIRE(policies(fit(model::BlockKind::kGnn, 512, 16.0)) == std::tuple{P::kBlock, P::kBlock, 4});
