@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <type_traits>
 
 #include "core/check.h"
 #include "parallel/exchange_communicator.h"
@@ -20,8 +21,9 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kMostBytes = int64_t{1} << 22;  // a value of the store holds 8 MiB
-constexpr auto kPatience = std::chrono::seconds(1);
+constexpr int64_t kMostBytes = int64_t{1} << 22;     // a value of the store holds 8 MiB
+constexpr auto kPatience = std::chrono::seconds(1);  // between looks at whether others have failed
+constexpr auto kConnecting = std::chrono::seconds(60);  // a busy host may take some
 constexpr const char* kFailed = "failed";
 
 // Messages between ranks of the world: a queue for every pair in every group.
@@ -91,7 +93,10 @@ class StoreCommunicator : public ExchangeCommunicator {
       if (p == rank_) part_rank = static_cast<int>(members.size());
       members.push_back(ranks_[static_cast<size_t>(p)]);
     }
-    return std::make_unique<StoreCommunicator>(store_->clone(), watch_,
+    store_->setTimeout(kConnecting);
+    c10::intrusive_ptr<c10d::Store> connection = call([&] { return store_->clone(); });
+    store_->setTimeout(kPatience);
+    return std::make_unique<StoreCommunicator>(std::move(connection), watch_,
                                                concat(name_, '.', num_splits_++, '.', colour),
                                                std::move(members), part_rank);
   }
@@ -112,7 +117,7 @@ class StoreCommunicator : public ExchangeCommunicator {
   }
 
   template <class F>
-  auto call(const F& use_store) {
+  std::invoke_result_t<F> call(const F& use_store) {
     try {
       return use_store();
     } catch (const c10::Error& error) {

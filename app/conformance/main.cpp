@@ -108,6 +108,17 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "aifs-conformance: '%s' is not a folder\n", argv[1]);
     return 2;
   }
+  const std::string losses = argc > 2 ? argv[2] : "";
+  if (aifs::fs::is_directory(losses)) {
+    std::fprintf(stderr, "aifs-conformance: '%s' is a folder, not a file to be written\n",
+                 losses.c_str());
+    return 2;
+  }
   at::set_num_threads(1);  // how sums are split over threads must not decide about a case
-  return aifs::conformance::run(argv[1], argc > 2 ? argv[2] : "");
+  try {
+    return aifs::conformance::run(argv[1], losses);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "aifs-conformance: %s\n", error.what());
+    return 2;
+  }
 }

@@ -134,7 +134,8 @@ TEST_CASE("a call without a folder gets the usage, a missing folder is named", "
   const test::CommandResult missing = conformance("/nowhere/at/all");
   REQUIRE(missing.exit_code == 2);
   REQUIRE_THAT(missing.err, ContainsSubstring("'/nowhere/at/all' is not a folder"));
-  for (const char* arguments : {"", "--help", ". ."}) {
+  REQUIRE_THAT(conformance(". .").err, ContainsSubstring("'.' is a folder, not a file"));
+  for (const char* arguments : {"", "--help", ". . ."}) {
     const test::CommandResult result = conformance(arguments);
     REQUIRE(result.exit_code == 2);
     REQUIRE_THAT(result.err, ContainsSubstring("usage: aifs-conformance DIR"));
