@@ -2,8 +2,12 @@
 #include "parallel/launcher.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <initializer_list>
+#include <string_view>
+
+#include "core/check.h"
 
 namespace aifs::parallel {
 
@@ -11,17 +15,30 @@ namespace {
 
 using Names = std::initializer_list<const char*>;
 
+struct Variable {
+  const char* name = nullptr;
+  std::string_view value = {};
+};
+
 // The first of some environment variables that is set.
-const char* value_of(Names names) {
+Variable first_of(Names names) {
   for (const char* name : names) {
-    if (const char* value = std::getenv(name)) return value;
+    if (const char* value = std::getenv(name)) return {name, value};
   }
-  return nullptr;
+  return {};
 }
 
+// Its value, at least 0; Slurm's "4(x2)" is 4 on each of two hosts.
 int number_of(Names names, int otherwise) {
-  const char* value = value_of(names);
-  return value ? std::atoi(value) : otherwise;
+  const auto [name, value] = first_of(names);
+  if (!name) return otherwise;
+  int number = 0;
+  const char* end = value.data() + value.size();
+  const auto [stopped, error] = std::from_chars(value.data(), end, number);
+  const bool whole = stopped == end || *stopped == '(' || *stopped == ',';
+  if (error == std::errc() && whole && number >= 0) return number;
+  throw ConfigError(name, concat("the environment has '", value, "', which is no number"),
+                    "it is set by launchers of several processes; unset it, or correct it");
 }
 
 // Different for jobs and steps that share a host.
@@ -41,16 +58,25 @@ Launch read_launch() {
   launch.rank = number_of({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"}, 0);
   launch.local_rank = number_of(
       {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "LOCAL_RANK"}, 0);
-  // Slurm's "4(x2)" is 4 on each of two hosts.
+  if (launch.rank >= launch.ranks) {
+    throw ConfigError(
+        first_of({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"}).name,
+        concat("the environment has rank ", launch.rank, " of ", launch.ranks, " processes"),
+        "ranks are numbered from 0");
+  }
   const int local_size = number_of({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
                                     "SLURM_STEP_TASKS_PER_NODE", "LOCAL_WORLD_SIZE"},
                                    0);
   if (local_size > 0) launch.local_size = local_size;
-  launch.has_mpi = value_of({"OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMIX_RANK"}) != nullptr;
-  const char* hosts = value_of({"SLURM_STEP_NODELIST"});
-  const char* address = value_of({"MASTER_ADDR"});
-  launch.address = address ? address : hosts ? first_host(hosts) : "127.0.0.1";
-  launch.port = static_cast<uint16_t>(number_of({"MASTER_PORT"}, port_of_job()));
+  launch.has_mpi = first_of({"OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMIX_RANK"}).name != nullptr;
+  const Variable address = first_of({"MASTER_ADDR"}), hosts = first_of({"SLURM_STEP_NODELIST"});
+  launch.address = address.name ? address.value
+                   : hosts.name ? first_host(std::string(hosts.value))
+                                : "127.0.0.1";
+  const int port = number_of({"MASTER_PORT"}, port_of_job());
+  if (port < 1 || port > 65535)
+    throw ConfigError("MASTER_PORT", concat("the environment has ", port, ", which is no port"));
+  launch.port = static_cast<uint16_t>(port);
   return launch;
 }
 

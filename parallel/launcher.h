@@ -19,7 +19,8 @@ struct Launch {
 };
 
 // OpenMPI, PMI and Slurm launchers, or RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun
-// sets them; one process if there is none. Reads only the environment.
+// sets them; one process if there is none. Reads only the environment. Throws ConfigError, whose
+// path is the variable, for values that are no numbers and ranks beyond their number.
 Launch read_launch();
 
 // The first of a compressed list of hosts as Slurm writes it: "node007" of "node[007-012,020],x1".

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "core/check.h"
 #include "tests/support/catch.h"
 
 using namespace aifs;
@@ -123,6 +124,26 @@ TEST_CASE("a named address goes before that of the launcher", "[parallel]") {
   REQUIRE(launch.rank == 1);
   REQUIRE(launch.address == "10.0.0.7");
   REQUIRE(launch.port == 29500);
+}
+
+TEST_CASE("variables that cannot be are named", "[parallel]") {
+  const auto message = [](const Variables& variables) {
+    const Environment environment(variables);
+    try {
+      parallel::read_launch();
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  REQUIRE_THAT(message({{"WORLD_SIZE", "two"}}), ContainsSubstring("'WORLD_SIZE'"));
+  REQUIRE_THAT(message({{"WORLD_SIZE", "-1"}}), ContainsSubstring("'WORLD_SIZE'"));
+  REQUIRE_THAT(message({{"WORLD_SIZE", "2"}, {"RANK", "2"}}), ContainsSubstring("'RANK'"));
+  REQUIRE_THAT(message({{"WORLD_SIZE", "2"}, {"MASTER_PORT", "abc"}}),
+               ContainsSubstring("'MASTER_PORT'"));
+  REQUIRE_THAT(message({{"WORLD_SIZE", "2"}, {"MASTER_PORT", "70000"}}),
+               ContainsSubstring("'MASTER_PORT'"));
+  REQUIRE(message({{"WORLD_SIZE", "2"}, {"RANK", "1"}}).empty());
 }
 
 TEST_CASE("the first host of a compressed list", "[parallel]") {
