@@ -127,6 +127,8 @@ int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
     log::info("stopped before the first step; start again with --resume");
     return kInterrupted;
   }
+  if (config.profile.nvtx && !run.device().is_cuda())
+    throw ConfigError("profile.nvtx", "marks ranges for Nsight Systems, which needs a GPU");
   if (config.profile.nvtx) mark_ranges();
   StepProfiler profiler(
       config.profile.first_step, config.profile.steps,

@@ -24,9 +24,14 @@ constexpr std::array kNotHashed{"/run/dir",
                                 "/data/prefetch_batches",
                                 "/parallel",
                                 "/model/kernels",
+                                "/model/memory_budget",
+                                "/model/encoder/chunks",
+                                "/model/processor/chunks",
+                                "/model/decoder/chunks",
                                 "/model/encoder/recompute",
                                 "/model/processor/recompute",
                                 "/model/decoder/recompute",
+                                "/train/cuda_graph",
                                 "/train/max_minutes",
                                 "/train/max_steps",
                                 "/train/max_epochs",
@@ -109,6 +114,19 @@ void check_together(const RunConfig& c) {
         "parallel.reproducible",
         "the ranks of a process would draw the noise of an ensemble from one generator",
         "leave it out: noise is the same on any number of ranks anyway");
+  }
+  if (c.parallel.reproducible && (c.profile.steps > 0 || c.profile.nvtx)) {
+    throw ConfigError(c.profile.nvtx ? "profile.nvtx" : "profile.steps",
+                      "the ranks of a reproducible run share a process, and it has one profiler",
+                      "leave it out, or set parallel.reproducible to false");
+  }
+  if (c.model.memory_budget > 0.0 && c.parallel.sizes.tensor > 1) {
+    throw ConfigError("model.memory_budget",
+                      "does not go with parallel.tensor: plans of sliced layers are too small",
+                      "set it to 0, and choose recompute and chunks of the parts by hand");
+  }
+  if (c.profile.nvtx && c.profile.steps > 0) {
+    throw ConfigError("profile.nvtx", "and profile.steps need the same profiler", "choose one");
   }
   c.loss.check(c.model.ensemble.members, c.data.multistep_output);
 }

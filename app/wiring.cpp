@@ -225,11 +225,8 @@ void Run::share() {
 void Run::build() {
   if (!mesh_->is_main()) {
     graph_.hash = graph_.graph.content_hash();
-    StorePtr store;
-    if (config_.data.kind == data::SourceKind::kAnemoi) {
-      store = std::make_shared<zarr::RememberingStore>(
-          std::make_shared<zarr::DirectoryStore>(config_.data.dataset.dataset), opened_);
-    }
+    StorePtr store = open_store(config_);  // which this host may not have
+    if (store) store = std::make_shared<zarr::RememberingStore>(store, opened_);
     data_ = make_data(config_, store);
   }
   opened_.clear();
@@ -258,7 +255,18 @@ model::ModelOptions Run::fitted_model() const {
                        data_.variables.num_outputs() - prognostic};
   plan::StepInput input = step_input(config_, graph_.graph, request);
   input.network.gpu = device_.is_cuda();
-  const FittedModel fitted = fit_memory(input, plan::divide(input, graph_.graph));
+  input.hidden_order = hidden_order(config_);
+  const FittedModel fitted = [&] {
+    try {
+      return fit_memory(input, plan::divide(input, graph_.graph));
+    } catch (const ConfigError& error) {
+      const std::string what = error.what();
+      if (what.starts_with("'model.memory_budget'")) throw;
+      throw ConfigError("model.memory_budget",
+                        concat("needs a plan of the step (--dry-run), and there is none: ", what),
+                        "set it to 0, and choose recompute and chunks of the parts by hand");
+    }
+  }();
   if (mesh_->is_main()) log::info(fitted.text);
   return fitted.options;
 }

@@ -18,10 +18,13 @@ constexpr double kMoreTime = 1.10, kMoreMemory = 1.01;
 
 // Whether both are of the same work on the same card.
 bool same_work(const Json& a, const Json& b) {
-  constexpr std::array<const char*, 9> kKeys{
+  constexpr std::array<const char*, 11> kKeys{
       "case",          "card",    "mode",  "recompute_mappers", "recompute_processor",
-      "mapper_chunks", "kernels", "ranks", "cuda_graph"};
+      "mapper_chunks", "kernels", "ranks", "cuda_graph",        "parameters",
+      "edges"};
   return a.value("rollout", 1) == b.value("rollout", 1) &&
+         a.value("overlap", false) == b.value("overlap", false) &&
+         a.value("encoder_chunks", 0) == b.value("encoder_chunks", 0) &&
          std::all_of(kKeys.begin(), kKeys.end(), [&](const char* key) {
            return a.contains(key) && b.contains(key) && a[key] == b[key];
          });

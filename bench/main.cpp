@@ -164,6 +164,7 @@ int run(const CommandLine& c) {
       runtime.world(),
       parallel::complete_sizes({.model = c.model_ranks}, runtime.size(), "--model-ranks"));
   if (!mesh.is_main()) std::freopen("/dev/null", "w", stdout);
+  const Json earlier = c.compare.empty() ? Json() : Json::parse(read_file(c.compare));
   Json results = Json::array();
   bool sound = true;
   for (const std::string& name : c.cases) {
@@ -174,7 +175,7 @@ int run(const CommandLine& c) {
     if (!c.json.empty() && mesh.is_main()) write_file_atomic(c.json, results.dump(2) + "\n");
   }
   if (!c.compare.empty()) {
-    for (const std::string& line : slower_than(results, Json::parse(read_file(c.compare)))) {
+    for (const std::string& line : slower_than(results, earlier)) {
       std::printf("%s\n", line.c_str());
       sound = false;
     }

@@ -194,6 +194,7 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
             {"recompute_mappers", enum_name(step_case.recompute_mappers)},
             {"recompute_processor", enum_name(step_case.recompute_processor)},
             {"mapper_chunks", step_case.mapper_chunks},
+            {"encoder_chunks", step_case.encoder_chunks},
             {"rollout", step_case.rollout},
             {"kernels", enum_name(step_case.kernels)},
             {"cuda_graph", captured},

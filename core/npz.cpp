@@ -63,6 +63,8 @@ std::pair<size_t, size_t> directory(const Reader& file) {
 }
 
 std::vector<std::byte> inflated(const Reader& file, Bytes packed, size_t size) {
+  constexpr size_t kMostRatio = 1032;  // of deflate
+  if (size / kMostRatio > packed.size() + 1) file.fail("is damaged: it does not unpack");
   std::vector<std::byte> bytes(size);
   z_stream stream{};
   AIFS_CHECK(::inflateInit2(&stream, -MAX_WBITS) == Z_OK, "zlib refuses to start");
@@ -144,19 +146,25 @@ NpzFile::Array NpzFile::read(const std::string& array) const {
   const bool long_header = npy.number<uint8_t>(6) > 1;
   const size_t begin = long_header ? 12 : 10;
   const size_t size = long_header ? npy.number<uint32_t>(8) : npy.number<uint16_t>(8);
+  constexpr size_t kMostHeader = 65536;
+  if (size > kMostHeader) npy.fail("has a header that cannot be read");
   const std::string header = npy.text(begin, size);
-  static const std::regex type("'descr': *'([^']*)'"), shape("'shape': *\\(([0-9, ]*)\\)"),
-      number("[0-9]{1,18}");
+  static const std::regex type("'descr': *'([<>|=]?[A-Za-z][0-9]{0,9})'"),
+      shape("'shape': *\\(([0-9, ]*)\\)"), number("[0-9]{1,18}");
   std::smatch found_type, found_shape;
   if (!std::regex_search(header, found_type, type) ||
       !std::regex_search(header, found_shape, shape)) {
     npy.fail("has a header that cannot be read");
   }
   result.type = found_type[1];
+  const auto product = [&](size_t a, size_t b) {
+    if (b > 0 && a > std::numeric_limits<size_t>::max() / b) npy.fail("has an impossible shape");
+    return a * b;
+  };
   size_t bytes = std::stoul("0" + result.type.substr(std::min<size_t>(2, result.type.size())));
   const std::string sizes = found_shape[1];
   for (std::sregex_iterator it(sizes.begin(), sizes.end(), number), end; it != end; ++it)
-    bytes *= std::stoul(it->str());
+    bytes = product(bytes, std::stoul(it->str()));
   if (npy.size() - begin - size != bytes) {
     npy.fail(concat("has ", npy.size() - begin - size, " bytes, its shape needs ", bytes));
   }
@@ -194,6 +202,9 @@ SparseEntries read_sparse_npz(const fs::path& path, int64_t num_rows, int64_t nu
   SparseEntries entries;
   const std::vector<int64_t> shape = file.integers("shape");
   if (shape.size() != 2) fail(concat("a matrix of ", shape.size(), " dimensions"));
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (std::min(shape[0], shape[1]) < 0 || std::max(shape[0], shape[1]) > kMost)
+    fail(concat("a matrix of ", shape[0], " x ", shape[1]));
   const auto fits = [](int64_t size, int64_t wanted) { return wanted < 0 || size == wanted; };
   if (!fits(shape[0], num_rows) || !fits(shape[1], num_columns)) {
     fail(concat("a matrix of ", shape[0], " x ", shape[1], " where ", num_rows, " x ", num_columns,

@@ -207,8 +207,15 @@ std::unique_ptr<Communicator> make_store_world(const StoreAddress& address, int 
   for (int p = 0; p < size; ++p)
     ranks.push_back(p);
   try {
-    return std::make_unique<StoreWorld>(c10::make_intrusive<c10d::TCPStore>(address.host, options),
-                                        std::move(watch), "world", std::move(ranks), rank);
+    auto store = c10::make_intrusive<c10d::TCPStore>(address.host, options);
+    if (store->add(concat("joined/", rank), 1) > 1) {
+      throw ConfigError("parallel",
+                        concat("two processes say that they are rank ", rank, " at ", address.host,
+                               ":", address.port),
+                        "RANK must differ between processes, MASTER_PORT between jobs of a host");
+    }
+    return std::make_unique<StoreWorld>(std::move(store), std::move(watch), "world",
+                                        std::move(ranks), rank);
   } catch (const c10::Error& error) {
     throw Error(concat("rank ", rank, " of ", size, " does not reach the others through ",
                        address.host, ":", address.port, ": ", error.what_without_backtrace()),

@@ -19,8 +19,9 @@ struct StoreAddress {
 };
 
 // The group of all ranks; returns when all have come. Throws Error naming the address if the first
-// rank cannot listen there, or is not reached within the time limit (0: five minutes). The last
-// communicator of the first rank waits for the others to leave.
+// rank cannot listen there, or is not reached within the time limit (0: five minutes), ConfigError
+// if another process has this rank. The last communicator of the first rank waits for the others to
+// leave.
 std::unique_ptr<Communicator> make_store_world(const StoreAddress& address, int rank, int size,
                                                double timeout_s,
                                                std::shared_ptr<OperationWatch> watch);

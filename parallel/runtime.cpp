@@ -45,9 +45,9 @@ Runtime::Runtime(double timeout_s)
     world_ = make_single_communicator();
     return;
   }
-  const OperationWatch::Scope joining(*watch_, "joining the other ranks");
 #ifdef AIFS_HAVE_MPI
   if (launch().has_mpi) {
+    const OperationWatch::Scope joining(*watch_, "joining the other ranks");
     initialize_mpi();
     has_mpi_ = true;
     world_ = make_mpi_world(watch_);

@@ -107,6 +107,9 @@ struct Receive : Function<Receive> {
       from->receive(tensor);
       if (!header.wants_gradient) constants.push_back(tensor);
     }
+    // A zero through which gradients go back even if nothing else of this is used.
+    tensors.push_back(at::zeros({}, anchor.options().requires_grad(false)));
+    if (constants.size() + 1 == tensors.size()) constants.push_back(tensors.back());
     ctx->mark_non_differentiable(constants);
     return tensors;
   }
@@ -118,10 +121,6 @@ struct Receive : Function<Receive> {
     return {{}, {}};
   }
 };
-
-variable_list receive(Connection& from, at::Device device) {
-  return Receive::apply(at::zeros({}, device).set_requires_grad(true), &from);
-}
 
 }  // namespace
 
@@ -157,16 +156,28 @@ StageLinks::StageLinks(Communicator& stages)
   if (count_ > 1) other_end_ = connect(0, count_ - 1);
 }
 
+void StageLinks::keep(const at::Tensor& zero) {
+  if (!zero.requires_grad()) return;
+  const at::Tensor more = zero.to(at::kFloat);
+  passed_ = passed_.defined() ? passed_ + more : more;
+}
+
 void StageLinks::send(const Tensors& tensors, Connection& to) {
-  const at::Tensor zero = Send::apply(at::TensorList(tensors), &to, rows_of(tensors));
-  if (zero.requires_grad()) sent_ = sent_.defined() ? sent_ + zero : zero;
+  keep(Send::apply(at::TensorList(tensors), &to, rows_of(tensors)));
+}
+
+StageLinks::Tensors StageLinks::receive(Connection& from, at::Device device) {
+  Tensors tensors = Receive::apply(at::zeros({}, device).set_requires_grad(true), &from);
+  keep(tensors.back());
+  tensors.pop_back();
+  return tensors;
 }
 
 void StageLinks::to_next(const Tensors& tensors) {
   send(tensors, *next_);
 }
 
-StageLinks::Tensors StageLinks::from_previous(at::Device device) const {
+StageLinks::Tensors StageLinks::from_previous(at::Device device) {
   return receive(*previous_, device);
 }
 
@@ -185,9 +196,9 @@ StageLinks::Tensors StageLinks::last_to_first(const Tensors& tensors, at::Device
 }
 
 at::Tensor StageLinks::with_sent(const at::Tensor& total) {
-  const at::Tensor sent = std::exchange(sent_, at::Tensor());
-  if (!total.defined() || !sent.defined()) return total.defined() ? total : sent;
-  return total + sent;
+  const at::Tensor passed = std::exchange(passed_, at::Tensor());
+  if (!total.defined() || !passed.defined()) return total.defined() ? total : passed;
+  return total + passed;
 }
 
 }  // namespace aifs::parallel

@@ -4,8 +4,8 @@
 //
 // The engine goes through a graph in the reverse order of its making. So one backward pass on each
 // stage, of all it did in a forward pass, finds every gradient it waits for on its way, however
-// often stages have met. Passes must follow each other in the same order on all stages; backward
-// passes run on one thread, and what is received must be used.
+// often stages have met. Passes must follow each other in the same order on all stages, and
+// backward passes run on one thread.
 #pragma once
 
 #include <memory>
@@ -54,23 +54,25 @@ class StageLinks {
   // wanted travel along.
   void to_next(const Tensors& tensors);
   // What the stage before has sent, on `device`; not called by the first.
-  Tensors from_previous(at::Device device) const;
+  Tensors from_previous(at::Device device);
   // Tensors of the first stage on the first and on the last, tensors of the last on both; nothing
   // on those between. On one stage what is given.
   Tensors first_to_last(const Tensors& tensors, at::Device device);
   Tensors last_to_first(const Tensors& tensors, at::Device device);
 
-  // Through which the gradients of what was sent come: `total` (undefined: none) plus a zero. What
-  // a backward pass of this stage begins with; undefined if nothing of it needs a gradient.
+  // Through which gradients come and go: `total` (undefined: none) plus a zero. What a backward
+  // pass of this stage begins with; undefined if nothing of it needs a gradient.
   at::Tensor with_sent(const at::Tensor& total);
 
  private:
   void send(const Tensors& tensors, Connection& to);
+  Tensors receive(Connection& from, at::Device device);
+  void keep(const at::Tensor& zero);
 
   Communicator* group_ = nullptr;
   int stage_ = 0, count_ = 1;
   std::unique_ptr<Connection> previous_, next_, other_end_;
-  at::Tensor sent_;  // the sum of the zeros of all sends since the last with_sent()
+  at::Tensor passed_;  // the sum of the zeros of all that was sent and received since with_sent()
 };
 
 }  // namespace aifs::parallel

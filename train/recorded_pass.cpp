@@ -49,15 +49,22 @@ std::string why_not_recorded(Precision precision, const ShardingOptions& shardin
   return {};
 }
 
-void PassRecorder::start(DeviceGraphs wanted, const std::string& reason) {
+void PassRecorder::start(DeviceGraphs wanted, const std::string& reason,
+                         parallel::Communicator& world) {
   wanted_ = wanted;
+  world_ = &world;
   if (wanted_ != DeviceGraphs::kOff && !reason.empty()) give_up(reason);
 }
 
 RecordedPass* PassRecorder::give_up(const std::string& reason) {
   log::info("no CUDA graph: ", reason);
   wanted_ = DeviceGraphs::kOff;
+  passes_.clear();
   return nullptr;
+}
+
+bool PassRecorder::on_any_rank(bool here) const {
+  return parallel::sum_over(*world_, {static_cast<double>(here)})[0] > 0.0;
 }
 
 RecordedPass* PassRecorder::pass(const Kind& kind, const at::Tensor& values,
@@ -72,18 +79,21 @@ RecordedPass* PassRecorder::pass(const Kind& kind, const at::Tensor& values,
   }
   if (known->second) return known->second.get();
   const double used = DeviceGraph::peak_memory_share();
-  if (wanted_ == DeviceGraphs::kAuto && used > kMostMemory) {
-    return give_up(concat(std::lround(100.0 * used),
-                          " % of the card's memory is in use (train.cuda_graph: on records)"));
+  if (on_any_rank(wanted_ == DeviceGraphs::kAuto && used > kMostMemory)) {
+    return give_up(concat("more than ", std::lround(100.0 * kMostMemory),
+                          " % of a card's memory is in use (train.cuda_graph: on records)"));
   }
   const auto other = std::find_if(passes_.begin(), passes_.end(),
                                   [](const auto& pass) { return pass.second != nullptr; });
+  std::string failure;
   try {
     known->second = std::make_unique<RecordedPass>(
         values, loss, add_gradients, other == passes_.end() ? nullptr : other->second.get());
   } catch (const Error& error) {
-    return give_up(error.what());
+    failure = error.what();
   }
+  if (on_any_rank(!failure.empty()))
+    return give_up(failure.empty() ? "another rank cannot record" : failure);
   log::info("CUDA graph of ", kind[0], kind[0] == 1 ? " forecast step" : " forecast steps");
   return known->second.get();
 }

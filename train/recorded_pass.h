@@ -53,8 +53,9 @@ class PassRecorder {
   // Passes of a kind are the same for the device: rollout, samples, whether gradients are reduced.
   using Kind = std::array<int64_t, 3>;
 
-  // Until then nothing is recorded; nor afterwards if there is a reason against it.
-  void start(DeviceGraphs wanted, const std::string& reason);
+  // Until then nothing is recorded; nor afterwards if there is a reason against it. All ranks of
+  // `world`, which outlives this, record or none: NCCL wants it so.
+  void start(DeviceGraphs wanted, const std::string& reason, parallel::Communicator& world);
   // The recorded pass, or none: the caller runs it by itself. Passes of another rollout are
   // dropped.
   RecordedPass* pass(const Kind& kind, const at::Tensor& values, const RecordedPass::Loss& loss,
@@ -62,7 +63,9 @@ class PassRecorder {
 
  private:
   RecordedPass* give_up(const std::string& reason);
+  bool on_any_rank(bool here) const;
 
+  parallel::Communicator* world_ = nullptr;
   DeviceGraphs wanted_ = DeviceGraphs::kOff;
   std::map<Kind, std::unique_ptr<RecordedPass>> passes_;  // null after the first of a kind
 };

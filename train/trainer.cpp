@@ -190,7 +190,8 @@ Outcome Trainer::run() {
   if (parts_.device.is_cuda()) {
     recorder_.start(options_.train.cuda_graph,
                     why_not_recorded(options_.train.precision, options_.sharding,
-                                     options_.reduction, parts_.network, parts_.mesh));
+                                     options_.reduction, parts_.network, parts_.mesh),
+                    parts_.mesh.world());
   }
   const int64_t first_step = state_.step;
   EpochEnd end = EpochEnd::kDone;

@@ -53,6 +53,7 @@ class Report {
   void skip(const std::string& kind, const std::string& name, const std::string& reason);
   // Figures of a case that somebody may want to look at, such as the loss of every step.
   void keep(const std::string& name, std::vector<double> figures) {
+    AIFS_CHECK(!kept_.contains(name), "two cases are called ", name);
     kept_[name] = std::move(figures);
   }
 

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/zarr/remembering_store.h"
 
-#include <limits>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "core/check.h"
 
 namespace aifs::zarr {
 
 using Json = nlohmann::json;
+
+namespace {
+
+constexpr size_t kMostBytes = size_t{1} << 28;  // of a value: coordinates of 30 million cells
+
+}  // namespace
 
 RememberingStore::RememberingStore(std::shared_ptr<const Store> inner)
     : inner_(std::move(inner)), values_(inner_->name()) {}
@@ -24,6 +30,18 @@ RememberingStore::RememberingStore(std::shared_ptr<const Store> inner, const std
     if (json.contains("root")) root_names_ = json["root"].get<std::vector<std::string>>();
   } catch (const Json::exception& error) {
     throw DataError(concat("what was remembered of '", name(), "' is damaged: ", error.what()));
+  }
+  // Absent chunks are an ordinary answer, so another folder would go unnoticed.
+  for (const char* key : {"data/.zarray", "data/zarr.json"}) {
+    const auto known = values_.values().find(key);
+    if (known == values_.values().end()) continue;
+    Buffer here;
+    const std::string& there = known->second;
+    if (!inner_->get(key, kMostBytes, here) ||
+        std::string_view(reinterpret_cast<const char*>(here.data()), here.size()) != there) {
+      throw DataError(concat("'", path_of(key), "' on this host is not that of the first rank"),
+                      "all ranks must see the same dataset under this path");
+    }
   }
 }
 
@@ -47,8 +65,10 @@ const Store& RememberingStore::knowing(const std::string& key) const {
   const std::lock_guard lock(mutex_);
   if (values_.values().contains(key) || absent_.contains(key)) return values_;
   if (!remembers_) return *inner_;
+  const std::optional<size_t> size = inner_->size(key);
+  if (size && *size > kMostBytes) return *inner_;
   Buffer whole;
-  if (inner_->get(key, std::numeric_limits<size_t>::max(), whole)) {
+  if (inner_->get(key, kMostBytes, whole)) {
     values_.put(key, {reinterpret_cast<const char*>(whole.data()), whole.size()});
   } else {
     absent_.insert(key);

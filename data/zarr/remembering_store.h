@@ -16,10 +16,10 @@ namespace aifs::zarr {
 
 class RememberingStore : public Store {
  public:
-  // Remembers answers of `inner`, whole values that is, until stop().
+  // Remembers answers of `inner`, whole values that is but for very large ones, until stop().
   explicit RememberingStore(std::shared_ptr<const Store> inner);
   // Answers from a record, and where that has no answer from `inner`. Remembers nothing more.
-  // Throws DataError if it is no record.
+  // Throws DataError if it is no record, or one of another dataset than that of `inner`.
   RememberingStore(std::shared_ptr<const Store> inner, const std::string& record);
 
   // What was remembered, as bytes (CBOR).

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 
 namespace aifs::model {
 
@@ -15,12 +16,12 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 // The library adds up gradients of queries in a fixed order only if it is told so for all it does.
-// Nothing else runs meanwhile: gradients come from one thread for each device.
+// Ranks may be threads of a process (parallel.reproducible): one backward pass at a time asks.
 class FixedOrder {
  public:
   FixedOrder() {
-    context_.setDeterministicAlgorithms(true, /*warn_only=*/false);
     context_.setDeterministicFillUninitializedMemory(false);
+    context_.setDeterministicAlgorithms(true, /*warn_only=*/false);
   }
   ~FixedOrder() {
     context_.setDeterministicAlgorithms(on_, warn_only_);
@@ -30,6 +31,8 @@ class FixedOrder {
   FixedOrder& operator=(const FixedOrder&) = delete;
 
  private:
+  inline static std::mutex mutex_;
+  std::lock_guard<std::mutex> lock_{mutex_};
   at::Context& context_ = at::globalContext();
   bool on_ = context_.deterministicAlgorithms();
   bool warn_only_ = context_.deterministicAlgorithmsWarnOnly();

@@ -61,6 +61,17 @@ TEST_CASE("stages of every family train as on one rank", "[pipeline]") {
   }
 }
 
+TEST_CASE("gradients of what a stage does not use go back, too", "[pipeline]") {
+  const TemporaryFolder folder;
+  // A point-wise decoder leaves the encoder's data rows unread.
+  const std::string more = concat(
+      kFiveSteps, set("train.precision=fp64"), set("model.latent_skip=false"),
+      set("model.encoder.kind=point_wise"), set("model.processor.kind=point_wise"),
+      set("model.decoder.kind=point_wise"), set("model.layers=2"), set("parallel.timeout_s=30"));
+  const fs::path one = train_ranks(folder, 1, "one", more);
+  require_alike(train_ranks(folder, 2, "two", more + stages(2)), one, "fp64");
+}
+
 TEST_CASE("stages go with divided samples, slices, replicas and shared-out states", "[pipeline]") {
   const TemporaryFolder folder;
   const std::string more =

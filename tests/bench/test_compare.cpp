@@ -16,7 +16,8 @@ Json result(const std::string& name, double step_ms, double peak_gib) {
           {"mode", "step"},      {"recompute_mappers", "none"},
           {"kernels", "auto"},   {"recompute_processor", "none"},
           {"mapper_chunks", 1},  {"ranks", {{"model", 1}, {"data", 1}}},
-          {"cuda_graph", false}, {"step_ms", step_ms},
+          {"cuda_graph", false}, {"parameters", 1000},
+          {"edges", {1, 2, 3}},  {"step_ms", step_ms},
           {"peak_gib", peak_gib}};
 }
 
@@ -33,9 +34,16 @@ TEST_CASE("more time or memory than before is found, less is not", "[bench]") {
 
 TEST_CASE("only the same work is compared", "[bench]") {
   const Json earlier{result("a", 100.0, 10.0)};
-  for (const char* key : {"case", "card", "mode", "kernels", "recompute_mappers"}) {
+  for (const char* key :
+       {"case", "card", "mode", "kernels", "recompute_mappers", "parameters", "edges"}) {
     Json other = result("a", 100.0, 10.0);
     other[key] = "another";
+    REQUIRE(bench::slower_than(Json::array({other}), earlier).size() == 1);
+  }
+  for (const auto& [key, value] : std::vector<std::pair<const char*, Json>>{
+           {"overlap", true}, {"encoder_chunks", 7}, {"rollout", 2}}) {
+    Json other = result("a", 100.0, 10.0);
+    other[key] = value;
     REQUIRE(bench::slower_than(Json::array({other}), earlier).size() == 1);
   }
   REQUIRE(bench::slower_than(Json::array({Json{{"case", "a"}, {"error", "no memory"}}}), earlier) ==

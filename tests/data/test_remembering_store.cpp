@@ -11,10 +11,11 @@ using namespace aifs;
 
 namespace {
 
-// Refuses all keys but chunks of the fields.
+// Refuses all keys but those of the fields and, while a dataset is opened, all but chunks of them.
 class ChunksOnly : public zarr::Store {
  public:
   explicit ChunksOnly(std::shared_ptr<const zarr::Store> inner) : inner_(std::move(inner)) {}
+  bool opening = false;
   const std::string& name() const override { return inner_->name(); }
   bool get(const std::string& key, size_t max_bytes, zarr::Buffer& out) const override {
     return allowed(key).get(key, max_bytes, out);
@@ -30,7 +31,7 @@ class ChunksOnly : public zarr::Store {
 
  private:
   const zarr::Store& allowed(const std::string& key) const {
-    if (!key.starts_with("data/") || key.starts_with("data/.z"))
+    if (!key.starts_with("data/") || (opening && key.starts_with("data/.z")))
       throw Error("'" + key + "' was read");
     return *inner_;
   }
@@ -51,6 +52,7 @@ TEST_CASE("a dataset opens from a record as it does from its files", "[zarr]") {
   const auto chunks = std::make_shared<ChunksOnly>(files);
   REQUIRE_THROWS_AS(data::AnemoiDataset(chunks, {}), Error);
   const auto recalled = std::make_shared<zarr::RememberingStore>(chunks, record);
+  chunks->opening = true;
   for (const char* start : {"", "2020-01-01T12:00:00"}) {
     const data::AnemoiDataset expected(files, {.start = start}), got(recalled, {.start = start});
     REQUIRE(got.info().dates_s == expected.info().dates_s);
@@ -64,6 +66,18 @@ TEST_CASE("a dataset opens from a record as it does from its files", "[zarr]") {
       REQUIRE(values == wanted);
     }
   }
+}
+
+TEST_CASE("a record is that of one dataset", "[zarr]") {
+  const auto files = test::write_anemoi({});
+  const auto remembering = std::make_shared<zarr::RememberingStore>(files);
+  const data::AnemoiDataset opened(remembering, {});
+  const std::string record = remembering->record();
+  const auto others = test::write_anemoi({.num_cells = 13});
+  const auto none = std::make_shared<zarr::MemoryStore>("elsewhere");
+  REQUIRE_NOTHROW(zarr::RememberingStore(files, record));
+  REQUIRE_THROWS_AS(zarr::RememberingStore(others, record), DataError);
+  REQUIRE_THROWS_AS(zarr::RememberingStore(none, record), DataError);
 }
 
 TEST_CASE("absent keys are remembered, chunks read later are not", "[zarr]") {

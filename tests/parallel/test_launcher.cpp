@@ -139,11 +139,25 @@ TEST_CASE("variables that cannot be are named", "[parallel]") {
   REQUIRE_THAT(message({{"WORLD_SIZE", "two"}}), ContainsSubstring("'WORLD_SIZE'"));
   REQUIRE_THAT(message({{"WORLD_SIZE", "-1"}}), ContainsSubstring("'WORLD_SIZE'"));
   REQUIRE_THAT(message({{"WORLD_SIZE", "2"}, {"RANK", "2"}}), ContainsSubstring("'RANK'"));
-  REQUIRE_THAT(message({{"WORLD_SIZE", "2"}, {"MASTER_PORT", "abc"}}),
+  REQUIRE_THAT(message({{"WORLD_SIZE", "2"}, {"RANK", "0"}, {"MASTER_PORT", "abc"}}),
                ContainsSubstring("'MASTER_PORT'"));
-  REQUIRE_THAT(message({{"WORLD_SIZE", "2"}, {"MASTER_PORT", "70000"}}),
+  REQUIRE_THAT(message({{"WORLD_SIZE", "2"}, {"RANK", "0"}, {"MASTER_PORT", "70000"}}),
                ContainsSubstring("'MASTER_PORT'"));
   REQUIRE(message({{"WORLD_SIZE", "2"}, {"RANK", "1"}}).empty());
+}
+
+TEST_CASE("torchrun under srun has ranks of its own", "[parallel]") {
+  const Environment nested(Variables{{"SLURM_STEP_NUM_TASKS", "1"},
+                                     {"SLURM_PROCID", "0"},
+                                     {"PMIX_RANK", "0"},
+                                     {"WORLD_SIZE", "4"},
+                                     {"RANK", "3"},
+                                     {"LOCAL_RANK", "3"}});
+  const parallel::Launch launch = parallel::read_launch();
+  REQUIRE(launch.ranks == 4);
+  REQUIRE(launch.rank == 3);
+  REQUIRE(launch.local_rank == 3);
+  REQUIRE_FALSE(launch.has_mpi);
 }
 
 TEST_CASE("the first host of a compressed list", "[parallel]") {

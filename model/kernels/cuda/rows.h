@@ -43,7 +43,8 @@ struct Groups {
 };
 
 // Sums over all rows are taken in a fixed number of parts and in a fixed order, the same on every
-// card. Floats of scratch memory for `columns` of them.
+// card; products (tall_product.h) have fewer, by its multiprocessors. Floats of scratch memory for
+// `columns` of them.
 inline constexpr int64_t kColumnSumParts = 264;
 constexpr int64_t column_sum_scratch(int64_t columns) {
   return kColumnSumParts * columns;
