@@ -123,7 +123,7 @@ int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
     log::info(run_card(run, ranks));
   };
   parallel::together(world, prepare, failure_handling());
-  if (parallel::sum_over(world, {stop_requested() ? 1.0 : 0.0})[0] > 0) {
+  if (parallel::on_any_rank(world, stop_requested())) {
     log::info("stopped before the first step; start again with --resume");
     return kInterrupted;
   }

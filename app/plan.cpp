@@ -172,9 +172,10 @@ plan::StepInput step_input(const RunConfig& config, const graph::Graph& graph,
 std::string dry_run(const RunConfig& config, const PlanRequest& request) {
   const graph::Graph graph = graph_of_plan(config);
   plan::StepInput input = step_input(config, graph, request);
-  const FittedModel fitted = fit_memory(input, plan::divide(input, graph));
+  const plan::Division division = plan::divide(input, graph);
+  const FittedModel fitted = fit_memory(input, division);
   input.network.model = fitted.options;
-  const plan::StepPlan step = plan::plan_step(input, graph);
+  const plan::StepPlan step = plan::plan_step(input, division);
   std::string text =
       concat(fitted.text, fitted.text.empty() ? "" : "\n\n", plan::to_text(step, input.machine));
   nlohmann::ordered_json json = plan::to_json(step);

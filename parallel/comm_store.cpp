@@ -19,7 +19,6 @@ namespace aifs::parallel {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
-using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kMostBytes = int64_t{1} << 22;     // a value of the store holds 8 MiB
 constexpr auto kPatience = std::chrono::seconds(1);  // between looks at whether others have failed

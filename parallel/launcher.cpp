@@ -35,14 +35,14 @@ uint16_t port_of_job() {
 }
 
 // How a launcher calls its four numbers.
-struct Names4 {
+struct LauncherNames {
   const char *ranks, *rank, *local_rank, *local_size;
   bool has_mpi;
 };
 
 // SLURM_NTASKS alone does not mean srun: a batch script has it too. torchrun may run under srun,
 // whose variables its processes inherit.
-constexpr Names4 kLaunchers[]{
+constexpr LauncherNames kLaunchers[]{
     {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE", true},
     {"WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", false},
@@ -54,7 +54,7 @@ constexpr Names4 kLaunchers[]{
 Launch read_launch() {
   Launch launch;
   const auto found =
-      std::find_if(std::begin(kLaunchers), std::end(kLaunchers), [](const Names4& names) {
+      std::find_if(std::begin(kLaunchers), std::end(kLaunchers), [](const LauncherNames& names) {
         return std::getenv(names.ranks) != nullptr && std::getenv(names.rank) != nullptr;
       });
   if (found == std::end(kLaunchers)) {

@@ -78,4 +78,8 @@ std::vector<double> sum_over(Communicator& group, std::vector<double> values) {
   return {data, data + sum.numel()};
 }
 
+bool on_any_rank(Communicator& group, bool here) {
+  return sum_over(group, {static_cast<double>(here)})[0] > 0.0;
+}
+
 }  // namespace aifs::parallel

@@ -62,5 +62,7 @@ class ProcessMesh {
 
 // Sums over a group of a few numbers.
 std::vector<double> sum_over(Communicator& group, std::vector<double> values);
+// Whether something holds on any rank of a group; the same on all of them. Collective.
+bool on_any_rank(Communicator& group, bool here);
 
 }  // namespace aifs::parallel

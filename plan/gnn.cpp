@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "model/layers/graph_conv.h"
 #include "plan/layers.h"
 
 namespace aifs::plan {
@@ -18,13 +19,6 @@ model::MlpOptions mlp_options(const BlockOptions& block, const PartContext& cont
           .implementation = block.mlp_implementation,
           .activation = block.activation,
           .kernels = context.kernels};
-}
-
-// GraphConvOptions::kept_hidden().
-model::Keep kept_hidden(const BlockOptions& block) {
-  const bool frugal =
-      block.recompute == RecomputePolicy::kEmbedding || block.recompute == RecomputePolicy::kMlp;
-  return frugal ? model::Keep::kPre : model::Keep::kSlope;
 }
 
 // An MLP that is run again if wanted: all of it, or the hidden layers of a fused one.
@@ -71,9 +65,10 @@ Messages messages(Tape& tape, const BlockOptions& block, const PartContext& cont
                   const Rows& target, const Rows& source, const Rows& e) {
   model::MlpOptions options = mlp_options(block, context, 3 * context.channels, context.channels);
   options.hidden = context.channels;
-  const Rows sent = run_mlp(tape, options, context, {MlpInput::Kind::kEdges, target, source, e},
-                            {target, source, e}, /*residual=*/true,
-                            block.recompute == RecomputePolicy::kMlp, kept_hidden(block));
+  const Rows sent =
+      run_mlp(tape, options, context, {MlpInput::Kind::kEdges, target, source, e},
+              {target, source, e}, /*residual=*/true, block.recompute == RecomputePolicy::kMlp,
+              model::kept_hidden(block.recompute));
   const Rows sums = tape.make(target.rows, context.channels);
   tape.move(sent.storage + sums.storage);
   return {sums, sent};
@@ -83,14 +78,14 @@ Rows update_nodes(Tape& tape, const BlockOptions& block, const PartContext& cont
                   const Rows& aggregate) {
   return run_mlp(tape, mlp_options(block, context, 2 * context.channels, context.channels), context,
                  {MlpInput::Kind::kPair, x, aggregate}, {x, aggregate}, /*residual=*/true,
-                 block.recompute == RecomputePolicy::kMlp, kept_hidden(block));
+                 block.recompute == RecomputePolicy::kMlp, model::kept_hidden(block.recompute));
 }
 
 Rows update_sources(Tape& tape, const BlockOptions& block, const PartContext& context,
                     const Rows& x) {
   return run_mlp(tape, mlp_options(block, context, 2 * context.channels, context.channels), context,
                  {MlpInput::Kind::kTwice, x, {}}, {x}, /*residual=*/true,
-                 block.recompute == RecomputePolicy::kMlp, kept_hidden(block));
+                 block.recompute == RecomputePolicy::kMlp, model::kept_hidden(block.recompute));
 }
 
 }  // namespace
@@ -154,7 +149,7 @@ Rows gnn_decoder(Tape& tape, const BlockOptions& options, const PartContext& con
                                      edges_of_chunk(tape, options, context, edges));
       const Rows updated = update_nodes(tape, options, context, some, sent.nodes);
       return mlp(tape, extractor, context, {MlpInput::Kind::kPlain, updated, {}},
-                 /*residual=*/false, kept_hidden(options));
+                 /*residual=*/false, model::kept_hidden(options.recompute));
     });
   });
 }

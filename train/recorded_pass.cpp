@@ -63,10 +63,6 @@ RecordedPass* PassRecorder::give_up(const std::string& reason) {
   return nullptr;
 }
 
-bool PassRecorder::on_any_rank(bool here) const {
-  return parallel::sum_over(*world_, {static_cast<double>(here)})[0] > 0.0;
-}
-
 RecordedPass* PassRecorder::pass(const Kind& kind, const at::Tensor& values,
                                  const RecordedPass::Loss& loss,
                                  const RecordedPass::AddGradients& add_gradients) {
@@ -79,7 +75,7 @@ RecordedPass* PassRecorder::pass(const Kind& kind, const at::Tensor& values,
   }
   if (known->second) return known->second.get();
   const double used = DeviceGraph::peak_memory_share();
-  if (on_any_rank(wanted_ == DeviceGraphs::kAuto && used > kMostMemory)) {
+  if (parallel::on_any_rank(*world_, wanted_ == DeviceGraphs::kAuto && used > kMostMemory)) {
     return give_up(concat("more than ", std::lround(100.0 * kMostMemory),
                           " % of a card's memory is in use (train.cuda_graph: on records)"));
   }
@@ -92,7 +88,7 @@ RecordedPass* PassRecorder::pass(const Kind& kind, const at::Tensor& values,
   } catch (const Error& error) {
     failure = error.what();
   }
-  if (on_any_rank(!failure.empty()))
+  if (parallel::on_any_rank(*world_, !failure.empty()))
     return give_up(failure.empty() ? "another rank cannot record" : failure);
   log::info("CUDA graph of ", kind[0], kind[0] == 1 ? " forecast step" : " forecast steps");
   return known->second.get();

@@ -63,7 +63,6 @@ class PassRecorder {
 
  private:
   RecordedPass* give_up(const std::string& reason);
-  bool on_any_rank(bool here) const;
 
   parallel::Communicator* world_ = nullptr;
   DeviceGraphs wanted_ = DeviceGraphs::kOff;

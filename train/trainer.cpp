@@ -416,7 +416,7 @@ void Trainer::update_weights(StepFigures& figures) {
     // Ranks with the same gradients also draw the same conclusion from a sum of them that is at the
     // edge of what is finite.
     const bool bad = !are_finite(gradients.all());
-    finite = parallel::sum_over(parts_.mesh.world(), {static_cast<double>(bad)})[0] == 0.0;
+    finite = !parallel::on_any_rank(parts_.mesh.world(), bad);
     // In fp16 gradients that overflow are how the loss scale finds its size.
     if (!finite && !loss_scale_.active()) {
       shards_->fetch_all();
@@ -506,7 +506,7 @@ void Trainer::checkpoint(bool required) {
   if (last_checkpoint_step_ == state_.step) return;
   const PartTimer::Scope scope(timer_, Part::kCheckpoint);
   const bool bad = !are_finite({shards_->local_values()});
-  if (parallel::sum_over(parts_.mesh.world(), {static_cast<double>(bad)})[0] > 0.0) {
+  if (parallel::on_any_rank(parts_.mesh.world(), bad)) {
     throw NumericalError(
         concat("the weights are not finite after step ", state_.step, ": no checkpoint is written"),
         last_checkpoint_step_ >= 0
@@ -521,8 +521,7 @@ void Trainer::checkpoint(bool required) {
   const bool written = parts_.mesh.is_main() && write(tensors, required);
   shards_->release_all();
   // All ranks know it: whether there is another try at this step is for all to decide alike.
-  if (parallel::sum_over(parts_.mesh.world(), {static_cast<double>(written)})[0] > 0)
-    last_checkpoint_step_ = state_.step;
+  if (parallel::on_any_rank(parts_.mesh.world(), written)) last_checkpoint_step_ = state_.step;
 }
 
 bool Trainer::write(const CheckpointTensors& tensors, bool required) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <tuple>
 
 namespace aifs::model {
 
@@ -65,6 +66,21 @@ at::Tensor rows_of(const at::Tensor& x, const Parts& parts, int64_t start, int64
       .permute({0, 1, 4, 2, 3});
 }
 
+// What the library's backward pass takes, with a window that reaches so far to either side.
+struct BackwardInput {
+  at::Tensor d_out, query, key, value, out, log_sum, seed, offset;
+  int64_t left, right;
+};
+
+// Gradients of query, key and value.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> gradients_in_order(const BackwardInput& b) {
+  const FixedOrder fixed;
+  return at::_flash_attention_backward(b.d_out, b.query, b.key, b.value, b.out, b.log_sum, {}, {},
+                                       b.query.size(1), b.key.size(1), /*dropout_p=*/0.0,
+                                       /*is_causal=*/false, b.seed, b.offset,
+                                       /*scale=*/std::nullopt, b.left, b.right);
+}
+
 // The backward pass of as many queries as keys.
 struct Backward {
   at::Tensor d_out, query, key, value, out, log_sum, seed, offset;
@@ -88,11 +104,9 @@ struct Backward {
                                     .contiguous();
     // The window as the library counts it, from where the ends meet.
     const int64_t moved = num_keys - parts.length - before;
-    const FixedOrder fixed;
-    const auto [d_query, d_key, d_value] = at::_flash_attention_backward(
-        queries(d_out).flatten(0, 1), queries(query).flatten(0, 1), keys(key), keys(value),
-        queries(out).flatten(0, 1), log_sums, {}, {}, parts.length, num_keys, /*dropout_p=*/0.0,
-        /*is_causal=*/false, seed, offset, /*scale=*/std::nullopt, window + moved, window - moved);
+    const auto [d_query, d_key, d_value] = gradients_in_order(
+        {queries(d_out).flatten(0, 1), queries(query).flatten(0, 1), keys(key), keys(value),
+         queries(out).flatten(0, 1), log_sums, seed, offset, window + moved, window - moved});
     const at::Tensor to = queries(sums[0]);
     to.copy_(d_query.view(to.sizes()));
     // Neighbours share keys: those before a part, its own and those behind it are added in turn.
@@ -126,11 +140,8 @@ struct FlashAttention : torch::autograd::Function<FlashAttention> {
     const int64_t rows = b.query.size(1), heads = b.query.size(0) * b.query.size(2);
     const std::vector<Parts> all = parts_of(rows, heads, window);
     if (rows != b.key.size(1) || all.size() == 1) {
-      const FixedOrder fixed;
-      const auto [d_query, d_key, d_value] = at::_flash_attention_backward(
-          b.d_out, b.query, b.key, b.value, b.out, b.log_sum, {}, {}, rows, b.key.size(1),
-          /*dropout_p=*/0.0, /*is_causal=*/false, b.seed, b.offset, /*scale=*/std::nullopt, window,
-          window);
+      const auto [d_query, d_key, d_value] = gradients_in_order(
+          {b.d_out, b.query, b.key, b.value, b.out, b.log_sum, b.seed, b.offset, window, window});
       return {d_query, d_key, d_value, at::Tensor()};
     }
     const variable_list sums{at::empty_like(b.query), at::zeros_like(b.key),

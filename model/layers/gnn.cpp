@@ -139,8 +139,8 @@ at::Tensor GnnDecoder::forward(const at::Tensor& latent, const at::Tensor& data,
         const NodeAndEdgeState sent =
             block_->messages(part[0], part[2], embedding.of_range(part[1]), edges,
                              /*edges_wanted=*/false);
-        return {
-            extractor_.forward(block_->update_nodes(part[0], sent.nodes), options_.kept_hidden())};
+        return {extractor_.forward(block_->update_nodes(part[0], sent.nodes),
+                                   kept_hidden(options_.recompute))};
       };
     };
     return {over_chunks(chunks_.of(edges_->index(copies)), body,

@@ -17,7 +17,7 @@ MlpOptions GraphConvOptions::mlp(int64_t in, int64_t out) const {
           .kernels = kernels};
 }
 
-Keep GraphConvOptions::kept_hidden() const {
+Keep kept_hidden(RecomputePolicy recompute) {
   const bool frugal =
       recompute == RecomputePolicy::kEmbedding || recompute == RecomputePolicy::kMlp;
   return frugal ? Keep::kPre : Keep::kSlope;
@@ -25,7 +25,7 @@ Keep GraphConvOptions::kept_hidden() const {
 
 GraphConvBlock::GraphConvBlock(const ParameterScope& scope, const GraphConvOptions& options)
     : recompute_mlps_(options.recompute == RecomputePolicy::kMlp),
-      hidden_(recompute_mlps_ ? Keep::kNothing : options.kept_hidden()) {
+      hidden_(recompute_mlps_ ? Keep::kNothing : kept_hidden(options.recompute)) {
   const int64_t c = options.channels;
   node_mlp_ = Mlp(scope / "node_mlp", options.mlp(2 * c, c));
   MlpOptions edge = options.mlp(3 * c, c);

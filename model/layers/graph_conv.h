@@ -23,10 +23,11 @@ struct GraphConvOptions {
   int64_t chunks = 1;  // mappers: ranges of targets; processors: groups of blocks under kFull
 
   MlpOptions mlp(int64_t in, int64_t out) const;
-  // What MLPs that are one operation, and are not run again, keep of their hidden layers: whoever
-  // runs single MLPs again is short of memory.
-  Keep kept_hidden() const;
 };
+
+// What MLPs that are one operation, and are not run again, keep of their hidden layers: whoever
+// runs single MLPs again is short of memory.
+Keep kept_hidden(RecomputePolicy recompute);
 
 struct NodeAndEdgeState {
   at::Tensor nodes;  // (N, C)

@@ -90,4 +90,30 @@ inline void require_alike(const fs::path& dir, const fs::path& wanted,
   REQUIRE(parameter_difference(dir / kLast, wanted / kLast) <= (single ? 1e-5 : 1e-12));
 }
 
+// Losses, weights and moments are the same bits.
+inline void require_same_bits(const fs::path& dir, const fs::path& wanted,
+                              const std::string& checkpoint = kLast) {
+  REQUIRE(losses_of(dir) == losses_of(wanted));
+  for (const char* file : {"parameters.safetensors", "optimizer.safetensors"}) {
+    INFO(file);
+    REQUIRE(read_file(dir / checkpoint / file) == read_file(wanted / checkpoint / file));
+  }
+}
+
+// Options of a run on data with cells that were not measured, which are unpacked to `folder`.
+inline std::string unmeasured_cells(const TemporaryFolder& folder) {
+  REQUIRE(run_command(concat("tar -xf ", fixture("datasets/variants.tar"), " -C ", folder.path()))
+              .exit_code == 0);
+  std::string options;
+  for (const std::string& assignment : std::vector<std::string>{
+           concat("data.dataset.dataset=", (folder.path() / "base.zarr").string()),
+           "data.kind=anemoi", "graph.area_weight.kind=uniform", "graph.grid=dataset",
+           "data.training={}", "data.validation={}", "data.diagnostic=[]", "data.normalizer={}",
+           "model.bounding=[]", R"(data.imputer=[{"variables": ["sst"], "method": "mean"}])",
+           R"(data.forcing=["lsm", "z", "cos_latitude", "sin_latitude"])",
+           R"(loss.scalers=["node_weights", "nan_mask_weights"])"})
+    options += " --set '" + assignment + "'";
+  return options;
+}
+
 }  // namespace aifs::test

@@ -8,11 +8,13 @@
 #include "tests/support/catch.h"
 #include "tests/support/small_graph.h"
 #include "tests/support/tensors.h"
+#include "tests/support/toy_layout.h"
 
 using namespace aifs;
 using namespace aifs::model;
 using test::max_difference;
 using test::random_tensor;
+using test::toy_layout;
 
 namespace {
 
@@ -21,15 +23,6 @@ constexpr double kRounding = 1e-12;
 // The reference toy: 37 data and 11 hidden nodes, 33, 66 and 111 edges, six inputs, five outputs.
 constexpr int64_t kData = 37, kHidden = 11;
 constexpr test::GraphSizes kSizes{kData, kHidden, 33, 66, 111};
-
-FieldLayout toy_layout() {
-  FieldLayout layout;
-  layout.num_inputs = 6;  // two forcings, then four prognostic variables
-  layout.outputs.names = {"p", "q", "r", "s", "diagnostic"};
-  layout.input_prognostic = {2, 3, 4, 5};
-  layout.output_prognostic = {0, 1, 2, 3};
-  return layout;
-}
 
 ModelOptions toy_options() {
   ModelOptions options;

@@ -13,6 +13,7 @@
 #include "tests/support/gradcheck.h"
 #include "tests/support/small_graph.h"
 #include "tests/support/tensors.h"
+#include "tests/support/toy_layout.h"
 
 #ifdef AIFS_GPU_TEST
 #include "tests/support/gpu.h"
@@ -37,11 +38,7 @@ struct Result {
 Result run_network(KernelChoice kernels, const at::Device& device, at::ScalarType weights,
                    at::ScalarType activations, int64_t channels, bool again = false,
                    int64_t chunks = 1) {
-  FieldLayout layout;
-  layout.num_inputs = 6;
-  layout.outputs.names = {"p", "q", "r", "s", "diagnostic"};
-  layout.input_prognostic = {2, 3, 4, 5};
-  layout.output_prognostic = {0, 1, 2, 3};
+  const FieldLayout layout = test::toy_layout();
   ModelOptions options;
   options.channels = channels;
   options.layers = 3;

@@ -7,6 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/small_graph.h"
 #include "tests/support/tensors.h"
+#include "tests/support/toy_layout.h"
 
 using namespace aifs;
 using namespace aifs::model;
@@ -22,11 +23,7 @@ struct Result {
 
 // Output and gradients of sum(w * output) of a small network with activations of this type.
 Result run_network(at::ScalarType activations) {
-  FieldLayout layout;
-  layout.num_inputs = 6;
-  layout.outputs.names = {"p", "q", "r", "s", "diagnostic"};
-  layout.input_prognostic = {2, 3, 4, 5};
-  layout.output_prognostic = {0, 1, 2, 3};
+  const FieldLayout layout = test::toy_layout();
   ModelOptions options;
   options.channels = 32;
   options.layers = 4;

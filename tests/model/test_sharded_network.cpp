@@ -9,6 +9,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/small_graph.h"
 #include "tests/support/tensors.h"
+#include "tests/support/toy_layout.h"
 
 using namespace aifs;
 using namespace aifs::model;
@@ -16,6 +17,7 @@ using graph::HiddenOrder;
 using graph::SourceRows;
 using test::max_difference;
 using test::random_tensor;
+using test::toy_layout;
 
 namespace {
 
@@ -43,15 +45,6 @@ graph::Graph toy_graph() {
         test::random_edges(from, n, to, m, 4 * m, static_cast<uint64_t>(n + 20 * m)));
   }
   return graph;
-}
-
-FieldLayout toy_layout() {
-  FieldLayout layout;
-  layout.num_inputs = 6;
-  layout.outputs.names = {"p", "q", "r", "s", "diagnostic"};
-  layout.input_prognostic = {2, 3, 4, 5};
-  layout.output_prognostic = {0, 1, 2, 3};
-  return layout;
 }
 
 struct Family {

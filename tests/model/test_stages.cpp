@@ -12,25 +12,18 @@
 #include "tests/support/catch.h"
 #include "tests/support/small_graph.h"
 #include "tests/support/tensors.h"
+#include "tests/support/toy_layout.h"
 
 using namespace aifs;
 using namespace aifs::model;
 using test::max_difference;
 using test::random_tensor;
+using test::toy_layout;
 
 namespace {
 
 constexpr int64_t kData = 37, kHidden = 11, kLayers = 3;
 constexpr double kRounding = 1e-12;
-
-FieldLayout toy_layout() {
-  FieldLayout layout;
-  layout.num_inputs = 6;
-  layout.outputs.names = {"p", "q", "r", "s", "diagnostic"};
-  layout.input_prognostic = {2, 3, 4, 5};
-  layout.output_prognostic = {0, 1, 2, 3};
-  return layout;
-}
 
 ModelOptions options_of(BlockKind mappers, BlockKind processor) {
   ModelOptions options;

@@ -11,6 +11,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/small_graph.h"
 #include "tests/support/tensors.h"
+#include "tests/support/toy_layout.h"
 
 using namespace aifs;
 using model::BlockKind;
@@ -45,15 +46,6 @@ model::ModelOptions options_of(const Case& c) {
   return options;
 }
 
-model::FieldLayout layout() {
-  model::FieldLayout layout;
-  layout.num_inputs = 6;
-  layout.outputs.names = {"p", "q", "r", "s", "diagnostic"};
-  layout.input_prognostic = {2, 3, 4, 5};
-  layout.output_prognostic = {0, 1, 2, 3};
-  return layout;
-}
-
 // Forward pass, loss and backward pass of one sample over all ranks.
 void run_step(const Case& c, parallel::Communicator& world) {
   const graph::Graph graph = toy_graph();
@@ -66,7 +58,7 @@ void run_step(const Case& c, parallel::Communicator& world) {
       parameters, options,
       model::GraphTensors::create(graph, options.edge_attributes, at::kFloat,
                                   world.size() > 1 ? &shard : nullptr),
-      layout());
+      test::toy_layout());
   parameters.flatten(at::kCPU);
   const int64_t own = partition.data.num_owned(world.rank());
   const at::Tensor x = test::random_tensor({c.copies, 2, 1, own, 6}, 1).to(at::kFloat);
