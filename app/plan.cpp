@@ -152,7 +152,7 @@ plan::StepInput step_input(const RunConfig& config, const graph::Graph& graph,
   input.layout = layout_of(config, request, input.machine.ranks_per_node);
   if (input.layout.pipeline == config.parallel.sizes.pipeline)
     input.stage_layers = layers_of_stages(config);
-  input.hidden_order = config.parallel.hidden_order;
+  input.hidden_order = hidden_order(config);
   input.mapper_sources = config.parallel.mapper_sources;
   input.arithmetic = arithmetic_of(precision);
   input.rollout = std::max(config.train.rollout.start, config.train.rollout.epoch_increment > 0

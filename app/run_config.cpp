@@ -250,6 +250,13 @@ std::vector<int64_t> layers_of_stages(const RunConfig& config) {
              : config.parallel.stage_layers;
 }
 
+graph::HiddenOrder hidden_order(const RunConfig& config) {
+  const bool is_auto = config.parallel.hidden_order == graph::HiddenOrder::kAuto;
+  return is_auto && config.model.uses(model::BlockKind::kTransformer)
+             ? graph::HiddenOrder::kMesh
+             : config.parallel.hidden_order;
+}
+
 RunConfig load_config(const std::string& file, const std::vector<std::string>& overrides) {
   RunConfig config;
   const std::vector<config::Field> fields = config::fields_of(config);

@@ -74,6 +74,10 @@ RunConfig parse_config(const std::string& json, const std::vector<std::string>& 
 // How many processor layers each stage of the pipeline has.
 std::vector<int64_t> layers_of_stages(const RunConfig& config);
 
+// The order of hidden nodes on ranks. Attention works in node order, and a window of it sees little
+// of other ranks if these have ranges: auto is that for a Transformer.
+graph::HiddenOrder hidden_order(const RunConfig& config);
+
 // The effective configuration with all defaults, as JSON text.
 std::string effective_json(RunConfig& config);
 // Hash of what determines the numbers of a run: everything but run.dir, log, profile, checkpoint

@@ -174,15 +174,6 @@ model::FieldLayout field_layout(const DataParts& data) {
   return layout;
 }
 
-// Attention works in node order, and a window of it sees little of other ranks if these have
-// ranges.
-graph::HiddenOrder hidden_order(const RunConfig& config) {
-  const bool is_auto = config.parallel.hidden_order == graph::HiddenOrder::kAuto;
-  return is_auto && config.model.uses(model::BlockKind::kTransformer)
-             ? graph::HiddenOrder::kMesh
-             : config.parallel.hidden_order;
-}
-
 // Weights of the cells in validation scores.
 std::vector<float> cell_weights(train::GridWeights kind, const graph::NodeSet& nodes) {
   if (kind == train::GridWeights::kArea) return nodes.attributes.at("area_weight").values;
@@ -255,7 +246,6 @@ model::ModelOptions Run::fitted_model() const {
                        data_.variables.num_outputs() - prognostic};
   plan::StepInput input = step_input(config_, graph_.graph, request);
   input.network.gpu = device_.is_cuda();
-  input.hidden_order = hidden_order(config_);
   const FittedModel fitted = [&] {
     try {
       return fit_memory(input, plan::divide(input, graph_.graph));

@@ -23,7 +23,7 @@ bool same_work(const Json& a, const Json& b) {
       "mapper_chunks", "kernels", "ranks", "cuda_graph",        "parameters",
       "edges"};
   return a.value("rollout", 1) == b.value("rollout", 1) &&
-         a.value("overlap", false) == b.value("overlap", false) &&
+         a.value("bucket_mb", 0.0) == b.value("bucket_mb", 0.0) &&
          a.value("encoder_chunks", 0) == b.value("encoder_chunks", 0) &&
          std::all_of(kKeys.begin(), kKeys.end(), [&](const char* key) {
            return a.contains(key) && b.contains(key) && a[key] == b[key];

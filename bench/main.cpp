@@ -32,7 +32,8 @@ struct CommandLine {
   std::string recompute_mappers, recompute_processor;
   int64_t steps = 20, warm_up = 5, layers = 16, threads = 0;
   bool forward_only = false, no_check = false, no_time = false, profile = false;
-  bool cuda_graph = false, overlap = false;
+  bool cuda_graph = false;
+  double bucket_mb = 0.0;
   int64_t mapper_chunks = 0, encoder_chunks = 0, rollout = 1, model_ranks = 1;
   int64_t smallest = 1 << 10, largest = 1 << 30;
 };
@@ -85,7 +86,7 @@ Json run_case(const CommandLine& c, const std::string& name, const at::Device& d
                                     .steps = c.steps,
                                     .forward_only = c.forward_only,
                                     .capture = c.cuda_graph,
-                                    .overlap = c.overlap,
+                                    .bucket_mb = c.bucket_mb,
                                     .graph_cache = c.graph_cache,
                                     .profile = c.profile,
                                     .trace = c.trace});
@@ -217,8 +218,9 @@ int main(int argc, char** argv) {
   step->add_flag("--cuda-graph", c.cuda_graph, "launch loss and gradients as one CUDA graph");
   step->add_option("--model-ranks", c.model_ranks,
                    "ranks that share one sample; the others are replicas (start with mpirun)");
-  step->add_flag("--overlap", c.overlap,
-                 "reduce gradients of replicas during the backward pass, not at its end");
+  step->add_option("--bucket-mb", c.bucket_mb,
+                   "reduce gradients of replicas in such parts during the backward pass; 0: at its "
+                   "end");
   step->add_option("--recompute-mappers", c.recompute_mappers,
                    "what encoder and decoder run again: none, embedding, mlp, block or full");
   step->add_option("--recompute-processor", c.recompute_processor, "the same of the processor");

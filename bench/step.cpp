@@ -71,11 +71,10 @@ class StepLoss {
 class Stepper {
  public:
   Stepper(StepNetwork& net, const StepLoss& loss, const parallel::ProcessMesh& mesh,
-          bool overlap = false)
+          double bucket_mb = 0.0)
       : net_(net),
         loss_(loss),
-        shards_(net.parameters, {},
-                overlap ? train::ReductionOptions().bucket_mb : train::kAllAtOnce_mb, mesh),
+        shards_(net.parameters, {}, bucket_mb > 0.0 ? bucket_mb : train::kAllAtOnce_mb, mesh),
         reducer_(net.parameters, shards_, {}, mesh, /*seed=*/0),
         optimizer_(net.parameters, {}) {}
 
@@ -164,7 +163,7 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
   const StepShares shares(options.mesh, step_case, graph);
   StepNetwork net(step_case, graph, options.device, shares);
   const StepLoss loss(step_case, net, graph, options.device, shares);
-  Stepper stepper(net, loss, options.mesh, options.overlap);
+  Stepper stepper(net, loss, options.mesh, options.bucket_mb);
   const auto run = [&] {
     if (!options.forward_only) return stepper.step();
     const at::NoGradGuard no_grad;
@@ -204,7 +203,7 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
             {"steps", options.steps},
             {"peak_gib", most.item<double>()},
             {"ranks", {{"model", options.mesh.sizes().model}, {"data", options.mesh.sizes().data}}},
-            {"overlap", options.overlap},
+            {"bucket_mb", options.bucket_mb},
             {"reserved_gib", peak.reserved_gib},
             {"nodes", {graph.nodes("data").num_nodes(), graph.nodes("hidden").num_nodes()}},
             {"parameters", net.parameters.num_trainable()}};

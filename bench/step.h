@@ -14,8 +14,8 @@ struct StepBenchOptions {
   at::Device device = at::kCPU;
   int64_t warm_up = 5, steps = 20;
   bool forward_only = false;
-  bool capture = false;  // gradients as one CUDA graph; not with forward_only
-  bool overlap = false;  // reduce gradients of replicas during the backward pass
+  bool capture = false;    // gradients as one CUDA graph; not with forward_only
+  double bucket_mb = 0.0;  // gradients reduced together during the backward pass; 0: at its end
   std::string graph_cache;
   bool profile = false;  // one more step, its time by kernel ("kernel_times" in the result)
   std::string trace;     // and a timeline of it

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <exception>
 #include <optional>
 
 #include "core/check.h"
@@ -92,9 +93,7 @@ class MpiCommunicator : public Communicator {
     int finalized = 0;
     MPI_Finalized(&finalized);
     if (finalized) return;
-    // What is still under way has arrived, or is for a rank that has failed.
-    for (Sending& sending : sending_)
-      MPI_Request_free(&sending.request);
+    finish_sending();
     if (owned_) MPI_Comm_free(&comm_);
   }
 
@@ -214,6 +213,20 @@ class MpiCommunicator : public Communicator {
     MPI_Request request;
     at::Tensor tensor;
   };
+
+  // What is still under way is read from its memory. After a failure nobody may want it any more.
+  void finish_sending() {
+    if (sending_.empty()) return;
+    if (std::uncaught_exceptions() > 0) {
+      for (Sending& sending : sending_)
+        MPI_Request_free(&sending.request);
+      new std::vector<Sending>(std::move(sending_));  // never deleted
+      return;
+    }
+    const OperationWatch::Scope watched(*watch_, "send");
+    for (Sending& sending : sending_)
+      MPI_Wait(&sending.request, MPI_STATUS_IGNORE);
+  }
 
   void require(const at::Tensor& tensor, const char* operation) const {
     AIFS_CHECK(tensor.is_cpu() && tensor.is_contiguous(), operation, " on rank ", rank_,

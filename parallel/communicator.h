@@ -24,6 +24,8 @@ using Counts = std::vector<int64_t>;
 
 enum class Reduction { kSum, kMax };
 
+class CommunicationCount;
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -60,6 +62,9 @@ class Communicator {
 
   // The group of the ranks that pass the same colour, ordered by rank here.
   virtual std::unique_ptr<Communicator> split(int colour) = 0;
+
+  // Where operations are counted; null: they are not (parallel/counting_communicator.h).
+  virtual CommunicationCount* count() const { return nullptr; }
 
   // Ends the whole group because this rank has failed: others blocked in an operation fail or are
   // ended. May not return.

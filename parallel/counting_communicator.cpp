@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdio>
+#include <utility>
 
 namespace aifs::parallel {
 
@@ -30,6 +31,29 @@ void CommunicationCount::add(Operation operation, int64_t bytes) {
   OperationCount& count = counts_[static_cast<size_t>(operation)];
   ++count.calls;
   count.bytes += bytes;
+}
+
+void CommunicationCount::add(const OperationCounts& counts) {
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < counts.size(); ++i) {
+    counts_[i].calls += counts[i].calls;
+    counts_[i].bytes += counts[i].bytes;
+  }
+}
+
+OperationCounts CommunicationCount::of_recorded(const std::function<void()>& work) {
+  const auto take = [this](const OperationCounts& counts) {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(counts_, counts);
+  };
+  const OperationCounts before = take({});
+  try {
+    work();
+  } catch (...) {
+    take(before);
+    throw;
+  }
+  return take(before);
 }
 
 OperationCount CommunicationCount::of(Operation operation) const {

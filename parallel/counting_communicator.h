@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <mutex>
 
 #include "core/enum_names.h"
@@ -27,18 +28,23 @@ enum class Operation {
 struct OperationCount {
   int64_t calls = 0, bytes = 0;
 };
+using OperationCounts = std::array<OperationCount, 8>;  // by Operation
 
 // Shared by a communicator and all that are split from it. Thread-safe.
 class CommunicationCount {
  public:
   void add(Operation operation, int64_t bytes);
   OperationCount of(Operation operation) const;
+  // Takes back what `work` adds, and returns it: work that is only recorded, and counts when it is
+  // launched.
+  OperationCounts of_recorded(const std::function<void()>& work);
+  void add(const OperationCounts& counts);
   // One line per operation that was called.
   std::string table() const;
 
  private:
   mutable std::mutex mutex_;
-  std::array<OperationCount, 8> counts_{};
+  OperationCounts counts_{};
 };
 
 class CountingCommunicator : public Communicator {
@@ -63,6 +69,7 @@ class CountingCommunicator : public Communicator {
   void receive(const at::Tensor& tensor, int from) override;
   void barrier() override;
   std::unique_ptr<Communicator> split(int colour) override;
+  CommunicationCount* count() const override { return count_.get(); }
   void abort(int exit_code) override { inner_.abort(exit_code); }
 
  private:

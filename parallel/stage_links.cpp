@@ -124,19 +124,19 @@ struct Receive : Function<Receive> {
 
 }  // namespace
 
-Connection::Connection(std::unique_ptr<Communicator> out, std::unique_ptr<Communicator> in)
-    : out_(std::move(out)), in_(std::move(in)) {}
+Connection::Connection(std::unique_ptr<Communicator> up, std::unique_ptr<Communicator> down)
+    : up_(std::move(up)), down_(std::move(down)) {}
 
 void Connection::send(const at::Tensor& tensor) {
   const at::Tensor whole = tensor.detach().contiguous();
-  if (tensor.is_cpu()) return out_->send(whole, other());
-  if (!side_) side_ = std::make_unique<SideStream>(*out_, tensor.device());
+  if (tensor.is_cpu()) return out().send(whole, other());
+  if (!side_) side_ = std::make_unique<SideStream>(out(), tensor.device());
   side_->keep(whole);
-  side_->run([&] { out_->send(whole, other()); });
+  side_->run([&] { out().send(whole, other()); });
 }
 
 void Connection::receive(const at::Tensor& tensor) {
-  in_->receive(tensor, other());
+  in().receive(tensor, other());
 }
 
 StageLinks::StageLinks(Communicator& stages)
@@ -146,7 +146,6 @@ StageLinks::StageLinks(Communicator& stages)
     const bool mine = stage_ == a || stage_ == b;
     auto up = stages.split(mine ? 1 : 0), down = stages.split(mine ? 1 : 0);
     if (!mine) return nullptr;
-    if (stage_ == b) std::swap(up, down);
     return std::make_unique<Connection>(std::move(up), std::move(down));
   };
   for (int stage = 0; stage + 1 < count_; ++stage) {

@@ -20,17 +20,20 @@ namespace aifs::parallel {
 // the other.
 class Connection {
  public:
-  // Groups of the two ranks alone.
-  Connection(std::unique_ptr<Communicator> out, std::unique_ptr<Communicator> in);
+  // Groups of the two ranks alone: what the first one sends goes through `up`.
+  Connection(std::unique_ptr<Communicator> up, std::unique_ptr<Communicator> down);
 
   // Does not wait for the other side. The tensor must not change any more.
   void send(const at::Tensor& tensor);
   void receive(const at::Tensor& tensor);
 
  private:
-  int other() const { return 1 - out_->rank(); }
+  int other() const { return 1 - up_->rank(); }
+  Communicator& out() const { return up_->rank() == 0 ? *up_ : *down_; }
+  Communicator& in() const { return up_->rank() == 0 ? *down_ : *up_; }
 
-  std::unique_ptr<Communicator> out_, in_;
+  // Destroyed in the same order on both ranks: NCCL waits for the other one in that.
+  std::unique_ptr<Communicator> up_, down_;
   std::unique_ptr<SideStream> side_;  // of GPU tensors that are sent, from the first on
 };
 
@@ -71,6 +74,7 @@ class StageLinks {
 
   Communicator* group_ = nullptr;
   int stage_ = 0, count_ = 1;
+  // Destroyed from the last one on, so that no stages wait for each other in a circle.
   std::unique_ptr<Connection> previous_, next_, other_end_;
   at::Tensor passed_;  // the sum of the zeros of all that was sent and received since with_sent()
 };

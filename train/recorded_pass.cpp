@@ -14,23 +14,41 @@
 namespace aifs::train {
 
 RecordedPass::RecordedPass(const at::Tensor& values, const Loss& loss,
-                           const AddGradients& add_gradients, const RecordedPass* other)
-    : values_(values.clone()) {
+                           const AddGradients& add_gradients, const RecordedPass* other,
+                           parallel::CommunicationCount* count)
+    : values_(values.clone()), count_(count) {
   at::Tensor with_history;
-  forward_ = std::make_unique<DeviceGraph>([&] { with_history = loss(values_); },
-                                           other ? other->forward_.get() : nullptr);
-  backward_ = std::make_unique<DeviceGraph>([&] { add_gradients(with_history); }, forward_.get());
+  forward_ =
+      record([&] { with_history = loss(values_); }, other ? other->forward_.graph.get() : nullptr);
+  backward_ = record([&] { add_gradients(with_history); }, forward_.graph.get());
   loss_ = with_history.detach();
+}
+
+RecordedPass::Piece RecordedPass::record(const std::function<void()>& work,
+                                         const DeviceGraph* other) const {
+  Piece piece;
+  const auto capture = [&] { piece.graph = std::make_unique<DeviceGraph>(work, other); };
+  if (count_) {
+    piece.sent = count_->of_recorded(capture);
+  } else {
+    capture();
+  }
+  return piece;
+}
+
+void RecordedPass::launch(const Piece& piece) {
+  piece.graph->launch();
+  if (count_) count_->add(piece.sent);
 }
 
 at::Tensor RecordedPass::loss_of(const at::Tensor& values) {
   values_.copy_(values);
-  forward_->launch();
+  launch(forward_);
   return loss_;
 }
 
 void RecordedPass::add_gradients() {
-  backward_->launch();
+  launch(backward_);
 }
 
 std::string why_not_recorded(Precision precision, const ShardingOptions& sharding,
@@ -84,7 +102,8 @@ RecordedPass* PassRecorder::pass(const Kind& kind, const at::Tensor& values,
   std::string failure;
   try {
     known->second = std::make_unique<RecordedPass>(
-        values, loss, add_gradients, other == passes_.end() ? nullptr : other->second.get());
+        values, loss, add_gradients, other == passes_.end() ? nullptr : other->second.get(),
+        world_->count());
   } catch (const Error& error) {
     failure = error.what();
   }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "parallel/counting_communicator.h"
 #include "parallel/process_mesh.h"
 #include "train/device_graph.h"
 #include "train/options.h"
@@ -27,9 +28,10 @@ class RecordedPass {
   using AddGradients = std::function<void(const at::Tensor& loss)>;
 
   // Records both, on batches like `values`, in the memory of another pass, if one is given: only
-  // one of them is under way at a time. Throws Error with the reason if they cannot be recorded.
+  // one of them is under way at a time. What they send is added to `count`, if there is one, at
+  // each launch. Throws Error with the reason if they cannot be recorded.
   RecordedPass(const at::Tensor& values, const Loss& loss, const AddGradients& add_gradients,
-               const RecordedPass* other = nullptr);
+               const RecordedPass* other = nullptr, parallel::CommunicationCount* count = nullptr);
 
   // The loss of a batch, scalar; it holds until the next call.
   at::Tensor loss_of(const at::Tensor& values);
@@ -37,8 +39,16 @@ class RecordedPass {
   void add_gradients();
 
  private:
+  struct Piece {
+    std::unique_ptr<DeviceGraph> graph;
+    parallel::OperationCounts sent;
+  };
+  Piece record(const std::function<void()>& work, const DeviceGraph* other) const;
+  void launch(const Piece& piece);
+
   at::Tensor values_, loss_;
-  std::unique_ptr<DeviceGraph> forward_, backward_;
+  parallel::CommunicationCount* count_;
+  Piece forward_, backward_;
 };
 
 // Why passes of such a run cannot be recorded; empty: they can.

@@ -41,7 +41,7 @@ TEST_CASE("only the same work is compared", "[bench]") {
     REQUIRE(bench::slower_than(Json::array({other}), earlier).size() == 1);
   }
   for (const auto& [key, value] : std::vector<std::pair<const char*, Json>>{
-           {"overlap", true}, {"encoder_chunks", 7}, {"rollout", 2}}) {
+           {"bucket_mb", 25.0}, {"encoder_chunks", 7}, {"rollout", 2}}) {
     Json other = result("a", 100.0, 10.0);
     other[key] = value;
     REQUIRE(bench::slower_than(Json::array({other}), earlier).size() == 1);

@@ -264,10 +264,9 @@ void a_copy_sums_the_gradients_of_ranks(Communicator& group) {
 void connected_stages_do_not_wait_to_send(Communicator& group) {
   const int last = group.size() - 1;
   const bool end = group.rank() == 0 || group.rank() == last;
-  auto out = group.split(end ? 1 : 0), in = group.split(end ? 1 : 0);
+  auto up = group.split(end ? 1 : 0), down = group.split(end ? 1 : 0);
   if (!end || last == 0) return;
-  if (group.rank() == last) std::swap(out, in);
-  parallel::Connection connection(std::move(out), std::move(in));
+  parallel::Connection connection(std::move(up), std::move(down));
   const auto whole = [](int rank) { return rows_of(rank, 1 << 20); };
   connection.send(whole(group.rank()));
   const at::Tensor got = at::empty_like(whole(0));

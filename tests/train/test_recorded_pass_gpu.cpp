@@ -60,6 +60,29 @@ TEST_CASE("a recorded pass has the loss and gradients of one that is not", "[gpu
   }
 }
 
+TEST_CASE("what a recorded pass sends counts when it is launched", "[gpu]") {
+  app::choose_device(app::DeviceChoice::kCuda, 0);
+  const Pass pass;
+  const auto alone = parallel::make_single_communicator();
+  const auto count = std::make_shared<parallel::CommunicationCount>();
+  parallel::CountingCommunicator group(*alone, count);
+  const auto loss = [&](const at::Tensor& x) {
+    const at::Tensor value = pass.loss(x);
+    group.all_reduce(value.detach(), parallel::Reduction::kSum);
+    return value;
+  };
+  const at::Tensor values = batch(2, 8);
+  Pass::add_gradients(loss(values));
+  REQUIRE(count->of(parallel::Operation::kAllReduce).calls == 1);
+  train::RecordedPass recorded(values, loss, Pass::add_gradients, nullptr, group.count());
+  REQUIRE(count->of(parallel::Operation::kAllReduce).calls == 1);
+  recorded.loss_of(values);
+  recorded.add_gradients();
+  recorded.loss_of(values);
+  REQUIRE(count->of(parallel::Operation::kAllReduce).calls == 3);
+  REQUIRE(count->of(parallel::Operation::kAllReduce).bytes == 12);
+}
+
 TEST_CASE("the second pass of a kind is recorded; a pass that cannot be is left alone", "[gpu]") {
   app::choose_device(app::DeviceChoice::kCuda, 0);
   const Pass pass;
