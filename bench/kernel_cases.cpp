@@ -53,15 +53,16 @@ at::Tensor sum_at(const at::Tensor& rows, const at::Tensor& index, int64_t nodes
   return at::zeros({nodes, rows.size(1)}, rows.options()).index_add(0, index, rows);
 }
 
+// Of fp32 rows the values before the GELU are kept: the input itself, nothing is written.
 KernelWork gelu(const KernelSite& site) {
   const Maker make{site};
   return {{make.rows()},
           [](const TensorList& in) -> TensorList {
             const Activated a = gelu_rows_(in[0], Keep::kSlope);
-            return {a.out, a.kept};
+            return a.has_slope() ? TensorList{a.out, a.kept} : TensorList{a.out};
           },
           [narrow = make.narrow()](const TensorList& in) -> TensorList {
-            return {at::gelu(in[0]), narrow ? slope(in[0]) : in[0]};
+            return narrow ? TensorList{at::gelu(in[0]), slope(in[0])} : TensorList{at::gelu(in[0])};
           }};
 }
 
