@@ -142,8 +142,16 @@ Json run_case(const KernelCase& c, const KernelSite& site, const KernelBenchOpti
   return json;
 }
 
+std::regex read_pattern(const std::string& text) {
+  try {
+    return std::regex(text);
+  } catch (const std::regex_error& error) {
+    throw ConfigError("--case", concat("'", text, "' is no regular expression: ", error.what()));
+  }
+}
+
 std::vector<KernelCase> chosen_cases(const KernelBenchOptions& options) {
-  const std::regex pattern(options.pattern);
+  const std::regex pattern = read_pattern(options.pattern);
   std::vector<KernelCase> cases;
   const auto add = [&](const Kernel& kernel, const std::string& graph, const Place& place) {
     if (std::find(kernel.rows.begin(), kernel.rows.end(), place.rows) == kernel.rows.end()) return;

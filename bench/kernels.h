@@ -33,7 +33,7 @@ DeviceLimits measure_limits(const c10::Device& device);
 // or of the operations at the limits, whichever is longer, over that taken; bytes are those of all
 // inputs and results once, without the graph. `distance` is the largest difference from
 // the reference in any result over the largest element of it.
-// Throws ConfigError if no case has a name like that.
+// Throws ConfigError if no case has a name like that, or that is no regular expression.
 nlohmann::ordered_json time_kernels(
     const KernelBenchOptions& options, const DeviceLimits& limits,
     const std::function<void(const nlohmann::ordered_json&)>& visit);

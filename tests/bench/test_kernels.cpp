@@ -49,8 +49,9 @@ TEST_CASE("bytes and operations of a case follow from its shapes", "[bench]") {
   REQUIRE(product["of_limit"].get<double>() == Approx(flops / 1e9 / product_s));
 }
 
-TEST_CASE("a name that no case has is an error", "[bench]") {
+TEST_CASE("a name that no case has is an error, and what cannot be one", "[bench]") {
   REQUIRE_THROWS_AS(run("no-such-kernel"), ConfigError);
+  REQUIRE_THROWS_AS(run("norm("), ConfigError);
 }
 
 TEST_CASE("the limits of a device are those of a copy and a product", "[bench]") {
