@@ -59,12 +59,6 @@ std::shared_ptr<const data::Dataset> make_analytic(const RunConfig& config,
   return std::make_shared<data::AnalyticDataset>(options, grid.lat_deg, grid.lon_deg);
 }
 
-// The store of the dataset, or none if that is no file.
-StorePtr open_store(const RunConfig& config) {
-  if (config.data.kind == data::SourceKind::kAnalytic) return nullptr;
-  return data::open_store(config.data.dataset.dataset);
-}
-
 std::shared_ptr<const data::Dataset> open_dataset(const RunConfig& config, const StorePtr& store,
                                                   const data::Period& period) {
   return store ? open_anemoi(config, store, period) : make_analytic(config, period);
@@ -96,6 +90,13 @@ void check_period(const data::Period& period, const std::string& path) {
   throw ConfigError(path + ".end", concat(period.end, " is before the start, ", period.start));
 }
 
+}  // namespace
+
+StorePtr open_store(const RunConfig& config) {
+  if (config.data.kind == data::SourceKind::kAnalytic) return nullptr;
+  return data::open_store(config.data.dataset.dataset);
+}
+
 DataParts make_data(const RunConfig& config, const StorePtr& store) {
   DataParts parts;
   check_period(config.data.training, "data.training");
@@ -121,6 +122,8 @@ DataParts make_data(const RunConfig& config, const StorePtr& store) {
                   rows_per_timestep(info, parts.timestep_s)};
   return parts;
 }
+
+namespace {
 
 void check_same_grid(const graph::NodeSet& nodes, const data::DatasetInfo& info) {
   constexpr double kDegrees = 57.29577951308232;
@@ -192,7 +195,11 @@ Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device)
   if (config_.run.threads > 0) at::set_num_threads(static_cast<int>(config_.run.threads));
   set_arithmetic(config_.train.precision, device_);
   phases_.end("program");
-  if (!mesh_->is_main()) return;
+  if (!mesh_->is_main()) {  // others read what the main rank has read; what is computed need not
+                            // wait
+    if (config_.data.kind == data::SourceKind::kAnalytic) data_ = make_data(config_, nullptr);
+    return;
+  }
   const StorePtr store = open_store(config_);
   const auto remembering = store ? std::make_shared<zarr::RememberingStore>(store) : nullptr;
   data_ = make_data(config_, remembering);
@@ -216,9 +223,8 @@ void Run::share() {
 void Run::build() {
   if (!mesh_->is_main()) {
     graph_.hash = graph_.graph.content_hash();
-    StorePtr store = open_store(config_);  // which this host may not have
-    if (store) store = std::make_shared<zarr::RememberingStore>(store, opened_);
-    data_ = make_data(config_, store);
+    if (const StorePtr store = open_store(config_))  // which this host may not have
+      data_ = make_data(config_, std::make_shared<zarr::RememberingStore>(store, opened_));
   }
   opened_.clear();
   const at::ScalarType dtype = weight_type(config_.train.precision);

@@ -14,6 +14,10 @@
 #include "parallel/process_mesh.h"
 #include "train/trainer.h"
 
+namespace aifs::zarr {
+class Store;
+}
+
 namespace aifs::app {
 
 // Training and validation data, normalised alike (statistics are those of the training data).
@@ -25,6 +29,11 @@ struct DataParts {
   train::Window window;
   int64_t timestep_s = 0;
 };
+
+// The store of the dataset of a configuration, or none if that is no file. Throws DataError.
+std::shared_ptr<const zarr::Store> open_store(const RunConfig& config);
+// Opens the data of a configuration from its store. Throws ConfigError, DataError. Local.
+DataParts make_data(const RunConfig& config, const std::shared_ptr<const zarr::Store>& store);
 
 struct GraphParts {
   graph::Graph graph;

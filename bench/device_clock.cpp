@@ -68,4 +68,10 @@ PeakMemory peak_memory([[maybe_unused]] const c10::Device& device) {
   return {};
 }
 
+void empty_memory_cache([[maybe_unused]] const c10::Device& device) {
+#ifdef AIFS_HAVE_CUDA
+  if (device.is_cuda()) c10::cuda::CUDACachingAllocator::emptyCache();
+#endif
+}
+
 }  // namespace aifs::bench

@@ -29,5 +29,7 @@ struct PeakMemory {
 };
 void reset_peak_memory(const c10::Device& device);
 PeakMemory peak_memory(const c10::Device& device);
+// Gives back what the allocator holds and nobody uses.
+void empty_memory_cache(const c10::Device& device);
 
 }  // namespace aifs::bench

@@ -12,6 +12,8 @@
 #include "app/versions.h"
 #include "bench/comm.h"
 #include "bench/compare.h"
+#include "bench/data.h"
+#include "bench/kernels.h"
 #include "bench/step.h"
 #include "core/check.h"
 #include "core/file_io.h"
@@ -36,6 +38,10 @@ struct CommandLine {
   double bucket_mb = 0.0;
   int64_t mapper_chunks = 0, encoder_chunks = 0, rollout = 1, model_ranks = 1;
   int64_t smallest = 1 << 10, largest = 1 << 30;
+  KernelBenchOptions lab;
+  std::string config;
+  std::vector<std::string> overrides;
+  int64_t batches = 50;
 };
 
 template <class E>
@@ -55,6 +61,20 @@ Json versions() {
           {"torch", app::torch_version()},
           {"cuda", parallel.cuda},
           {"compiler", kCompiler}};
+}
+
+// Where a result comes from.
+void sign(Json& json, const CommandLine& c, const at::Device& device) {
+  json["card"] = app::device_name(device);
+  json["commit"] = kCommit;
+  json["command"] = c.text;
+  json["versions"] = versions();
+}
+
+// The device of this process.
+at::Device own_device(const CommandLine& c) {
+  return app::choose_device(choice<app::DeviceChoice>("--device", c.device),
+                            parallel::Runtime::local_rank());
 }
 
 // Runs one case; "error" instead of figures if it fails, so that the others still run.
@@ -108,10 +128,7 @@ Json run_case(const CommandLine& c, const std::string& name, const at::Device& d
     std::printf("%-28s failed: %s\n", name.c_str(), json["error"].get<std::string>().c_str());
   }
   std::fflush(stdout);
-  json["card"] = app::device_name(device);
-  json["commit"] = kCommit;
-  json["command"] = c.text;
-  json["versions"] = versions();
+  sign(json, c, device);
   return json;
 }
 
@@ -132,8 +149,7 @@ int run_comm(const CommandLine& c) {
     throw ConfigError("comm", "there is one rank, which has nobody to talk to",
                       "start more: mpirun -n 2 aifs-bench comm ...");
   }
-  const at::Device device = app::choose_device(choice<app::DeviceChoice>("--device", c.device),
-                                               parallel::Runtime::local_rank());
+  const at::Device device = own_device(c);
   if (device.is_cuda()) runtime.use_nccl();
   const bool is_main = runtime.rank() == 0;
   const CommOptions options{runtime.world(), device, c.smallest, c.largest};
@@ -147,25 +163,93 @@ int run_comm(const CommandLine& c) {
                 fit.bytes_per_s * 1e-9);
   }
   Json json = to_json(times, fits, runtime.world(), parallel::Runtime::local_size().value_or(0));
-  json["card"] = app::device_name(device);
-  json["commit"] = kCommit;
-  json["command"] = c.text;
-  json["versions"] = versions();
+  sign(json, c, device);
   if (!c.json.empty()) write_file_atomic(c.json, json.dump(2) + "\n");
   return app::kSuccess;
 }
 
-int run(const CommandLine& c) {
-  if (c.threads > 0) at::set_num_threads(static_cast<int>(c.threads));
+// The earlier results that --compare names.
+Json earlier_results(const CommandLine& c) {
+  return c.compare.empty() ? Json() : Json::parse(read_file(c.compare));
+}
+
+// Prints what took longer than before; whether nothing did.
+bool no_slower(const CommandLine& c, const Json& results, const Json& earlier) {
+  if (c.compare.empty()) return true;
+  const std::vector<std::string> lines = slower_than(results, earlier);
+  for (const std::string& line : lines)
+    std::printf("%s\n", line.c_str());
+  return lines.empty();
+}
+
+void print_kernel(const Json& result) {
+  const auto number = [&](const char* key) { return result[key].get<double>(); };
+  std::printf("%-52s ", result["case"].get<std::string>().c_str());
+  if (result.contains("error")) {
+    std::printf("failed: %s\n", result["error"].get<std::string>().c_str());
+  } else {
+    std::printf("%9.1f us %7.0f GB/s %6.1f TFLOP/s %5.1f %% of the limit, off by %.1e%s\n",
+                number("us"), number("gb_s"), number("tflop_s"), 100.0 * number("of_limit"),
+                number("distance"), result["within"].get<bool>() ? "" : ": OUT OF BOUNDS");
+  }
+  std::fflush(stdout);
+}
+
+// Times the kernels of this process's device, one by one.
+int run_kernels(CommandLine& c) {
+  const at::Device device = c.lab.device = own_device(c);
+  c.lab.graph_cache = c.graph_cache;
+  app::set_arithmetic(train::Precision::kFp32, device);  // of the references
+  const Json earlier = earlier_results(c);
+  const DeviceLimits limits = measure_limits(device);
+  std::printf("%s: copies %.0f GB/s, products %.1f TFLOP/s\n", app::device_name(device).c_str(),
+              1e-9 * limits.bytes_per_s, 1e-12 * limits.flop_per_s);
+  Json json{
+      {"limits",
+       {{"copy_gb_s", 1e-9 * limits.bytes_per_s}, {"product_tflop_s", 1e-12 * limits.flop_per_s}}},
+      {"results", time_kernels(c.lab, limits, print_kernel)}};
+  bool sound = true;
+  for (Json& result : json["results"]) {
+    result["card"] = app::device_name(device);
+    sound = sound && result.value("within", false);
+  }
+  sign(json, c, device);
+  if (!c.json.empty()) write_file_atomic(c.json, json.dump(2) + "\n");
+  return no_slower(c, json["results"], earlier) && sound ? app::kSuccess : app::kNumerical;
+}
+
+void print_reading(const Json& result) {
+  const auto number = [&](const char* key) { return result[key].get<double>(); };
+  std::printf("%-5s %8.1f samples/s %9.1f MB/s, readers busy %5.1f %% of the time",
+              result["case"].get<std::string>().c_str(), number("samples_s"), number("mb_s"),
+              100.0 * number("busy"));
+  if (result.contains("decoding")) {
+    std::printf(", decoding %5.1f %% of that; files %.1f MB/s, %.0f %% of them in memory before",
+                100.0 * number("decoding"), number("stored_mb_s"), 100.0 * number("resident"));
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+// Times the reading of a configuration's training data.
+int run_data(const CommandLine& c) {
+  const DataBenchOptions options{app::load_config(c.config, c.overrides), c.batches, own_device(c)};
+  Json json{{"results", time_reading(options, print_reading)}};
+  json["threads"] = options.config.data.threads;
+  sign(json, c, options.device);
+  if (!c.json.empty()) write_file_atomic(c.json, json.dump(2) + "\n");
+  return app::kSuccess;
+}
+
+int run_steps(const CommandLine& c) {
   parallel::Runtime runtime(/*timeout_s=*/300.0);
-  const at::Device device = app::choose_device(choice<app::DeviceChoice>("--device", c.device),
-                                               parallel::Runtime::local_rank());
+  const at::Device device = own_device(c);
   if (device.is_cuda() && runtime.size() > 1) runtime.use_nccl();
   const parallel::ProcessMesh mesh(
       runtime.world(),
       parallel::complete_sizes({.model = c.model_ranks}, runtime.size(), "--model-ranks"));
   if (!mesh.is_main()) std::freopen("/dev/null", "w", stdout);
-  const Json earlier = c.compare.empty() ? Json() : Json::parse(read_file(c.compare));
+  const Json earlier = earlier_results(c);
   Json results = Json::array();
   bool sound = true;
   for (const std::string& name : c.cases) {
@@ -175,13 +259,54 @@ int run(const CommandLine& c) {
             (!result.contains("check") || result["check"]["within"].get<bool>());
     if (!c.json.empty() && mesh.is_main()) write_file_atomic(c.json, results.dump(2) + "\n");
   }
-  if (!c.compare.empty()) {
-    for (const std::string& line : slower_than(results, earlier)) {
-      std::printf("%s\n", line.c_str());
-      sound = false;
-    }
-  }
-  return sound ? app::kSuccess : app::kNumerical;
+  return no_slower(c, results, earlier) && sound ? app::kSuccess : app::kNumerical;
+}
+
+void add_step_options(CLI::App& step, CommandLine& c) {
+  step.add_option("--case", c.cases,
+                  "<gnn|gt|transformer>-<channels>-<grid>-tri<n>-<fp32|tf32|bf16>; repeatable")
+      ->required()
+      ->take_all()
+      ->allow_extra_args(false);
+  step.add_option("--kernels", c.kernels, "auto, reference or fused");
+  step.add_option("--steps", c.steps, "steps that are timed")->check(CLI::PositiveNumber);
+  step.add_option("--warm-up", c.warm_up, "steps before them")->check(CLI::PositiveNumber);
+  step.add_option("--layers", c.layers, "layers of the processor")->check(CLI::PositiveNumber);
+  step.add_flag("--profile", c.profile, "time by kernel of one more step");
+  step.add_option("--trace", c.trace, "file for a timeline of that step");
+  step.add_flag("--forward-only", c.forward_only, "time the forward pass without gradients");
+  step.add_flag("--cuda-graph", c.cuda_graph, "launch loss and gradients as one CUDA graph");
+  step.add_option("--model-ranks", c.model_ranks,
+                  "ranks that share one sample; the others are replicas (start with mpirun)");
+  step.add_option("--bucket-mb", c.bucket_mb,
+                  "reduce gradients of replicas in such parts during the backward pass; 0: at its "
+                  "end");
+  step.add_option("--recompute-mappers", c.recompute_mappers,
+                  "what encoder and decoder run again: none, embedding, mlp, block or full");
+  step.add_option("--recompute-processor", c.recompute_processor, "the same of the processor");
+  step.add_option("--mapper-chunks", c.mapper_chunks,
+                  "parts of the decoder's targets, each run again under block");
+  step.add_option("--encoder-chunks", c.encoder_chunks, "the same of the encoder's");
+  step.add_option("--rollout", c.rollout,
+                  "steps of a forecast, each run again in the backward pass if there are several")
+      ->check(CLI::PositiveNumber);
+  step.add_flag("--no-check", c.no_check, "skip the comparison with fp32 on the CPU");
+  step.add_flag("--no-time", c.no_time, "only compare");
+}
+
+void add_kernel_options(CLI::App& kernels, CommandLine& c) {
+  kernels.add_option("--case", c.lab.pattern,
+                     "those whose <kernel>-<channels>-<graph>-<rows>-<type> has a part like this "
+                     "regular expression");
+  kernels.add_option("--graph", c.lab.graphs, "<data grid>-tri<n>; repeatable")
+      ->take_all()
+      ->allow_extra_args(false);
+  kernels.add_option("--channels", c.lab.channels, "repeatable")
+      ->take_all()
+      ->allow_extra_args(false)
+      ->check(CLI::PositiveNumber);
+  kernels.add_option("--repetitions", c.lab.repetitions, "calls that are timed")
+      ->check(CLI::PositiveNumber);
 }
 
 }  // namespace
@@ -195,52 +320,46 @@ int main(int argc, char** argv) {
   CLI::App program("Measures parts of aifs-train.", "aifs-bench");
   program.require_subcommand(1);
   CLI::App* step = program.add_subcommand("step", "whole training steps on synthetic inputs");
-  step->add_option("--case", c.cases,
-                   "<gnn|gt|transformer>-<channels>-<grid>-tri<n>-<fp32|tf32|bf16>; repeatable")
-      ->required()
-      ->take_all()
-      ->allow_extra_args(false);
-  step->add_option("--device", c.device, "auto, cpu or cuda");
-  step->add_option("--kernels", c.kernels, "auto, reference or fused");
-  step->add_option("--steps", c.steps, "steps that are timed")->check(CLI::PositiveNumber);
-  step->add_option("--warm-up", c.warm_up, "steps before them")->check(CLI::PositiveNumber);
-  step->add_option("--layers", c.layers, "layers of the processor")->check(CLI::PositiveNumber);
-  step->add_option("--threads", c.threads, "CPU threads; 0: all");
-  step->add_option("--graph-cache", c.graph_cache, "folder that keeps graphs");
-  step->add_option("--json", c.json, "file for the results");
-  step->add_option(
-          "--compare", c.compare,
-          "file of earlier results: fail if a case takes 10 % more time or 1 % more memory")
-      ->check(CLI::ExistingFile);
-  step->add_flag("--profile", c.profile, "time by kernel of one more step");
-  step->add_option("--trace", c.trace, "file for a timeline of that step");
-  step->add_flag("--forward-only", c.forward_only, "time the forward pass without gradients");
-  step->add_flag("--cuda-graph", c.cuda_graph, "launch loss and gradients as one CUDA graph");
-  step->add_option("--model-ranks", c.model_ranks,
-                   "ranks that share one sample; the others are replicas (start with mpirun)");
-  step->add_option("--bucket-mb", c.bucket_mb,
-                   "reduce gradients of replicas in such parts during the backward pass; 0: at its "
-                   "end");
-  step->add_option("--recompute-mappers", c.recompute_mappers,
-                   "what encoder and decoder run again: none, embedding, mlp, block or full");
-  step->add_option("--recompute-processor", c.recompute_processor, "the same of the processor");
-  step->add_option("--mapper-chunks", c.mapper_chunks,
-                   "parts of the decoder's targets, each run again under block");
-  step->add_option("--encoder-chunks", c.encoder_chunks, "the same of the encoder's");
-  step->add_option("--rollout", c.rollout,
-                   "steps of a forecast, each run again in the backward pass if there are several")
-      ->check(CLI::PositiveNumber);
-  step->add_flag("--no-check", c.no_check, "skip the comparison with fp32 on the CPU");
-  step->add_flag("--no-time", c.no_time, "only compare");
+  aifs::bench::add_step_options(*step, c);
   CLI::App* comm = program.add_subcommand(
       "comm", "every operation between ranks (start with mpirun), and a fit that plans can use");
-  comm->add_option("--device", c.device, "auto, cpu or cuda");
   comm->add_option("--smallest", c.smallest, "bytes")->check(CLI::PositiveNumber);
   comm->add_option("--largest", c.largest, "bytes")->check(CLI::PositiveNumber);
-  comm->add_option("--json", c.json, "file for the results, --machine of aifs-train --dry-run");
+  CLI::App* kernels = program.add_subcommand(
+      "kernels", "every kernel against LibTorch's operators and the limits of the card");
+  aifs::bench::add_kernel_options(*kernels, c);
+  CLI::App* data =
+      program.add_subcommand("data", "reading as training does it, from disk and from memory");
+  data->add_option("--config", c.config, "configuration of a run")
+      ->required()
+      ->check(CLI::ExistingFile);
+  data->add_option("--set", c.overrides, "path.to.key=value; repeatable")
+      ->take_all()
+      ->allow_extra_args(false);
+  data->add_option("--batches", c.batches, "how many to read")->check(CLI::PositiveNumber);
+  for (CLI::App* timed : {step, kernels}) {
+    timed->add_option("--graph-cache", c.graph_cache, "folder that keeps graphs");
+    timed
+        ->add_option(
+            "--compare", c.compare,
+            "file of earlier results: fail if a case takes 10 % more time (a kernel 25 %) or 1 % "
+            "more memory")
+        ->check(CLI::ExistingFile);
+  }
+  for (CLI::App* any : {step, comm, kernels, data}) {
+    any->add_option("--device", c.device, "auto, cpu or cuda");
+    any->add_option("--threads", c.threads, "CPU threads; 0: all");
+    any->add_option("--json", c.json,
+                    any == comm ? "file for the results, --machine of aifs-train --dry-run"
+                                : "file for the results");
+  }
   try {
     program.parse(argc, argv);
-    return comm->parsed() ? aifs::bench::run_comm(c) : aifs::bench::run(c);
+    if (c.threads > 0) at::set_num_threads(static_cast<int>(c.threads));
+    if (comm->parsed()) return aifs::bench::run_comm(c);
+    if (kernels->parsed()) return aifs::bench::run_kernels(c);
+    if (data->parsed()) return aifs::bench::run_data(c);
+    return aifs::bench::run_steps(c);
   } catch (const CLI::ParseError& error) {
     return program.exit(error) == 0 ? aifs::app::kSuccess : aifs::app::kUsage;
   } catch (const std::exception& error) {

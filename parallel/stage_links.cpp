@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <utility>
+
 #include "core/check.h"
 
 namespace aifs::parallel {
@@ -130,12 +132,23 @@ Connection::Connection(std::unique_ptr<Communicator> up, std::unique_ptr<Communi
 void Connection::send(const at::Tensor& tensor) {
   const at::Tensor whole = tensor.detach().contiguous();
   if (tensor.is_cpu()) return out().send(whole, other());
+  start(tensor);
   if (!side_) side_ = std::make_unique<SideStream>(out(), tensor.device());
   side_->keep(whole);
   side_->run([&] { out().send(whole, other()); });
 }
 
+// NCCL starts a communicator with its first operation, and waits for the other rank in that: both
+// directions start together, whichever of them each rank needs first.
+void Connection::start(const at::Tensor& tensor) {
+  if (std::exchange(started_, true)) return;
+  const at::Tensor nothing = at::zeros({1}, tensor.options().dtype(at::kFloat));
+  for (Communicator* direction : {up_.get(), down_.get()})
+    direction->broadcast(nothing, 0);
+}
+
 void Connection::receive(const at::Tensor& tensor) {
+  if (!tensor.is_cpu()) start(tensor);
   in().receive(tensor, other());
 }
 

@@ -29,11 +29,13 @@ class Connection {
 
  private:
   int other() const { return 1 - up_->rank(); }
+  void start(const at::Tensor& tensor);
   Communicator& out() const { return up_->rank() == 0 ? *up_ : *down_; }
   Communicator& in() const { return up_->rank() == 0 ? *down_ : *up_; }
 
   // Destroyed in the same order on both ranks: NCCL waits for the other one in that.
   std::unique_ptr<Communicator> up_, down_;
+  bool started_ = false;
   std::unique_ptr<SideStream> side_;  // of GPU tensors that are sent, from the first on
 };
 

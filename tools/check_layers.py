@@ -18,7 +18,7 @@ MAY_INCLUDE = {
     "plan": ["core", "graph", "model"],
     "train": ["core", "graph", "parallel", "data", "model"],
     "app": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train"],
-    "bench": ["core", "graph", "parallel", "data", "model", "plan", "train", "app"],
+    "bench": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "app"],
 }
 # Third-party headers and where they may stand (prefixes of file paths).
 THIRD_PARTY = {

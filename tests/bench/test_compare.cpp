@@ -32,6 +32,17 @@ TEST_CASE("more time or memory than before is found, less is not", "[bench]") {
   REQUIRE(slow[1] == "b: 10.20 GiB, before 10.00 (+2.0 %)");
 }
 
+TEST_CASE("kernels are compared by their time, with the list of a file", "[bench]") {
+  const auto kernel = [](double us, const char* card) -> Json {
+    return {{"case", "norm"}, {"card", card}, {"us", us}};
+  };
+  const Json file{{"results", {kernel(10.0, "a card")}}, {"commit", "x"}};
+  REQUIRE(bench::slower_than(Json::array({kernel(12.4, "a card")}), file).empty());
+  REQUIRE(bench::slower_than(Json::array({kernel(13.0, "a card")}), file) ==
+          std::vector<std::string>{"norm: 13.00 us, before 10.00 (+30.0 %)"});
+  REQUIRE(bench::slower_than(Json::array({kernel(1.0, "another")}), file).size() == 1);
+}
+
 TEST_CASE("only the same work is compared", "[bench]") {
   const Json earlier{result("a", 100.0, 10.0)};
   for (const char* key :

@@ -29,3 +29,34 @@ TEST_CASE("the program writes what it measured", "[bench]") {
   }
   REQUIRE(run_command(program + "--case nonsense --device cpu").exit_code != 0);
 }
+
+TEST_CASE("kernels and reading are measured by the same program", "[bench]") {
+  const test::TemporaryFolder folder;
+  const std::string program = concat("'", test::program("aifs-bench").string(), "' ");
+  const fs::path file = folder.path() / "results.json";
+  const auto measure = [&](const std::string& arguments) {
+    const auto result =
+        run_command(concat(program, arguments, " --threads 1 --json '", file.string(), "'"));
+    INFO(result.out << result.err);
+    REQUIRE(result.exit_code == 0);
+    const auto json = nlohmann::json::parse(read_file(file));
+    for (const char* key : {"card", "commit", "command", "versions", "results"})
+      REQUIRE(json.contains(key));
+    return json;
+  };
+  const std::string kernels =
+      "kernels --device cpu --graph o8-tri1 --channels 8 --repetitions 2 --case ^norm-8";
+  REQUIRE(measure(kernels)["limits"]["copy_gb_s"].get<double>() > 0.0);
+  // No kernel is that fast.
+  auto earlier = nlohmann::json::parse(read_file(file));
+  for (auto& result : earlier["results"])
+    result["us"] = 1e-3;
+  const fs::path before = folder.path() / "before.json";
+  write_file_atomic(before, earlier.dump());
+  REQUIRE(run_command(concat(program, kernels, " --compare '", before.string(), "'")).exit_code ==
+          4);
+  REQUIRE(run_command(program + "kernels --device cpu --case nonsense").exit_code == 2);
+  const std::string demo = (test::source_folder() / "configs/demo.json").string();
+  REQUIRE(measure(concat("data --device cpu --batches 3 --config '", demo, "'"))["threads"] == 2);
+  REQUIRE(run_command(program + "data --config /nowhere.json").exit_code == 2);
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Built twice: for the CPU, and with AIFS_GPU_TEST for the kernels of a GPU. What is expected comes
-// from LibTorch's operators and their gradients in fp64 on the CPU, from the same rounded inputs.
+// from LibTorch's operators and their gradients in fp64 on the same device, which has no kernels of
+// ours for that type, from the same rounded inputs.
 #include "model/kernels/row_ops.h"
 
 #include <ATen/ATen.h>
@@ -55,15 +56,18 @@ constexpr int64_t kSources = 90, kTargets = 70, kEdges = 1500;
 struct Setup {
   at::ScalarType type;
   int64_t width;
-  EdgeIndexPtr edges = test::random_edge_index(kSources, kTargets, kEdges, 5);
-  EdgeIndexPtr there = edges->to(kDevice);
+  EdgeIndexPtr edges = test::random_edge_index(kSources, kTargets, kEdges, 5)->to(kDevice);
 
-  // Random rows as they are after rounding, in fp64 on the CPU.
+  // Random rows as they are after rounding, in fp64.
   at::Tensor rows(int64_t count, uint64_t seed) const {
-    return test::random_tensor({count, width}, seed).to(type).to(at::kDouble);
+    return random({count, width}, seed).to(type).to(at::kDouble);
   }
   at::Tensor vector(uint64_t seed) const {
-    return test::random_tensor({width}, seed).to(wide()).to(at::kDouble);
+    return random({width}, seed).to(wide()).to(at::kDouble);
+  }
+  static at::Tensor random(at::IntArrayRef sizes, uint64_t seed) {
+    at::manual_seed(seed);
+    return at::randn(sizes, at::TensorOptions(kDevice).dtype(at::kDouble));
   }
   at::ScalarType wide() const { return type == at::kDouble ? at::kDouble : at::kFloat; }
   // A copy, which may be written to.
@@ -77,14 +81,14 @@ struct Setup {
   void require_close(const at::Tensor& got, const at::Tensor& expected, double factor = 1.0) const {
     REQUIRE(got.device().type() == kDevice.type());
     const double size = expected.numel() == 0 ? 0.0 : expected.abs().max().item<double>();
-    const double difference = test::max_difference(got.cpu(), expected);
+    const double difference = test::max_difference(got, expected);
     INFO("off by " << difference << " of " << size);
     REQUIRE(difference <= factor * rounding(type) * (1.0 + size));
   }
 };
 
 at::Tensor slope_of(const at::Tensor& codes) {
-  return (codes.cpu().to(at::kDouble) - kSlopeZero) / kSlopeSteps;
+  return (codes.to(at::kDouble) - kSlopeZero) / kSlopeSteps;
 }
 
 constexpr Keep kKeeps[] = {Keep::kNothing, Keep::kPre, Keep::kSlope};
@@ -245,14 +249,14 @@ TEST_CASE("products with GELU before and behind them", "[row_ops]") {
           plain + t.index_select(0, s.edges->target) + u.index_select(0, s.edges->source);
       for (const Keep keep : kKeeps) {
         const Activated got = edge_product_gelu(in.put(x), in.put(weight), s.put(t), s.put(u),
-                                                s.put_wide(bias), *s.there, keep);
+                                                s.put_wide(bias), *s.edges, keep);
         require_activated(s, got, keep, sum);
       }
       const at::Tensor more = in.rows(rows, 9), v = in.rows(kTargets, 10);
       const at::Tensor product = at::mm(d, weight),
                        both = product + v.index_select(0, s.edges->target);
       const auto sum_of = [&](const at::Tensor& added, const at::Tensor& at_target) {
-        return product_sum(s.put(d), in.put(weight), added, at_target, s.there.get());
+        return product_sum(s.put(d), in.put(weight), added, at_target, s.edges.get());
       };
       in.require_close(sum_of(in.put(more), {}), product + more);
       in.require_close(sum_of({}, in.put(v)), both);
@@ -264,11 +268,11 @@ TEST_CASE("products with GELU before and behind them", "[row_ops]") {
 TEST_CASE("sums of edge rows at either end", "[row_ops]") {
   for_all([](const Setup& s) {
     const at::Tensor rows = s.rows(kEdges, 8);
-    s.require_close(sum_edge_rows(s.put(rows), *s.there, true),
+    s.require_close(sum_edge_rows(s.put(rows), *s.edges, true),
                     sum_at(rows, s.edges->target, kTargets));
-    s.require_close(sum_edge_rows(s.put(rows), *s.there, false),
+    s.require_close(sum_edge_rows(s.put(rows), *s.edges, false),
                     sum_at(rows, s.edges->source, kSources));
-    s.require_close(sum_edges(s.put(rows), *s.there, false),
+    s.require_close(sum_edges(s.put(rows), *s.edges, false),
                     sum_at(rows, s.edges->source, kSources));
   });
 }
@@ -280,14 +284,14 @@ TEST_CASE("a norm with residual and sums at targets", "[row_ops]") {
         const NormExpected e(s, with_residual);
         const NormResult got =
             norm_rows(s.put(e.z), with_residual ? s.put(e.residual) : at::Tensor(), e.parameters(s),
-                      with_sums ? s.there.get() : nullptr);
+                      with_sums ? s.edges.get() : nullptr);
         s.require_close(got.rows, e.rows);
         REQUIRE(got.sums.defined() == with_sums);
         if (!with_sums) continue;
         s.require_close(got.sums, e.sums);
         const NormResult sums_alone =
             norm_rows(s.put(e.z), with_residual ? s.put(e.residual) : at::Tensor(), e.parameters(s),
-                      s.there.get(), /*rows_wanted=*/false);
+                      s.edges.get(), /*rows_wanted=*/false);
         REQUIRE_FALSE(sums_alone.rows.defined());
         REQUIRE(at::equal(sums_alone.sums, got.sums));
       }
@@ -303,17 +307,17 @@ TEST_CASE("the backward pass of a norm is that of its parts", "[row_ops]") {
       INFO("used: " << uses);
       NormExpected e(s, true);
       const at::Tensor d_rows = s.rows(kEdges, 15), d_sums = s.rows(kTargets, 16);
-      at::Tensor loss = at::zeros({}, at::kDouble);
+      at::Tensor loss = at::zeros({}, e.rows.options());
       if (of_rows) loss = loss + (e.rows * d_rows).sum();
       if (of_sums) loss = loss + (e.sums * d_sums).sum();
       loss.backward();
       const NormParameters norm = e.parameters(s);
       const at::Tensor z = s.put(e.z);
-      const NormResult forward = norm_rows(z, s.put(e.residual), norm, s.there.get());
+      const NormResult forward = norm_rows(z, s.put(e.residual), norm, s.edges.get());
       const NormSums sums{s.ones(), s.ones(), s.ones()};
       const NormGradient g = norm_backward(of_rows ? s.put(d_rows) : at::Tensor(),
                                            of_sums ? s.put(d_sums) : at::Tensor(), z,
-                                           forward.statistics, norm, s.there.get(), sums);
+                                           forward.statistics, norm, s.edges.get(), sums);
       s.require_close(g.d_residual, e.residual.grad());
       s.require_close(g.d_z, e.z.grad());
       s.require_close(sums.weight, e.weight.grad() + 1.0);
@@ -353,10 +357,10 @@ TEST_CASE("the same bits every time", "[row_ops]") {
   const NormExpected e(s, false);
   const at::Tensor z = s.put(e.z), d = s.put(s.rows(kEdges, 17));
   const auto once = [&] {
-    const NormResult forward = norm_rows(z, {}, e.parameters(s), s.there.get());
+    const NormResult forward = norm_rows(z, {}, e.parameters(s), s.edges.get());
     const NormSums sums{s.ones(), s.ones(), s.ones()};
     const NormGradient g =
-        norm_backward(d, {}, z, forward.statistics, e.parameters(s), s.there.get(), sums);
+        norm_backward(d, {}, z, forward.statistics, e.parameters(s), s.edges.get(), sums);
     const at::Tensor gradient = d.clone(), sum = s.ones();
     gelu_backward_(gradient, {z, {}}, sum);
     const at::Tensor column_sum = s.ones();
@@ -373,8 +377,8 @@ TEST_CASE("the library's operators give the same sums", "[row_ops]") {
   const Setup s{at::kFloat, 64};
   const at::Tensor rows = s.put(s.rows(kEdges, 18));
   for (const bool at_targets : {false, true}) {
-    s.require_close(cuda_rows::sum_edges(rows, *s.there, at_targets),
-                    sum_edges(rows, *s.there, at_targets).cpu().to(at::kDouble));
+    s.require_close(cuda_rows::sum_edges(rows, *s.edges, at_targets),
+                    sum_edges(rows, *s.edges, at_targets).to(at::kDouble));
   }
 }
 #endif

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/page_cache.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+namespace aifs::bench {
+
+namespace {
+
+// Calls `visit(descriptor, bytes)` for every file that has any and can be opened.
+void for_each_file(const fs::path& folder, const std::function<void(int, size_t)>& visit) {
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file() || entry.file_size() == 0) continue;
+    const int file = ::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) continue;
+    visit(file, entry.file_size());
+    ::close(file);
+  }
+}
+
+}  // namespace
+
+void drop_page_cache(const fs::path& folder) {
+  for_each_file(folder, [](int file, size_t) {
+    ::fdatasync(file);  // what was written lately stays otherwise
+    ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+  });
+}
+
+double resident_share(const fs::path& folder) {
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  size_t pages = 0, resident = 0;
+  for_each_file(folder, [&](int file, size_t bytes) {
+    const size_t count = (bytes + page - 1) / page;
+    pages += count;
+    std::vector<unsigned char> states(count, 1);
+    void* mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
+    if (mapped != MAP_FAILED) {
+      ::mincore(mapped, bytes, states.data());
+      ::munmap(mapped, bytes);
+    }
+    resident += static_cast<size_t>(std::count_if(
+        states.begin(), states.end(), [](unsigned char state) { return (state & 1U) != 0; }));
+  });
+  return pages == 0 ? 1.0 : static_cast<double>(resident) / static_cast<double>(pages);
+}
+
+}  // namespace aifs::bench

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/data.h"
+
+#include <nlohmann/json.hpp>
+
+#include "bench/page_cache.h"
+#include "core/check.h"
+#include "tests/support/catch.h"
+#include "tests/support/paths.h"
+#include "tests/support/zarr_writer.h"
+
+using namespace aifs;
+using namespace aifs::bench;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr int64_t kDates = 20, kCells = 5000, kBatch = 2;
+
+// A configuration of a run with a store that it writes into `folder`.
+std::string write_run(const fs::path& folder) {
+  const test::AnemoiSpec spec{.num_dates = kDates, .num_cells = kCells};
+  test::write_to_folder(*test::write_anemoi(spec), folder / "a.zarr");
+  const Json config{{"data",
+                     {{"dataset", "a.zarr"},
+                      {"forcing", Json::array()},
+                      {"diagnostic", Json::array()},
+                      {"timestep", "6h"},
+                      {"batch_size", kBatch}}}};
+  write_file_atomic(folder / "run.json", config.dump());
+  return (folder / "run.json").string();
+}
+
+}  // namespace
+
+TEST_CASE("the same samples are read from disk and from memory", "[bench]") {
+  const test::TemporaryFolder folder;
+  const std::string file = write_run(folder.path());
+  const Json results =
+      time_reading({app::load_config(file, {}), /*batches=*/4}, [](const Json&) {});
+  REQUIRE(results.size() == 2);
+  REQUIRE(results[0]["case"] == "cold");
+  REQUIRE(results[1]["case"] == "warm");
+  for (const Json& result : results) {
+    INFO(result.dump());
+    REQUIRE(result["samples"] == 4 * kBatch);
+    // Three times of five fp32 variables a sample.
+    const double sample_mb = 1e-6 * 3 * 5 * kCells * 4, rate = result["samples_s"].get<double>();
+    REQUIRE(result["mb_s"].get<double>() == Approx(sample_mb * rate));
+    REQUIRE(result["stored_mb_s"].get<double>() > 0.0);
+    for (const char* share : {"decoding", "busy", "resident"}) {
+      REQUIRE(result[share].get<double>() >= 0.0);
+      REQUIRE(result[share].get<double>() <= 1.0);
+    }
+  }
+  REQUIRE(results[1]["resident"].get<double>() > 0.0);  // the first pass has just read them
+}
+
+TEST_CASE("an epoch that is shorter than what was asked for is read once", "[bench]") {
+  const test::TemporaryFolder folder;
+  const std::string file = write_run(folder.path());
+  const Json results = time_reading({app::load_config(file, {}), 1000}, [](const Json&) {});
+  REQUIRE(results[1]["samples"] == kDates - 2);
+}
+
+TEST_CASE("data that are no files are read from memory alone", "[bench]") {
+  const std::string demo = (test::source_folder() / "configs/demo.json").string();
+  const Json results = time_reading({app::load_config(demo, {}), 3}, [](const Json&) {});
+  REQUIRE(results.size() == 1);
+  REQUIRE(results[0]["case"] == "warm");
+  REQUIRE_FALSE(results[0].contains("decoding"));
+}
+
+TEST_CASE("dropping files from the page cache leaves no more of them there", "[bench]") {
+  const test::TemporaryFolder folder;
+  REQUIRE(resident_share(folder.path()) == 1.0);  // nothing is there as a whole
+  write_file_atomic(folder.path() / "file", std::string(1 << 20, 'x'));
+  const double before = resident_share(folder.path());
+  REQUIRE(before > 0.0);
+  drop_page_cache(folder.path());
+  REQUIRE(resident_share(folder.path()) <= before);
+}
