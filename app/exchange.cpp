@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "app/graph_tensors.h"
+#include "app/versions.h"
 #include "core/check.h"
 #include "core/log.h"
 #include "core/time.h"
-#include "core/version.h"
 #include "data/anemoi_dataset.h"
 #include "graph/graph_file.h"
 
@@ -121,7 +121,7 @@ Json metadata_of(const Run& run, const train::CheckpointInfo& checkpoint) {
   const RunConfig& config = run.config();
   return Json{{"format", "aifs-train exchange"},
               {"format_version", kFormatVersion},
-              {"program_version", concat(kVersion, " (", kCommit, ")")},
+              {"program_version", program_version()},
               {"step", checkpoint.state.step},
               {"epoch", checkpoint.state.epoch},
               {"graph_hash", run.graph().hash},

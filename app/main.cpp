@@ -25,7 +25,6 @@
 #include "core/file_io.h"
 #include "core/log.h"
 #include "core/time.h"
-#include "core/version.h"
 #include "parallel/comm_virtual.h"
 #include "parallel/counting_communicator.h"
 #include "parallel/gather_text.h"
@@ -103,7 +102,7 @@ int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
   parallel::Communicator& world = run.mesh().world();
   std::optional<FileLock> lock;
   std::optional<train::CheckpointInfo> checkpoint;
-  parallel::require_same(world, "program version", concat(kVersion, " ", kCommit));
+  parallel::require_same(world, "program version", program_version());
   RunConfig copy = config;
   parallel::require_same(world, "configuration", effective_json(copy));
   parallel::require_same(world, "graph", run.graph().hash);

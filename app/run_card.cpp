@@ -9,7 +9,6 @@
 #include "app/device.h"
 #include "app/versions.h"
 #include "core/time.h"
-#include "core/version.h"
 #include "parallel/runtime.h"
 
 namespace aifs::app {
@@ -88,8 +87,7 @@ std::string run_card(const Run& run, const std::vector<std::string>& ranks) {
     graph_line += concat(", ", edges.num_edges, " ", edges.source, "->", edges.target);
   }
   return concat(
-      "aifs-train ", kVersion, " (", kCommit, ")\n",
-      row("run", concat(c.run.dir, ", seed ", c.run.seed)),
+      "aifs-train ", program_version(), "\n", row("run", concat(c.run.dir, ", seed ", c.run.seed)),
       row("host", concat(parallel::host_name(), ", ", at::get_num_threads(), " threads, ",
                          device_name(run.device()), ", ", enum_name(c.train.precision))),
       rank_rows(run, ranks), row("training", concat(training.name, ": ", period(training))),

@@ -5,6 +5,7 @@
 #include <torch/version.h>
 
 #include "core/check.h"
+#include "core/commit.h"
 #include "core/version.h"
 #include "data/zarr/library_versions.h"
 #include "graph/library_versions.h"
@@ -14,6 +15,14 @@ namespace aifs::app {
 
 std::string torch_version() {
   return TORCH_VERSION;
+}
+
+std::string commit() {
+  return kCommit;
+}
+
+std::string program_version() {
+  return concat(kVersion, " (", commit(), ")");
 }
 
 std::string versions_text() {

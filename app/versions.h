@@ -8,6 +8,11 @@ namespace aifs::app {
 
 std::string torch_version();
 
+// What the program was built from, abbreviated; "-dirty" if there were changes when CMake last ran.
+std::string commit();
+// "0.1.0 (1b5d23d9e597)".
+std::string program_version();
+
 // Lines "name: version" for --version and the run card.
 std::string versions_text();
 

@@ -21,7 +21,6 @@
 #include "core/log.h"
 #include "core/rng.h"
 #include "core/time.h"
-#include "core/version.h"
 #include "data/analytic_dataset.h"
 #include "data/anemoi_dataset.h"
 #include "data/zarr/remembering_store.h"
@@ -328,7 +327,7 @@ std::unique_ptr<train::Validation> Run::make_validation() const {
 }
 
 train::CheckpointMeta Run::checkpoint_meta() {
-  return {.program_version = concat(kVersion, " (", kCommit, ")"),
+  return {.program_version = program_version(),
           .torch_version = torch_version(),
           .config_json = effective_json(config_),
           .config_hash = config_hash(config_),

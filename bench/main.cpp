@@ -66,7 +66,7 @@ Json versions() {
 // Where a result comes from.
 void sign(Json& json, const CommandLine& c, const at::Device& device) {
   json["card"] = app::device_name(device);
-  json["commit"] = kCommit;
+  json["commit"] = app::commit();
   json["command"] = c.text;
   json["versions"] = versions();
 }
