@@ -89,9 +89,10 @@ __device__ inline void send(uint32_t to, float4 v, uint32_t barrier) {
       "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(barrier)
       : "memory");
 }
+// Behind what the warp has read of its own shared memory; a release to the whole cluster would also
+// wait until all its stores have reached the card's memory.
 __device__ inline void arrive_at_peer(uint32_t barrier) {
-  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier)
-               : "memory");
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
 // Makes what a thread wrote to shared memory visible to products.

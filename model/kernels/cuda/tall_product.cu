@@ -246,8 +246,10 @@ void launch_blocks(const TallProduct& p, const Task& task, cudaStream_t stream) 
 
 template <Kind kKind>
 void launch(const TallProduct& p, const Task& task, cudaStream_t stream) {
-  if (blocks_per_weight(p) == 1) return launch_blocks<kKind, 1>(p, task, stream);
-  launch_blocks<kKind, 2>(p, task, stream);
+  if constexpr (kIsBackward<kKind>) {
+    if (blocks_per_weight(p) == 2) return launch_blocks<kKind, 2>(p, task, stream);
+  }
+  launch_blocks<kKind, 1>(p, task, stream);
 }
 
 Task task_of(const TallProduct& p) {
@@ -257,9 +259,9 @@ Task task_of(const TallProduct& p) {
 
 }  // namespace
 
-bool tall_product_supported(int64_t width, int64_t depth) {
+bool tall_product_supported(int64_t width, int64_t depth, bool gelu_backward) {
   const bool sizes = width % kColumns == 0 && width > 0 && width <= kMaxWidth && depth % 8 == 0 &&
-                     depth > 0 && depth <= 2 * kBlockDepth;
+                     depth > 0 && depth <= (gelu_backward ? 2 : 1) * kBlockDepth;
   return sizes && current_card().major == 9 && encode() != nullptr;
 }
 

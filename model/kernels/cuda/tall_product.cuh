@@ -11,8 +11,9 @@
 // eighth. The weight lies in shared memory with its columns in such an order (reorder_columns())
 // that these are eight neighbours of the matrix, 16 bytes.
 //
-// A weight more than 512 deep is shared by the two blocks of a cluster. Each multiplies its part of
-// the depth; then every warp hands one half of its rows to its peer and finishes the other.
+// A weight more than 512 deep (of a gradient) is shared by the two blocks of a cluster. Each
+// multiplies its part of the depth; then every warp hands one half of its rows to its peer and
+// finishes the other.
 #pragma once
 
 #include "model/kernels/cuda/gelu.cuh"
