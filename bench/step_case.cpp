@@ -73,6 +73,9 @@ model::ModelOptions StepCase::model_options() const {
   options.encoder.chunks =
       encoder_chunks > 0 ? encoder_chunks : std::max<int64_t>(1, mapper_chunks / 4);
   options.decoder.chunks = mapper_chunks;
+  options.processor.chunks = std::max<int64_t>(1, groups);
+  options.processor.edge_ranges = edge_ranges;
+  options.processor.offload = offload;
   options.kernels = kernels;
   options.encoder.kind = options.decoder.kind = mappers;
   options.processor.kind = processor;

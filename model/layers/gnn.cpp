@@ -91,6 +91,7 @@ GnnProcessor::GnnProcessor(const ParameterScope& scope, const ParameterScope& ed
       emb_edges_(scope / "proc" / 0 / "emb_edges",
                  options.mlp(edge_features_.width(), options.channels)),
       edges_(std::make_unique<LocalEdges>(edges)),
+      ranges_(options.edge_ranges),
       units_(scope.set()) {
   for (int64_t layer = 0; layer < num_layers; ++layer) {
     blocks_.emplace_back((scope / "proc" / layer).sliced().of_layer(layer), options);
@@ -99,20 +100,47 @@ GnnProcessor::GnnProcessor(const ParameterScope& scope, const ParameterScope& ed
 }
 
 Processor::State GnnProcessor::start(const at::Tensor& x, int64_t copies) const {
-  return {x, repeat_rows(embed(options_.recompute, emb_edges_, edge_features_.forward()), copies)};
+  const at::Tensor features = edge_features_.forward();
+  const std::vector<EdgeChunk>& ranges = ranges_.of(edges_->index(copies));
+  if (ranges.size() == 1)
+    return {x, repeat_rows(embed(options_.recompute, emb_edges_, features), copies)};
+  State state{x};
+  const Piece piece = [this](const TensorList& in) -> TensorList {
+    return {emb_edges_.forward(in[0])};
+  };
+  for (const at::Tensor& some : split_edges(repeat_rows(features, copies), ranges))
+    state.push_back(maybe_recomputed(true, piece, {some})[0]);
+  return state;
 }
 
 Processor::State GnnProcessor::run(const State& state, int64_t copies,
                                    const at::Tensor& /*condition*/) const {
+  const std::vector<EdgeChunk>& ranges = ranges_.of(edges_->index(copies));
   std::vector<Step> steps;
   for (const GraphConvBlock& block : blocks_) {
-    steps.push_back([this, &block, copies](const TensorList& in) -> TensorList {
-      const NodeAndEdgeState sent =
-          block.messages(in[0], edges_->sources(in[0], copies), in[1], edges_->index(copies));
-      return {block.update_nodes(in[0], sent.nodes), sent.edges};
+    const auto body = [&block](const EdgeIndexPtr& edges) -> Piece {
+      return [&block, edges](const TensorList& in) -> TensorList {
+        const NodeAndEdgeState sent = block.messages(in[0], in[2], in[1], edges);
+        return {block.update_nodes(in[0], sent.nodes), sent.edges};
+      };
+    };
+    steps.push_back([this, body, copies, &ranges](const TensorList& in) -> TensorList {
+      const at::Tensor sources = edges_->sources(in[0], copies);
+      if (ranges.size() == 1) return body(ranges[0].index)({in[0], in[1], sources});
+      const TensorList targets = split_targets(in[0], ranges);
+      TensorList nodes, next{at::Tensor()};
+      for (size_t i = 0; i < ranges.size(); ++i) {
+        const TensorList some =
+            maybe_recomputed(true, body(ranges[i].index), {targets[i], in[1 + i], sources},
+                             {.width = 2, .ends_part = true});
+        nodes.push_back(some[0]);
+        next.push_back(some[1]);
+      }
+      next[0] = at::cat(nodes);
+      return next;
     });
   }
-  return run_steps(units_.own_steps(steps), options_.recompute, options_.chunks, state, {});
+  return units_.run(steps, {options_.recompute, options_.chunks, options_.offload}, state, {});
 }
 
 GnnDecoder::GnnDecoder(const ParameterScope& scope, const ParameterScope& edge_scope,

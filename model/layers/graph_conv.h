@@ -20,7 +20,9 @@ struct GraphConvOptions {
   double layer_norm_eps = 1e-5;
   KernelChoice kernels = KernelChoice::kAuto;
   RecomputePolicy recompute = RecomputePolicy::kNone;
-  int64_t chunks = 1;  // mappers: ranges of targets; processors: groups of blocks under kFull
+  int64_t chunks = 1;       // mappers: ranges of targets; processors: groups of blocks under kFull
+  int64_t offload = 0;      // processors: inputs of blocks or groups that are kept on the host
+  int64_t edge_ranges = 1;  // processors: ranges of targets in each block, run again one by one
 
   MlpOptions mlp(int64_t in, int64_t out) const;
 };
