@@ -65,14 +65,21 @@ struct Messages {
 };
 
 // GraphConvBlock of model/layers/graph_conv.h.
-Messages messages(Tape& tape, const BlockOptions& block, const PartContext& context,
-                  const Rows& target, const Rows& source, const Rows& e) {
+model::MlpOptions edge_mlp(const BlockOptions& block, const PartContext& context) {
   model::MlpOptions options = mlp_options(block, context, 3 * context.channels, context.channels);
   options.hidden = context.channels;
+  return options;
+}
+
+Messages messages(Tape& tape, const BlockOptions& block, const PartContext& context,
+                  const Rows& target, const Rows& source, const Rows& e,
+                  bool sources_multiplied = false) {
+  const model::MlpOptions options = edge_mlp(block, context);
+  const MlpInput input{MlpInput::Kind::kEdges, target, source, e,
+                       sources_multiplied && is_fused(options, context)};
   const Rows sent =
-      run_mlp(tape, options, context, {MlpInput::Kind::kEdges, target, source, e},
-              {target, source, e}, /*residual=*/true, block.recompute == RecomputePolicy::kMlp,
-              model::kept_hidden(block.recompute));
+      run_mlp(tape, options, context, input, {target, source, e}, /*residual=*/true,
+              block.recompute == RecomputePolicy::kMlp, model::kept_hidden(block.recompute));
   const Rows sums = tape.make(target.rows, context.channels);
   tape.move(sent.storage + sums.storage);
   return {sums, sent};
@@ -139,14 +146,16 @@ Rows gnn_processor(Tape& tape, const BlockOptions& options, const PartContext& c
   };
   const Rows e = edges.rows > 0 ? edges : embedded();
   const auto layer = [&](const State& state, bool ends_part) -> State {
-    const Rows all = sources(tape, state[0], sizes.edges, context);
+    const bool by_range = options.edge_ranges > 1;
+    Rows all = sources(tape, state[0], sizes.edges, context);
+    if (by_range) all = source_product(tape, edge_mlp(options, context), context, all);
     State next;
     const auto block = [&](const Rows& targets, const Rows& its_edges) {
-      const Messages sent = messages(tape, options, context, targets, all, its_edges);
+      const Messages sent = messages(tape, options, context, targets, all, its_edges, by_range);
       next = {update_nodes(tape, options, context, targets, sent.nodes), sent.edges};
       return next[0];
     };
-    if (options.edge_ranges == 1) {
+    if (!by_range) {
       block(state[0], state[1]);
       return next;
     }
@@ -168,10 +177,12 @@ Rows gnn_decoder(Tape& tape, const BlockOptions& options, const PartContext& con
   const bool again = options.recompute == RecomputePolicy::kFull;
   return tape.recomputed(again, {latent, data, features}, [&] {
     const Rows e = mapper_edges(tape, options, context, features);
-    const Rows all = sources(tape, latent, sizes.edges, context);
+    const Rows all = source_product(tape, edge_mlp(options, context), context,
+                                    sources(tape, latent, sizes.edges, context));
     return over_chunks(tape, options, data, e, {all}, [&](const Rows& some, const Rows& edges) {
-      const Messages sent = messages(tape, options, context, some, all,
-                                     edges_of_chunk(tape, options, context, edges));
+      const Messages sent =
+          messages(tape, options, context, some, all, edges_of_chunk(tape, options, context, edges),
+                   /*sources_multiplied=*/true);
       const Rows updated = update_nodes(tape, options, context, some, sent.nodes);
       return mlp(tape, extractor, context, {MlpInput::Kind::kPlain, updated, {}},
                  /*residual=*/false, model::kept_hidden(options.recompute));

@@ -53,8 +53,8 @@ Rows first_linear(Tape& tape, const MlpInput& in, int64_t out, bool fused) {
       tape.weight(out, 3 * width, true);
       for (const Rows& x : {in.a, in.b, in.e})
         tape.save(x);
-      for (const Rows& x : {in.a, in.b})
-        tape.product(n(x.rows), n(width), n(out), 0.0);
+      tape.product(n(in.a.rows), n(width), n(out), 0.0);
+      if (!in.sources_multiplied) tape.product(n(in.b.rows), n(width), n(out), 0.0);
       tape.product(n(in.e.rows), n(width), n(out), n(3 * width));
       const double edge_rows = n(in.e.rows * out);
       if (!fused) {  // node products go to edges; sums of gradients at nodes are in fp32
@@ -115,6 +115,15 @@ Rows mlp(Tape& tape, const model::MlpOptions& options, const PartContext& contex
   if (fused) tape.transient(4.0 * out.storage);
   if (!residual) return out;
   return tape.add(out, input.kind == MlpInput::Kind::kEdges ? input.e : input.a);
+}
+
+Rows source_product(Tape& tape, const model::MlpOptions& options, const PartContext& context,
+                    const Rows& sources) {
+  if (!is_fused(options, context)) return sources;
+  tape.save(sources);
+  const auto n = [](int64_t v) { return static_cast<double>(v); };
+  tape.product(n(sources.rows), n(sources.width), n(options.hidden), 0.0);
+  return tape.make(sources.rows, options.hidden);
 }
 
 Rows sources(Tape& tape, const Rows& own, const EdgeRows& edges, const PartContext& context) {

@@ -23,7 +23,8 @@ struct PartContext {
 struct MlpInput {
   enum class Kind { kPlain, kPair, kTwice, kEdges };
   Kind kind = Kind::kPlain;
-  Rows a, b, e = {};  // kEdges: targets, sources, edges
+  Rows a, b, e = {};                // kEdges: targets, sources, edges
+  bool sources_multiplied = false;  // kEdges of a fused MLP: b comes from source_product()
 };
 
 // Whether it is one operation (model/layers/fused_mlp.h).
@@ -32,6 +33,11 @@ bool is_fused(const model::MlpOptions& options, const PartContext& context);
 // MLP for the backward pass.
 Rows mlp(Tape& tape, const model::MlpOptions& options, const PartContext& context,
          const MlpInput& input, bool residual = false, model::Keep kept = model::Keep::kSlope);
+
+// source_product() of model/layers/fused_mlp.h, or the rows themselves for an MLP that is not
+// fused.
+Rows source_product(Tape& tape, const model::MlpOptions& options, const PartContext& context,
+                    const Rows& sources);
 
 // Rows of all sources of a part's edges from own rows.
 Rows sources(Tape& tape, const Rows& own, const EdgeRows& edges, const PartContext& context);

@@ -118,21 +118,23 @@ Processor::State GnnProcessor::run(const State& state, int64_t copies,
   const std::vector<EdgeChunk>& ranges = ranges_.of(edges_->index(copies));
   std::vector<Step> steps;
   for (const GraphConvBlock& block : blocks_) {
-    const auto body = [&block](const EdgeIndexPtr& edges) -> Piece {
-      return [&block, edges](const TensorList& in) -> TensorList {
-        const NodeAndEdgeState sent = block.messages(in[0], in[2], in[1], edges);
-        return {block.update_nodes(in[0], sent.nodes), sent.edges};
-      };
-    };
-    steps.push_back([this, body, copies, &ranges](const TensorList& in) -> TensorList {
+    steps.push_back([this, &block, copies, &ranges](const TensorList& in) -> TensorList {
       const at::Tensor sources = edges_->sources(in[0], copies);
-      if (ranges.size() == 1) return body(ranges[0].index)({in[0], in[1], sources});
+      if (ranges.size() == 1) {
+        const NodeAndEdgeState sent = block.messages(in[0], sources, in[1], ranges[0].index);
+        return {block.update_nodes(in[0], sent.nodes), sent.edges};
+      }
+      const at::Tensor shared = block.shared_sources(sources);
       const TensorList targets = split_targets(in[0], ranges);
       TensorList nodes, next{at::Tensor()};
       for (size_t i = 0; i < ranges.size(); ++i) {
-        const TensorList some =
-            maybe_recomputed(true, body(ranges[i].index), {targets[i], in[1 + i], sources},
-                             {.width = 2, .ends_part = true});
+        const Piece piece = [&block,
+                             edges = ranges[i].index](const TensorList& part) -> TensorList {
+          const NodeAndEdgeState sent = block.messages_from(part[2], part[0], part[1], edges);
+          return {block.update_nodes(part[0], sent.nodes), sent.edges};
+        };
+        const TensorList some = maybe_recomputed(true, piece, {targets[i], in[1 + i], shared},
+                                                 {.width = 2, .ends_part = true});
         nodes.push_back(some[0]);
         next.push_back(some[1]);
       }
@@ -165,15 +167,15 @@ at::Tensor GnnDecoder::forward(const at::Tensor& latent, const at::Tensor& data,
     const auto body = [this, embedding](const EdgeIndexPtr& edges) -> Piece {
       return [this, embedding, edges](const TensorList& part) -> TensorList {
         const NodeAndEdgeState sent =
-            block_->messages(part[0], part[2], embedding.of_range(part[1]), edges,
-                             /*edges_wanted=*/false);
+            block_->messages_from(part[2], part[0], embedding.of_range(part[1]), edges,
+                                  /*edges_wanted=*/false);
         return {extractor_.forward(block_->update_nodes(part[0], sent.nodes),
                                    kept_hidden(options_.recompute))};
       };
     };
     return {over_chunks(chunks_.of(edges_->index(copies)), body,
                         options_.recompute == RecomputePolicy::kBlock, in[1], e,
-                        {edges_->sources(in[0], copies)})};
+                        {block_->shared_sources(edges_->sources(in[0], copies))})};
   };
   return maybe_recomputed(options_.recompute == RecomputePolicy::kFull, all,
                           {latent, data, edge_features_.forward()})[0];
