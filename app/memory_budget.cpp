@@ -17,7 +17,7 @@ struct Rung {
   RecomputePolicy mappers, processor;
   int64_t mapper_chunks;
   int64_t edge_ranges = 1;
-  double offload = 0.0;  // share of the processor's layers
+  double offload = 0.0;  // share of the processor's pairs of layers
 };
 
 // From fast to small.
@@ -30,9 +30,10 @@ std::vector<Rung> ladder() {
                           {P::kBlock, P::kMlp, 4}};
   for (const int64_t chunks : {4, 8, 16, 32, 64, 128})
     rungs.push_back({P::kBlock, P::kBlock, chunks});
-  for (const double offload : {0.25, 0.5, 0.75, 1.0})
-    rungs.push_back({P::kBlock, P::kBlock, 32, 4, offload});
-  rungs.push_back({P::kBlock, P::kBlock, 128, 16, 1.0});
+  for (const int64_t chunks : {16, 32, 128}) {
+    for (const double offload : {0.5, 0.75, 1.0})
+      rungs.push_back({P::kBlock, P::kFull, chunks, chunks / 4, offload});
+  }
   return rungs;
 }
 
@@ -44,11 +45,15 @@ std::optional<model::ModelOptions> on_rung(model::ModelOptions options, const Ru
     mapper->chunks = std::max(mapper->chunks, rung.mapper_chunks);
   }
   model::BlockOptions& processor = options.processor;
+  if (rung.offload > 0.0) {
+    if (processor.recompute != RecomputePolicy::kFull)
+      processor.chunks = std::max<int64_t>(1, options.layers / 2);
+    const double share = rung.offload * static_cast<double>(processor.chunks - 1);
+    processor.offload = std::max(processor.offload, static_cast<int64_t>(share));
+  }
   processor.recompute = std::max(processor.recompute, rung.processor);
   if (processor.kind == model::BlockKind::kGnn)
     processor.edge_ranges = std::max(processor.edge_ranges, rung.edge_ranges);
-  processor.offload = std::max(
-      processor.offload, static_cast<int64_t>(rung.offload * static_cast<double>(options.layers)));
   try {
     options.validate("model");
   } catch (const ConfigError&) {
@@ -63,9 +68,9 @@ std::string describe(const model::ModelOptions& options, double gib, double budg
   return concat("run again in the backward pass: of encoder and decoder ",
                 enum_name(options.decoder.recompute), " in ", options.decoder.chunks,
                 " chunks, of the processor ", enum_name(options.processor.recompute),
-                options.processor.offload > 0
-                    ? concat(", inputs of ", options.processor.offload, " layers on the host")
-                    : "",
+                options.processor.offload > 0 ? concat(", inputs of ", options.processor.offload,
+                                                       " groups of layers on the host")
+                                              : "",
                 ": ", figures);
 }
 

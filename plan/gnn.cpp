@@ -125,10 +125,15 @@ Encoded gnn_encoder(Tape& tape, const BlockOptions& options, const PartContext& 
           source, [&](const Rows& some) { return update_sources(tape, options, context, some); });
     });
     const Rows all = sources(tape, source, sizes.edges, context);
-    return over_chunks(tape, options, target, e, {all}, [&](const Rows& some, const Rows& edges) {
-      const Messages sent = messages(tape, options, context, some, all,
-                                     edges_of_chunk(tape, options, context, edges));
-      return update_nodes(tape, options, context, some, sent.nodes);
+    // The gradient of what the decoder is handed waits; that of the sources is added up over
+    // chunks.
+    const double waiting = encoded.data.storage + (options.chunks > 1 ? 2.0 : 1.0) * all.storage;
+    return tape.holding(waiting, [&] {
+      return over_chunks(tape, options, target, e, {all}, [&](const Rows& some, const Rows& edges) {
+        const Messages sent = messages(tape, options, context, some, all,
+                                       edges_of_chunk(tape, options, context, edges));
+        return update_nodes(tape, options, context, some, sent.nodes);
+      });
     });
   });
   return encoded;
