@@ -16,6 +16,8 @@ using model::RecomputePolicy;
 struct Rung {
   RecomputePolicy mappers, processor;
   int64_t mapper_chunks;
+  int64_t edge_ranges = 1;
+  double offload = 0.0;  // share of the processor's pairs of layers
 };
 
 // From fast to small.
@@ -28,6 +30,10 @@ std::vector<Rung> ladder() {
                           {P::kBlock, P::kMlp, 4}};
   for (const int64_t chunks : {4, 8, 16, 32, 64, 128})
     rungs.push_back({P::kBlock, P::kBlock, chunks});
+  for (const int64_t chunks : {16, 32, 128}) {
+    for (const double offload : {0.5, 0.75, 1.0})
+      rungs.push_back({P::kBlock, P::kFull, chunks, chunks / 4, offload});
+  }
   return rungs;
 }
 
@@ -38,7 +44,16 @@ std::optional<model::ModelOptions> on_rung(model::ModelOptions options, const Ru
     mapper->recompute = std::max(mapper->recompute, rung.mappers);
     mapper->chunks = std::max(mapper->chunks, rung.mapper_chunks);
   }
-  options.processor.recompute = std::max(options.processor.recompute, rung.processor);
+  model::BlockOptions& processor = options.processor;
+  if (rung.offload > 0.0) {
+    if (processor.recompute != RecomputePolicy::kFull)
+      processor.chunks = std::max<int64_t>(1, options.layers / 2);
+    const double share = rung.offload * static_cast<double>(processor.chunks - 1);
+    processor.offload = std::max(processor.offload, static_cast<int64_t>(share));
+  }
+  processor.recompute = std::max(processor.recompute, rung.processor);
+  if (processor.kind == model::BlockKind::kGnn)
+    processor.edge_ranges = std::max(processor.edge_ranges, rung.edge_ranges);
   try {
     options.validate("model");
   } catch (const ConfigError&) {
@@ -52,8 +67,11 @@ std::string describe(const model::ModelOptions& options, double gib, double budg
   std::snprintf(figures, sizeof figures, "%.3g of %.3g GiB", gib, budget);
   return concat("run again in the backward pass: of encoder and decoder ",
                 enum_name(options.decoder.recompute), " in ", options.decoder.chunks,
-                " chunks, of the processor ", enum_name(options.processor.recompute), ": ",
-                figures);
+                " chunks, of the processor ", enum_name(options.processor.recompute),
+                options.processor.offload > 0 ? concat(", inputs of ", options.processor.offload,
+                                                       " groups of layers on the host")
+                                              : "",
+                ": ", figures);
 }
 
 }  // namespace

@@ -23,9 +23,17 @@ bool same_work(const Json& a, const Json& b) {
       "case",          "card",    "mode",  "recompute_mappers", "recompute_processor",
       "mapper_chunks", "kernels", "ranks", "cuda_graph",        "parameters",
       "edges"};
-  return a.value("rollout", 1) == b.value("rollout", 1) &&
-         a.value("bucket_mb", 0.0) == b.value("bucket_mb", 0.0) &&
-         a.value("encoder_chunks", 0) == b.value("encoder_chunks", 0) &&
+  // Later than the first results, with what they were then.
+  const std::array<std::pair<const char*, Json>, 6> more{{{"rollout", 1},
+                                                          {"bucket_mb", 0.0},
+                                                          {"encoder_chunks", 0},
+                                                          {"groups", 0},
+                                                          {"edge_ranges", 1},
+                                                          {"offload", 0}}};
+  return std::all_of(more.begin(), more.end(),
+                     [&](const auto& key) {
+                       return a.value(key.first, key.second) == b.value(key.first, key.second);
+                     }) &&
          std::all_of(kKeys.begin(), kKeys.end(),
                      [&](const char* key) { return a.value(key, Json()) == b.value(key, Json()); });
 }

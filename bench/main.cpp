@@ -36,7 +36,8 @@ struct CommandLine {
   bool forward_only = false, no_check = false, no_time = false, profile = false;
   bool cuda_graph = false;
   double bucket_mb = 0.0;
-  int64_t mapper_chunks = 0, encoder_chunks = 0, rollout = 1, model_ranks = 1;
+  int64_t mapper_chunks = 0, encoder_chunks = 0, groups = 0, edge_ranges = 0, offload = 0;
+  int64_t rollout = 1, model_ranks = 1;
   int64_t smallest = 1 << 10, largest = 1 << 30;
   KernelBenchOptions lab;
   std::string config;
@@ -82,6 +83,8 @@ Json run_case(const CommandLine& c, const std::string& name, const at::Device& d
               const parallel::ProcessMesh& mesh) {
   if (c.forward_only && c.rollout > 1)
     throw ConfigError("--forward-only", "a forecast of several steps has a loss", "leave one out");
+  if (c.cuda_graph && c.offload > 0)
+    throw ConfigError("--cuda-graph", "copies to the host are not recorded", "leave --offload out");
   StepCase step_case = StepCase::parse(name);
   using model::RecomputePolicy;
   if (!c.recompute_mappers.empty()) {
@@ -94,6 +97,9 @@ Json run_case(const CommandLine& c, const std::string& name, const at::Device& d
   }
   if (c.mapper_chunks > 0) step_case.mapper_chunks = c.mapper_chunks;
   if (c.encoder_chunks > 0) step_case.encoder_chunks = c.encoder_chunks;
+  if (c.groups > 0) step_case.groups = c.groups;
+  if (c.edge_ranges > 0) step_case.edge_ranges = c.edge_ranges;
+  if (c.offload > 0) step_case.offload = c.offload;
   step_case.layers = c.layers;
   step_case.rollout = c.rollout;
   step_case.kernels = choice<model::KernelChoice>("--kernels", c.kernels);
@@ -287,6 +293,11 @@ void add_step_options(CLI::App& step, CommandLine& c) {
   step.add_option("--mapper-chunks", c.mapper_chunks,
                   "parts of the decoder's targets, each run again under block");
   step.add_option("--encoder-chunks", c.encoder_chunks, "the same of the encoder's");
+  step.add_option("--groups", c.groups, "of the processor's layers, under full");
+  step.add_option("--edge-ranges", c.edge_ranges,
+                  "ranges of targets in each layer of the processor, each run again");
+  step.add_option("--offload", c.offload,
+                  "blocks or groups of the processor that keep their inputs on the host");
   step.add_option("--rollout", c.rollout,
                   "steps of a forecast, each run again in the backward pass if there are several")
       ->check(CLI::PositiveNumber);

@@ -194,6 +194,9 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
             {"recompute_processor", enum_name(step_case.recompute_processor)},
             {"mapper_chunks", step_case.mapper_chunks},
             {"encoder_chunks", step_case.encoder_chunks},
+            {"groups", step_case.groups},
+            {"edge_ranges", step_case.edge_ranges},
+            {"offload", step_case.offload},
             {"rollout", step_case.rollout},
             {"kernels", enum_name(step_case.kernels)},
             {"cuda_graph", captured},
@@ -235,7 +238,8 @@ Json check_equality(const StepCase& step_case, const at::Device& device,
   exact.precision = train::Precision::kFp32;
   exact.kernels = model::KernelChoice::kReference;
   exact.recompute_mappers = exact.recompute_processor = model::RecomputePolicy::kNone;
-  exact.mapper_chunks = exact.encoder_chunks = 1;
+  exact.mapper_chunks = exact.encoder_chunks = exact.edge_ranges = 1;
+  exact.offload = 0;
   exact.recompute_steps = false;
   const graph::Graph graph = step_graph(small, "");
   struct Result {

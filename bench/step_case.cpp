@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <regex>
@@ -21,9 +22,18 @@ constexpr int64_t kPrognostic = 88, kForcings = 13;
 constexpr const char* kDiagnostic = "tp";
 constexpr uint64_t kSeed = 1;
 
+// In blocks with a generator each: the same numbers for any number of threads.
 at::Tensor normal(at::IntArrayRef sizes, uint64_t seed) {
-  return at::empty(sizes, at::kFloat)
-      .normal_(0.0, 1.0, at::make_generator<at::CPUGeneratorImpl>(seed));
+  constexpr int64_t kBlock = 1 << 24;
+  constexpr uint64_t kSeeds = 16;
+  const at::Tensor values = at::empty(sizes, at::kFloat);
+  const std::vector<at::Tensor> blocks = values.view(-1).split(kBlock);
+  at::parallel_for(0, static_cast<int64_t>(blocks.size()), 1, [&](int64_t first, int64_t last) {
+    for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i)
+      at::Tensor(blocks[i]).normal_(
+          0.0, 1.0, at::make_generator<at::CPUGeneratorImpl>(seed + kSeeds * uint64_t{i}));
+  });
+  return values;
 }
 
 }  // namespace
@@ -73,6 +83,9 @@ model::ModelOptions StepCase::model_options() const {
   options.encoder.chunks =
       encoder_chunks > 0 ? encoder_chunks : std::max<int64_t>(1, mapper_chunks / 4);
   options.decoder.chunks = mapper_chunks;
+  options.processor.chunks = std::max<int64_t>(1, groups);
+  options.processor.edge_ranges = edge_ranges;
+  options.processor.offload = offload;
   options.kernels = kernels;
   options.encoder.kind = options.decoder.kind = mappers;
   options.processor.kind = processor;

@@ -31,7 +31,10 @@ struct StepCase {
   model::RecomputePolicy recompute_processor = model::RecomputePolicy::kNone;
   int64_t mapper_chunks = 1;   // of the decoder
   int64_t encoder_chunks = 0;  // 0: a quarter of them
-  int64_t rollout = 1;         // steps of a forecast; several are run again one by one
+  int64_t groups = 0;          // of the processor's layers, run again together; 0: one by one
+  int64_t edge_ranges = 1;     // of the processor
+  int64_t offload = 0;
+  int64_t rollout = 1;  // steps of a forecast; several are run again one by one
   bool recompute_steps = true;
   model::KernelChoice kernels = model::KernelChoice::kAuto;
   train::Precision precision = train::Precision::kFp32;

@@ -76,6 +76,7 @@ EncoderProcessorDecoder::EncoderProcessorDecoder(ParameterSet& parameters, const
     : parameters_(&parameters),
       latent_skip_(plan.options.latent_skip),
       has_step_input_(plan.options.ensemble.noise != NoiseKind::kNone),
+      uses_host_memory_(plan.options.processor.offload > 0),
       num_members_(plan.options.ensemble.members),
       aggregation_(plan.aggregation),
       mesh_(plan.meshes.front()),
@@ -300,6 +301,7 @@ std::vector<at::Tensor> EncoderProcessorDecoder::forward(const std::vector<at::T
   std::vector<at::Tensor> y(x.size());
   for (size_t i = 0; i < x.size() && stages.is_last(); ++i)
     y[i] = assemble(datasets_[i], datasets_[i].decoder->forward(latent, targets[i], copies), x[i]);
+  parameters_->stash().settle();
   return y;
 }
 

@@ -86,6 +86,8 @@ class EncoderProcessorDecoder {
   // Members that a forecast must have; 1 if there is no noise.
   int64_t num_members() const { return num_members_; }
   bool has_noise() const { return noise_ != nullptr; }
+  // Whether inputs of processor layers wait on the host for the backward pass.
+  bool uses_host_memory() const { return uses_host_memory_; }
   // Noise for a step from x, (B, E, N, noise channels) of unit variance from the default generator,
   // for all nodes of all ranks; undefined if the network takes none.
   at::Tensor draw_noise(const at::Tensor& x) const;
@@ -132,7 +134,7 @@ class EncoderProcessorDecoder {
   at::Tensor assemble(const Dataset& dataset, const at::Tensor& decoded, const at::Tensor& x) const;
 
   ParameterSet* parameters_;
-  bool latent_skip_, has_step_input_;
+  bool latent_skip_, has_step_input_, uses_host_memory_;
   int64_t num_members_;
   Aggregation aggregation_;
   std::string mesh_, deepest_;  // the one that encoders and decoders join; the processor's

@@ -35,6 +35,8 @@ void check_heads(const BlockOptions& block, int64_t channels, const std::string&
 void check_mapper(const BlockOptions& block, const std::string& path) {
   if (block.kind == BlockKind::kNone)
     throw ConfigError(path + ".kind", "only a processor can be none");
+  only_for(block.offload > 0, false, path + ".offload", "processors");
+  only_for(block.edge_ranges > 1, false, path + ".edge_ranges", "processors");
 }
 
 }  // namespace
@@ -73,6 +75,15 @@ void BlockOptions::bind(config::Binder& b) {
   b.integer("chunks", chunks, {.min = 1, .max = 1 << 20},
             {"mappers of gnn and graph_transformer: ranges of targets worked on one after another; "
              "processors: groups of layers that are recomputed together"});
+  b.integer(
+      "edge_ranges", edge_ranges, {.min = 1, .max = 1 << 20},
+      {"processors of gnn with recompute block or full: ranges of targets in each layer, worked "
+       "on and run again one after another"});
+  b.integer(
+      "offload", offload, {.min = 0, .max = 1024},
+      {"processors with recompute block or full, on a GPU: so many blocks or groups, from the "
+       "first on, keep their inputs in page-locked memory of the host, copied beside the "
+       "computation; those of the last stay"});
 }
 
 void BlockOptions::validate(const std::string& path) const {
@@ -87,6 +98,10 @@ void BlockOptions::validate(const std::string& path) const {
   only_for(softcap > 0.0, flash, path + ".softcap", "flash attention");
   only_for(alibi, flash, path + ".alibi", "flash attention");
   only_for(rotary, flash, path + ".rotary", "flash attention");
+  const bool again = recompute == RecomputePolicy::kBlock || recompute == RecomputePolicy::kFull;
+  only_for(offload > 0, again, path + ".offload", "recompute block and full");
+  only_for(edge_ranges > 1, kind == BlockKind::kGnn, path + ".edge_ranges", "gnn");
+  only_for(edge_ranges > 1, again, path + ".edge_ranges", "recompute block and full");
 }
 
 double BlockOptions::hidden_ratio() const {

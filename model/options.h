@@ -36,6 +36,8 @@ struct BlockOptions {
   bool rotary = false;
   RecomputePolicy recompute = RecomputePolicy::kNone;
   int64_t chunks = 1;
+  int64_t edge_ranges = 1;
+  int64_t offload = 0;
 
   void bind(config::Binder& b);
   void validate(const std::string& path) const;

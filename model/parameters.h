@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "model/host_stash.h"
 #include "model/stages.h"
 #include "model/tensor_ranks.h"
 
@@ -109,6 +110,9 @@ class ParameterSet {
   void set_keeper(UnitKeeper* keeper) { keeper_ = keeper; }
   UnitKeeper* keeper() const { return keeper_; }
 
+  // Where inputs of layers may wait on the host for the backward pass.
+  HostStash& stash() const { return *stash_; }
+
   // Trainable elements of whole tensors, not counting aliases and padding.
   int64_t num_trainable() const;
 
@@ -156,6 +160,7 @@ class ParameterSet {
   int64_t flat_size_ = -1, first_sliced_ = 0;
   int64_t num_units_ = 0;
   UnitKeeper* keeper_ = nullptr;
+  std::unique_ptr<HostStash> stash_ = std::make_unique<HostStash>();
 };
 
 // A place in the tree of names: scope / "mlp" / "0" adds "mlp.0." in front.

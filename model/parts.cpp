@@ -20,7 +20,9 @@ GraphConvOptions gnn_options(const BlockOptions& block, const PartPlace& place, 
           .layer_norm_eps = eps,
           .kernels = place.kernels,
           .recompute = block.recompute,
-          .chunks = block.chunks};
+          .chunks = block.chunks,
+          .offload = block.offload,
+          .edge_ranges = block.edge_ranges};
 }
 
 GraphTransformerOptions graph_transformer_options(const BlockOptions& block, int64_t channels,
@@ -35,7 +37,8 @@ GraphTransformerOptions graph_transformer_options(const BlockOptions& block, int
           .activation = block.activation,
           .norm = norm,
           .recompute = block.recompute,
-          .chunks = block.chunks};
+          .chunks = block.chunks,
+          .offload = block.offload};
 }
 
 TransformerOptions transformer_options(const BlockOptions& block, int64_t channels,
@@ -54,7 +57,8 @@ TransformerOptions transformer_options(const BlockOptions& block, int64_t channe
           .activation = block.activation,
           .norm = norm,
           .recompute = block.recompute,
-          .chunks = block.chunks};
+          .chunks = block.chunks,
+          .offload = block.offload};
 }
 
 PointWiseOptions point_wise_options(const BlockOptions& block, int64_t channels,
@@ -64,7 +68,8 @@ PointWiseOptions point_wise_options(const BlockOptions& block, int64_t channels,
           .activation = block.activation,
           .norm = norm,
           .recompute = block.recompute,
-          .chunks = block.chunks};
+          .chunks = block.chunks,
+          .offload = block.offload};
 }
 
 const EdgeTensors& edges_of(const PartPlace& place) {

@@ -39,6 +39,12 @@ Rows embed(Tape& tape, const BlockOptions& block, const PartContext& context, co
                  model::Keep::kSlope);
 }
 
+// The same where it is part of what runs again.
+Rows embed_here(Tape& tape, const BlockOptions& block, const PartContext& context, const Rows& x) {
+  return mlp(tape, mlp_options(block, context, x.width, context.channels), context,
+             {MlpInput::Kind::kPlain, x, {}});
+}
+
 bool embeds_late(const BlockOptions& block) {
   return block.recompute == RecomputePolicy::kBlock;
 }
@@ -51,9 +57,7 @@ Rows mapper_edges(Tape& tape, const BlockOptions& block, const PartContext& cont
 }
 Rows edges_of_chunk(Tape& tape, const BlockOptions& block, const PartContext& context,
                     const Rows& edges) {
-  if (!embeds_late(block)) return edges;
-  return mlp(tape, mlp_options(block, context, edges.width, context.channels), context,
-             {MlpInput::Kind::kPlain, edges, {}});
+  return embeds_late(block) ? embed_here(tape, block, context, edges) : edges;
 }
 
 struct Messages {
@@ -61,14 +65,21 @@ struct Messages {
 };
 
 // GraphConvBlock of model/layers/graph_conv.h.
-Messages messages(Tape& tape, const BlockOptions& block, const PartContext& context,
-                  const Rows& target, const Rows& source, const Rows& e) {
+model::MlpOptions edge_mlp(const BlockOptions& block, const PartContext& context) {
   model::MlpOptions options = mlp_options(block, context, 3 * context.channels, context.channels);
   options.hidden = context.channels;
+  return options;
+}
+
+Messages messages(Tape& tape, const BlockOptions& block, const PartContext& context,
+                  const Rows& target, const Rows& source, const Rows& e,
+                  bool sources_multiplied = false) {
+  const model::MlpOptions options = edge_mlp(block, context);
+  const MlpInput input{MlpInput::Kind::kEdges, target, source, e,
+                       sources_multiplied && is_fused(options, context)};
   const Rows sent =
-      run_mlp(tape, options, context, {MlpInput::Kind::kEdges, target, source, e},
-              {target, source, e}, /*residual=*/true, block.recompute == RecomputePolicy::kMlp,
-              model::kept_hidden(block.recompute));
+      run_mlp(tape, options, context, input, {target, source, e}, /*residual=*/true,
+              block.recompute == RecomputePolicy::kMlp, model::kept_hidden(block.recompute));
   const Rows sums = tape.make(target.rows, context.channels);
   tape.move(sent.storage + sums.storage);
   return {sums, sent};
@@ -99,25 +110,30 @@ Encoded gnn_encoder(Tape& tape, const BlockOptions& options, const PartContext& 
     const Rows e = mapper_edges(tape, options, context, features);
     // Under kBlock rows alone are run again, range by range.
     const bool by_range = options.recompute == RecomputePolicy::kBlock;
-    const Rows source = tape.recomputed(by_range, {data}, [&] {
-      if (!by_range) return embed(tape, options, context, data);
-      return mlp(tape, mlp_options(options, context, data.width, context.channels), context,
-                 {MlpInput::Kind::kPlain, data, {}});
+    const auto over_rows = [&](const Rows& x, const auto& f) {
+      return over_ranges(tape, by_range ? options.chunks : 1, by_range, x, {}, {},
+                         [&](const Rows& some, const Rows&) { return f(some); });
+    };
+    const Rows source = over_rows(data, [&](const Rows& some) {
+      return by_range ? embed_here(tape, options, context, some)
+                      : embed(tape, options, context, some);
     });
-    const Rows target =
-        tape.repeat(mlp(tape, mlp_options(options, context, hidden.width, context.channels),
-                        context, {MlpInput::Kind::kPlain, hidden, {}}),
-                    context.copies);
+    const Rows target = tape.repeat(embed_here(tape, options, context, hidden), context.copies);
     // The same weights as those of update_nodes().
     encoded.data = tape.again([&] {
-      return tape.recomputed(by_range, {source},
-                             [&] { return update_sources(tape, options, context, source); });
+      return over_rows(
+          source, [&](const Rows& some) { return update_sources(tape, options, context, some); });
     });
     const Rows all = sources(tape, source, sizes.edges, context);
-    return over_chunks(tape, options, target, e, {all}, [&](const Rows& some, const Rows& edges) {
-      const Messages sent = messages(tape, options, context, some, all,
-                                     edges_of_chunk(tape, options, context, edges));
-      return update_nodes(tape, options, context, some, sent.nodes);
+    // The gradient of what the decoder is handed waits; that of the sources is added up over
+    // chunks.
+    const double waiting = encoded.data.storage + (options.chunks > 1 ? 2.0 : 1.0) * all.storage;
+    return tape.holding(waiting, [&] {
+      return over_chunks(tape, options, target, e, {all}, [&](const Rows& some, const Rows& edges) {
+        const Messages sent = messages(tape, options, context, some, all,
+                                       edges_of_chunk(tape, options, context, edges));
+        return update_nodes(tape, options, context, some, sent.nodes);
+      });
     });
   });
   return encoded;
@@ -126,13 +142,36 @@ Encoded gnn_encoder(Tape& tape, const BlockOptions& options, const PartContext& 
 Rows gnn_processor(Tape& tape, const BlockOptions& options, const PartContext& context,
                    const PartSizes& sizes, const Rows& x, const Rows& edges, int64_t layers) {
   const Rows features = tape.make(sizes.edges.edges, sizes.edge_width);
-  const Rows e =
-      edges.rows > 0 ? edges : tape.repeat(embed(tape, options, context, features), context.copies);
-  return run_steps(tape, options, layers, {x, e}, {}, [&](const State& state) -> State {
-    const Rows all = sources(tape, state[0], sizes.edges, context);
-    const Messages sent = messages(tape, options, context, state[0], all, state[1]);
-    return {update_nodes(tape, options, context, state[0], sent.nodes), sent.edges};
-  })[0];
+  const auto embedded = [&] {
+    if (options.edge_ranges == 1)
+      return tape.repeat(embed(tape, options, context, features), context.copies);
+    return over_ranges(
+        tape, options.edge_ranges, /*again=*/true, tape.repeat(features, context.copies), {}, {},
+        [&](const Rows& some, const Rows&) { return embed_here(tape, options, context, some); });
+  };
+  const Rows e = edges.rows > 0 ? edges : embedded();
+  const auto layer = [&](const State& state, bool ends_part) -> State {
+    const bool by_range = options.edge_ranges > 1;
+    Rows all = sources(tape, state[0], sizes.edges, context);
+    if (by_range) all = source_product(tape, edge_mlp(options, context), context, all);
+    State next;
+    const auto block = [&](const Rows& targets, const Rows& its_edges) {
+      const Messages sent = messages(tape, options, context, targets, all, its_edges, by_range);
+      next = {update_nodes(tape, options, context, targets, sent.nodes), sent.edges};
+      return next[0];
+    };
+    if (!by_range) {
+      block(state[0], state[1]);
+      return next;
+    }
+    // Gradients of the whole state come in and go out.
+    return tape.holding(2.0 * (state[0].storage + state[1].storage), [&]() -> State {
+      const Rows nodes = over_ranges(tape, options.edge_ranges, /*again=*/true, state[0], state[1],
+                                     {all}, block, ends_part);
+      return {nodes, tape.make(state[1].rows, context.channels)};
+    });
+  };
+  return run_steps(tape, options, context, layers, {x, e}, {}, layer)[0];
 }
 
 Rows gnn_decoder(Tape& tape, const BlockOptions& options, const PartContext& context,
@@ -143,10 +182,12 @@ Rows gnn_decoder(Tape& tape, const BlockOptions& options, const PartContext& con
   const bool again = options.recompute == RecomputePolicy::kFull;
   return tape.recomputed(again, {latent, data, features}, [&] {
     const Rows e = mapper_edges(tape, options, context, features);
-    const Rows all = sources(tape, latent, sizes.edges, context);
+    const Rows all = source_product(tape, edge_mlp(options, context), context,
+                                    sources(tape, latent, sizes.edges, context));
     return over_chunks(tape, options, data, e, {all}, [&](const Rows& some, const Rows& edges) {
-      const Messages sent = messages(tape, options, context, some, all,
-                                     edges_of_chunk(tape, options, context, edges));
+      const Messages sent =
+          messages(tape, options, context, some, all, edges_of_chunk(tape, options, context, edges),
+                   /*sources_multiplied=*/true);
       const Rows updated = update_nodes(tape, options, context, some, sent.nodes);
       return mlp(tape, extractor, context, {MlpInput::Kind::kPlain, updated, {}},
                  /*residual=*/false, model::kept_hidden(options.recompute));

@@ -135,12 +135,13 @@ Rows graph_transformer_processor(Tape& tape, const BlockOptions& options,
                                  int64_t layers) {
   const Block block(tape, options, context, sizes.edge_width);
   const Rows features = tape.make(sizes.edges.edges, sizes.edge_width);
-  return run_steps(tape, options, layers, {x}, {features}, [&](const State& state) -> State {
-    const Rows u = tape.layer_norm(state[0]);
-    const Rows e = block.edge_features(features);
-    const KeysAndValues kv = block.keys_and_values(sources(tape, u, sizes.edges, context));
-    return {block.forward(state[0], u, kv, e)};
-  })[0];
+  return run_steps(
+      tape, options, context, layers, {x}, {features}, [&](const State& state, bool) -> State {
+        const Rows u = tape.layer_norm(state[0]);
+        const Rows e = block.edge_features(features);
+        const KeysAndValues kv = block.keys_and_values(sources(tape, u, sizes.edges, context));
+        return {block.forward(state[0], u, kv, e)};
+      })[0];
 }
 
 Rows graph_transformer_decoder(Tape& tape, const BlockOptions& options, const PartContext& context,

@@ -53,8 +53,8 @@ Rows first_linear(Tape& tape, const MlpInput& in, int64_t out, bool fused) {
       tape.weight(out, 3 * width, true);
       for (const Rows& x : {in.a, in.b, in.e})
         tape.save(x);
-      for (const Rows& x : {in.a, in.b})
-        tape.product(n(x.rows), n(width), n(out), 0.0);
+      tape.product(n(in.a.rows), n(width), n(out), 0.0);
+      if (!in.sources_multiplied) tape.product(n(in.b.rows), n(width), n(out), 0.0);
       tape.product(n(in.e.rows), n(width), n(out), n(3 * width));
       const double edge_rows = n(in.e.rows * out);
       if (!fused) {  // node products go to edges; sums of gradients at nodes are in fp32
@@ -117,6 +117,15 @@ Rows mlp(Tape& tape, const model::MlpOptions& options, const PartContext& contex
   return tape.add(out, input.kind == MlpInput::Kind::kEdges ? input.e : input.a);
 }
 
+Rows source_product(Tape& tape, const model::MlpOptions& options, const PartContext& context,
+                    const Rows& sources) {
+  if (!is_fused(options, context)) return sources;
+  tape.save(sources);
+  const auto n = [](int64_t v) { return static_cast<double>(v); };
+  tape.product(n(sources.rows), n(sources.width), n(options.hidden), 0.0);
+  return tape.make(sources.rows, options.hidden);
+}
+
 Rows sources(Tape& tape, const Rows& own, const EdgeRows& edges, const PartContext& context) {
   if (!context.divided) return own;
   tape.transfer(static_cast<double>(own.width * context.copies * tape.types().activation));
@@ -125,20 +134,19 @@ Rows sources(Tape& tape, const Rows& own, const EdgeRows& edges, const PartConte
   return all;
 }
 
-Rows over_chunks(Tape& tape, const model::BlockOptions& options, const Rows& targets,
-                 const Rows& edges, const std::vector<Rows>& shared,
-                 const std::function<Rows(const Rows&, const Rows&)>& body) {
-  const bool again = options.recompute == model::RecomputePolicy::kBlock;
-  const std::vector<int64_t> rows = balanced_counts(targets.rows, options.chunks);
-  const std::vector<int64_t> edge_rows = balanced_counts(edges.rows, options.chunks);
+Rows over_ranges(Tape& tape, int64_t count, bool again, const Rows& targets, const Rows& edges,
+                 const std::vector<Rows>& shared,
+                 const std::function<Rows(const Rows&, const Rows&)>& body, bool ends_part) {
+  const std::vector<int64_t> rows = balanced_counts(targets.rows, count);
+  const std::vector<int64_t> edge_rows = balanced_counts(edges.rows, count);
   Rows result;
-  for (size_t chunk = 0; chunk < rows.size(); ++chunk) {
-    const Rows some = targets.part(rows[chunk]), its_edges = edges.part(edge_rows[chunk]);
+  for (size_t range = 0; range < rows.size(); ++range) {
+    const Rows some = targets.part(rows[range]), its_edges = edges.part(edge_rows[range]);
     std::vector<Rows> inputs{some, its_edges};
     inputs.insert(inputs.end(), shared.begin(), shared.end());
     const auto piece = [&] { return body(some, its_edges); };
-    const auto run = [&] { return tape.recomputed(again, inputs, piece); };
-    result = chunk == 0 ? run() : tape.again(run);
+    const auto run = [&] { return tape.recomputed(again, inputs, piece, ends_part); };
+    result = range == 0 ? run() : tape.again(run);
   }
   if (rows.size() == 1) return result;
   const Rows all = tape.make(targets.rows, result.width);
@@ -146,18 +154,45 @@ Rows over_chunks(Tape& tape, const model::BlockOptions& options, const Rows& tar
   return all;
 }
 
-State run_steps(Tape& tape, const model::BlockOptions& options, int64_t layers, State state,
-                const std::vector<Rows>& context, const std::function<State(const State&)>& body) {
+Rows over_chunks(Tape& tape, const model::BlockOptions& options, const Rows& targets,
+                 const Rows& edges, const std::vector<Rows>& shared,
+                 const std::function<Rows(const Rows&, const Rows&)>& body) {
+  return over_ranges(tape, options.chunks, options.recompute == model::RecomputePolicy::kBlock,
+                     targets, edges, shared, body);
+}
+
+State run_steps(Tape& tape, const model::BlockOptions& options, const PartContext& context,
+                int64_t layers, State state, const std::vector<Rows>& given,
+                const std::function<State(const State&, bool)>& body) {
   const bool grouped = options.recompute == model::RecomputePolicy::kFull;
   const bool again = grouped || options.recompute == model::RecomputePolicy::kBlock;
   const int64_t size = grouped ? (layers + options.chunks - 1) / options.chunks : 1;
-  for (int64_t first = 0; first < layers; first += size) {
-    State inputs = state;
-    inputs.insert(inputs.end(), context.begin(), context.end());
-    tape.recomputed(again, inputs, [&] {
-      for (int64_t layer = first; layer < std::min(first + size, layers); ++layer)
-        state = body(state);
-      return state[0];
+  const int64_t groups = (layers + size - 1) / size;
+  const int64_t offload = context.gpu ? std::min(options.offload, groups - 1) : 0;
+  const int64_t num_here = groups - offload;
+  for (int64_t group = 0; group < groups; ++group) {
+    State inputs = given;
+    double fetched = 0.0;
+    if (group < offload) {
+      const double bytes = tape.save_on_host(state);
+      fetched = static_cast<double>(std::min(group, num_here) + 1) * bytes;
+    } else {
+      inputs.insert(inputs.begin(), state.begin(), state.end());
+      // The next one is on its way while this one is at work.
+      if (offload > 0) {
+        double bytes = 0.0;
+        for (const Rows& rows : state)
+          bytes += rows.storage;
+        fetched = static_cast<double>(groups - group) * bytes;
+      }
+    }
+    const int64_t first = group * size, last = std::min(first + size, layers) - 1;
+    tape.holding(fetched, [&] {
+      return tape.recomputed(again, inputs, [&] {
+        for (int64_t layer = first; layer <= last; ++layer)
+          state = body(state, layer == last);
+        return state[0];
+      });
     });
   }
   return state;

@@ -23,7 +23,8 @@ struct PartContext {
 struct MlpInput {
   enum class Kind { kPlain, kPair, kTwice, kEdges };
   Kind kind = Kind::kPlain;
-  Rows a, b, e = {};  // kEdges: targets, sources, edges
+  Rows a, b, e = {};                // kEdges: targets, sources, edges
+  bool sources_multiplied = false;  // kEdges of a fused MLP: b comes from source_product()
 };
 
 // Whether it is one operation (model/layers/fused_mlp.h).
@@ -33,19 +34,30 @@ bool is_fused(const model::MlpOptions& options, const PartContext& context);
 Rows mlp(Tape& tape, const model::MlpOptions& options, const PartContext& context,
          const MlpInput& input, bool residual = false, model::Keep kept = model::Keep::kSlope);
 
+// source_product() of model/layers/fused_mlp.h, or the rows themselves for an MLP that is not
+// fused.
+Rows source_product(Tape& tape, const model::MlpOptions& options, const PartContext& context,
+                    const Rows& sources);
+
 // Rows of all sources of a part's edges from own rows.
 Rows sources(Tape& tape, const Rows& own, const EdgeRows& edges, const PartContext& context);
 
-// over_chunks() of model/layers/steps.h: body(targets, edge rows) for every range of targets.
+// body(targets, edge rows) for `count` ranges of targets, each run again if wanted; what it gives
+// put together.
+Rows over_ranges(Tape& tape, int64_t count, bool again, const Rows& targets, const Rows& edges,
+                 const std::vector<Rows>& shared,
+                 const std::function<Rows(const Rows&, const Rows&)>& body, bool ends_part = false);
+// over_chunks() of model/layers/steps.h.
 Rows over_chunks(Tape& tape, const model::BlockOptions& options, const Rows& targets,
                  const Rows& edges, const std::vector<Rows>& shared,
                  const std::function<Rows(const Rows&, const Rows&)>& body);
 
-// run_steps() of model/layers/steps.h for `layers` equal layers: body(state) gives the next one.
-// `context` are tensors that every layer is given too.
+// run_steps() of model/layers/steps.h for `layers` equal layers: body(state, whether the layer ends
+// a part) gives the next one. `given` are tensors that every layer is given too.
 using State = std::vector<Rows>;
-State run_steps(Tape& tape, const model::BlockOptions& options, int64_t layers, State state,
-                const std::vector<Rows>& context, const std::function<State(const State&)>& body);
+State run_steps(Tape& tape, const model::BlockOptions& options, const PartContext& context,
+                int64_t layers, State state, const std::vector<Rows>& given,
+                const std::function<State(const State&, bool)>& body);
 
 // The parts of the families. Rows: data and hidden those of the rank; widths of data and hidden
 // features; edge_width of the features of an edge.

@@ -35,6 +35,7 @@ void Machine::bind(config::Binder& b) {
   b.section("card", card, {"what computes a rank's part"});
   b.integer("ranks_per_node", ranks_per_node, {.min = 1, .max = 1 << 20},
             {"consecutive ranks that share a host"});
+  b.section("host", host, {"link between a card and the memory of its host"});
   b.section("node", node, {"link between ranks of a host"});
   b.section("network", network, {"link between hosts"});
 }

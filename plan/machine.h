@@ -46,6 +46,8 @@ struct Machine {
   CardOptions card;
   int64_t ranks_per_node = 8;
   LinkOptions node;
+  // Between a card and its host (PCIe 5), page-locked memory.
+  LinkOptions host{.call_us = 10.0, .latency_us = 0.0, .bandwidth_gb_s = 50.0};
   // 400 Gb/s adapters at nine tenths of their nominal rate; not measured.
   LinkOptions network{.call_us = 20.0, .latency_us = 5.0, .bandwidth_gb_s = 45.0};
 

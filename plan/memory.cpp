@@ -78,6 +78,7 @@ MemoryPlan plan_memory(const StepInput& input, const RankRows& rows, const Stage
   const double on_device = network.gpu ? 2.0 : 1.0;
   const bool reads = stage.encoder || stage.decoder;
   plan.batch = reads ? on_device * batch : 0.0;
+  plan.host_inputs = kept * cost.processor.on_host;
   plan.host_batches = reads ? static_cast<double>(input.prefetch_batches) * batch : 0.0;
   return plan;
 }

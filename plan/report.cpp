@@ -55,7 +55,11 @@ std::string memory_table(const MemoryPlan& memory, const CardOptions& card) {
       line("  %-26s %9.4f  %s\n", "all", all,
            all > card.memory_gib ? line("MORE than the %.0f of the card", card.memory_gib).c_str()
                                  : line("of %.0f", card.memory_gib).c_str());
-  return text + line("  %-26s %9.4f  on the host\n", "read ahead", memory.host_batches / kGiB);
+  for (const auto& [name, bytes] : {std::pair{"read ahead", memory.host_batches},
+                                    std::pair{"inputs of layers", memory.host_inputs}}) {
+    if (bytes > 0.0) text += line("  %-26s %9.4f  on the host\n", name, bytes / kGiB);
+  }
+  return text;
 }
 
 std::string transfer_table(const std::vector<Transfer>& transfers) {
@@ -140,6 +144,7 @@ Json to_json(const StepPlan& plan) {
     memory[m.name] = m.bytes;
   memory["all"] = plan.memory.device();
   memory["read ahead on the host"] = plan.memory.host_batches;
+  memory["inputs of layers on the host"] = plan.memory.host_inputs;
   for (const Transfer& t : plan.transfers) {
     transfers.push_back({{"what", t.what},
                          {"operation", t.operation},

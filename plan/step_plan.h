@@ -44,6 +44,7 @@ struct MemoryPlan {
   double graph = 0;          // indices and attributes of edges
   double batch = 0;          // on the device: the present one and the next
   double host_batches = 0;   // read ahead, in the memory of the host
+  double host_inputs = 0;    // of layers that run again, page-locked
 
   double activations() const { return features + encoder + processor + decoder + output; }
   double device() const {
@@ -99,6 +100,11 @@ MemoryPlan plan_memory(const StepInput& input, const RankRows& rows, const Stage
                        const NetworkCost& cost);
 std::vector<Transfer> plan_transfers(const StepInput& input, const RankRows& rows, bool divided,
                                      const NetworkCost& cost, double backward_s);
+// Seconds of a part in the passes of one batch.
+struct PassTimes {
+  double forward_s = 0, backward_s = 0;
+};
+PassTimes pass_times(const StepInput& input, const PartCost& part);
 // Seconds of forward and backward passes of one batch; `backward_s` gets those of the latter.
 double compute_s(const StepInput& input, const NetworkCost& cost, double& backward_s);
 double optimizer_s(const StepInput& input, const NetworkCost& cost);

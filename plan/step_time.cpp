@@ -23,23 +23,31 @@ double product_limit(const CardOptions& card, Arithmetic arithmetic) {
 
 }  // namespace
 
-double compute_s(const StepInput& input, const NetworkCost& cost, double& backward_s) {
+PassTimes pass_times(const StepInput& input, const PartCost& part) {
   const CardOptions& card = input.machine.card;
   const double flops_per_s = product_limit(card, input.arithmetic) * 1e12 * card.product_efficiency;
   const double bytes_per_s = card.memory_tb_s * 1e12 * card.memory_efficiency;
-  double forward = 0.0, backward = 0.0;
-  for (const PartCost* part : cost.parts()) {
-    for (const Work& work : part->work) {
-      const double once =
-          std::max({work.flops / flops_per_s, work.bytes / bytes_per_s, card.operation_us * 1e-6});
-      const int64_t again = work.forward_runs - 1 + (input.recompute_steps ? 1 : 0);
-      forward += once;
-      backward += static_cast<double>(again + 2) * once;  // gradients of operands and of weights
-    }
+  PassTimes times;
+  for (const Work& work : part.work) {
+    const double once =
+        std::max({work.flops / flops_per_s, work.bytes / bytes_per_s, card.operation_us * 1e-6});
+    const int64_t again = work.forward_runs - 1 + (input.recompute_steps ? 1 : 0);
+    times.forward_s += once;
+    times.backward_s += static_cast<double>(again + 2) * once;  // of operands and of weights
   }
   const auto steps = static_cast<double>(input.rollout);
-  backward_s = steps * backward;
-  return steps * (forward + backward);
+  return {steps * times.forward_s, steps * times.backward_s};
+}
+
+double compute_s(const StepInput& input, const NetworkCost& cost, double& backward_s) {
+  double forward_s = 0.0;
+  backward_s = 0.0;
+  for (const PartCost* part : cost.parts()) {
+    const PassTimes times = pass_times(input, *part);
+    forward_s += times.forward_s;
+    backward_s += times.backward_s;
+  }
+  return forward_s + backward_s;
 }
 
 double optimizer_s(const StepInput& input, const NetworkCost& cost) {

@@ -30,13 +30,33 @@ Rows Tape::make(int64_t rows, int64_t width, int64_t element) {
           static_cast<double>(rows) * static_cast<double>(width) * static_cast<double>(element)};
 }
 
+bool Tape::is_saved(const Rows& x) const {
+  return std::any_of(frames_.begin(), frames_.end(),
+                     [&](const Frame& frame) { return frame.saved.count(x.id) != 0; });
+}
+
+int64_t Tape::forward_runs() const {
+  int64_t runs = 0;
+  for (const Frame& frame : frames_)
+    runs += frame.runs;
+  return runs;
+}
+
 void Tape::save(const Rows& x) {
-  if (x.id == 0) return;
-  for (const Frame& frame : frames_) {
-    if (frame.saved.count(x.id) != 0) return;
-  }
+  if (x.id == 0 || is_saved(x)) return;
   frames_.back().saved.insert(x.id);
   save_bytes(x.storage);
+}
+
+double Tape::save_on_host(const std::vector<Rows>& rows) {
+  double bytes = 0.0;
+  for (const Rows& x : rows) {
+    if (is_saved(x)) continue;
+    frames_.front().saved.insert(x.id);
+    bytes += x.storage;
+  }
+  part_->on_host += bytes;
+  return bytes;
 }
 
 void Tape::save_bytes(double bytes) {
@@ -156,11 +176,11 @@ Rows Tape::repeat(const Rows& x, int64_t copies) {
 }
 
 Rows Tape::recomputed(bool wanted, const std::vector<Rows>& inputs,
-                      const std::function<Rows()>& body) {
+                      const std::function<Rows()>& body, bool ends_part) {
   if (!wanted) return body();
   for (const Rows& input : inputs)
     save(input);
-  frames_.emplace_back();
+  frames_.emplace_back().runs = ends_part ? 0 : 1;
   const Rows result = body();
   frames_.pop_back();
   return result;

@@ -58,6 +58,7 @@ struct PartCost {
   int64_t matrix_ends = 0;       // sum over weight matrices of rows + columns
   int64_t other_parameters = 0;  // that are no matrices
   double saved = 0.0;            // bytes kept between forward and backward pass
+  double on_host = 0.0;          // and kept in the memory of the host
   double unsplit_flops = 0.0;    // of one forward pass, as a model with whole products counts
   std::vector<Work> work;
   std::vector<SourceTransfer> transfers;
@@ -79,6 +80,14 @@ class Tape {
   double peak() const { return peak_; }
   // A gradient that waits through everything that is on the tape so far.
   void hold(double bytes);
+  // Bytes that are at hand throughout the body.
+  template <class Body>
+  auto holding(double bytes, const Body& body) {
+    hold(bytes);
+    auto result = body();
+    hold(-bytes);
+    return result;
+  }
 
   // Whether an operation stands alone, with what its backward pass needs, or is part of a larger
   // one, which keeps its operands itself and does row-wise work while it multiplies.
@@ -114,8 +123,12 @@ class Tape {
   void transfer(double row_bytes);
   void tensor_sum(double bytes);
 
-  // The body, run again in the backward pass if wanted: then only the inputs are kept.
-  Rows recomputed(bool wanted, const std::vector<Rows>& inputs, const std::function<Rows()>& body);
+  // The body, run again in the backward pass if wanted: then only the inputs are kept. What ends a
+  // part that runs again is not run by it.
+  Rows recomputed(bool wanted, const std::vector<Rows>& inputs, const std::function<Rows()>& body,
+                  bool ends_part = false);
+  // Of tensors that wait on the host, so many bytes.
+  double save_on_host(const std::vector<Rows>& rows);
   // A body that uses weights which are registered already.
   Rows again(const std::function<Rows()>& body);
 
@@ -123,8 +136,10 @@ class Tape {
   struct Frame {  // of a recomputation, the first of the forward pass
     std::set<int64_t> saved;
     double bytes = 0.0;
+    int64_t runs = 1;
   };
-  int64_t forward_runs() const { return static_cast<int64_t>(frames_.size()); }
+  bool is_saved(const Rows& x) const;
+  int64_t forward_runs() const;
 
   Types types_;
   PartCost* part_ = nullptr;

@@ -29,6 +29,7 @@ class Transfers {
       add_sources("decoder sources", cost_.decoder, rows_.decoder, rows_.hidden, halo);
       add_loss();
     }
+    if (cost_.processor.on_host > 0.0) add_host_copies();
     if (layout_.tensor > 1) add_tensor_sums();
     if (layout_.pipeline > 1) add_stages();
     if (layout_.holders() > 1) {
@@ -114,6 +115,23 @@ class Transfers {
          .calls = 2,
          .bytes = kBytes,
          .seconds = 2.0 * best_all_reduce(layout_.ranks(), kBytes / 2, machine_).seconds});
+  }
+
+  // Inputs of processor layers go out while it runs forward, and come back while it runs backward.
+  void add_host_copies() {
+    const PassTimes times = pass_times(input_, cost_.processor);
+    const auto batches = static_cast<double>(input_.accumulate_batches);
+    const double calls = passes(), bytes = calls * cost_.processor.on_host;
+    const double seconds = send_s(bytes, machine_.host);
+    for (const auto& [operation, meanwhile_s] :
+         {std::pair{"to host", times.forward_s}, std::pair{"from host", times.backward_s}}) {
+      list_.push_back({.what = "inputs of layers",
+                       .operation = operation,
+                       .calls = calls,
+                       .bytes = bytes,
+                       .seconds = seconds,
+                       .exposed = std::max(0.0, seconds - batches * meanwhile_s)});
+    }
   }
 
   void add_tensor_sums() {

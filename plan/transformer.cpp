@@ -95,7 +95,7 @@ Encoded transformer_encoder(Tape& tape, const BlockOptions& options, const PartC
 
 Rows transformer_processor(Tape& tape, const BlockOptions& options, const PartContext& context,
                            const Rows& x, int64_t layers) {
-  return run_steps(tape, options, layers, {x}, {}, [&](const State& state) -> State {
+  return run_steps(tape, options, context, layers, {x}, {}, [&](const State& state, bool) -> State {
     const Rows u = tape.layer_norm(state[0]);
     const Rows y = tape.add(state[0], attention(tape, options, context, u, u));
     return {residual_mlp(tape, options, context, y)};
@@ -120,7 +120,7 @@ Encoded point_wise_encoder(Tape& tape, const PartContext& context, const Rows& d
 Rows point_wise_processor(Tape& tape, const BlockOptions& options, const PartContext& context,
                           const Rows& x, int64_t layers) {
   const int64_t hidden = model::hidden_width(context.channels, options.hidden_ratio());
-  return run_steps(tape, options, layers, {x}, {}, [&](const State& state) -> State {
+  return run_steps(tape, options, context, layers, {x}, {}, [&](const State& state, bool) -> State {
     const Rows h =
         tape.activation(tape.layer_norm(tape.linear(state[0], hidden)), options.activation);
     return {hidden == context.channels ? h : tape.linear(h, context.channels)};

@@ -57,6 +57,7 @@ std::string why_not_recorded(Precision precision, const ShardingOptions& shardin
                              const parallel::ProcessMesh& mesh) {
   if (precision == Precision::kFp16Mixed) return "the loss scale changes";
   if (network.has_noise()) return "noise is drawn anew";
+  if (network.uses_host_memory()) return "inputs of layers are copied to the host and back";
   if (sharding.states == Sharding::kGradients || sharding.states == Sharding::kParameters)
     return "gradients are shared out as they come";
   if (reduction.compression == Compression::kPowerSgd) return "PowerSGD begins after some steps";

@@ -29,6 +29,21 @@ std::vector<EdgeChunk> cut_by_targets(const std::shared_ptr<const EdgeIndex>& in
   return chunks;
 }
 
+std::vector<at::Tensor> split_targets(const at::Tensor& rows,
+                                      const std::vector<EdgeChunk>& chunks) {
+  std::vector<int64_t> sizes;
+  for (const EdgeChunk& chunk : chunks)
+    sizes.push_back(chunk.num_targets);
+  return rows.split_with_sizes(sizes);
+}
+
+std::vector<at::Tensor> split_edges(const at::Tensor& rows, const std::vector<EdgeChunk>& chunks) {
+  std::vector<int64_t> sizes;
+  for (const EdgeChunk& chunk : chunks)
+    sizes.push_back(chunk.num_edges);
+  return rows.split_with_sizes(sizes);
+}
+
 const std::vector<EdgeChunk>& EdgeChunks::of(const std::shared_ptr<const EdgeIndex>& index) const {
   const std::lock_guard lock(mutex_);
   std::vector<EdgeChunk>& chunks = known_[index];

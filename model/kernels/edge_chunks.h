@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A destination-sorted edge index cut into ranges of targets, so that a mapper can work on one
+// A destination-sorted edge index cut into ranges of targets, so that a part can work on one
 // after another. Sources keep their numbers; a target's edges are all in one piece, hence the same
 // sums.
 #pragma once
@@ -21,6 +21,11 @@ struct EdgeChunk {
 // `count` balanced ranges: the first ones have one target more. Empty ranges are left out; one
 // range is the index itself.
 std::vector<EdgeChunk> cut_by_targets(const std::shared_ptr<const EdgeIndex>& index, int64_t count);
+
+// The rows of each chunk, of all targets or of all edges. Split, not narrowed: the gradient of all
+// parts is one concatenation.
+std::vector<at::Tensor> split_targets(const at::Tensor& rows, const std::vector<EdgeChunk>& chunks);
+std::vector<at::Tensor> split_edges(const at::Tensor& rows, const std::vector<EdgeChunk>& chunks);
 
 // Remembers the pieces of the indices it has seen. Thread-safe.
 class EdgeChunks {

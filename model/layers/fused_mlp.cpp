@@ -67,8 +67,10 @@ Activated first_product(const Operands& o, Keep keep) {
       return product_gelu(o.rows[0], o.weight_of_both(), bias, keep);
     case FirstProduct::kEdges: {
       const auto w = o.first_weights();
+      const at::Tensor& x = o.rows[1];
       return edge_product_gelu(o.rows[2], w[2], at::mm(o.rows[0], w[0].t()),
-                               at::mm(o.rows[1], w[1].t()), bias, *o.plan.edges, keep);
+                               o.plan.sources_multiplied ? x : at::mm(x, w[1].t()), bias,
+                               *o.plan.edges, keep);
     }
   }
   return {};
@@ -127,6 +129,10 @@ variable_list first_backward(const Operands& o, const at::Tensor& d, const Resul
       variable_list result;
       for (size_t i = 0; i < 2; ++i) {
         const at::Tensor d_node = sum_edge_rows(d, *o.plan.edges, /*at_targets=*/i == 0);
+        if (i == 1 && o.plan.sources_multiplied) {
+          result.push_back(d_node);
+          continue;
+        }
         add_weight_gradient(d_w[i], d_node, o.rows[i]);
         if (i == 1 && o.plan.one_node_set) {
           result[0].addmm_(d_node, w[i]);
@@ -250,7 +256,33 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
   }
 };
 
+struct SourceProduct : torch::autograd::Function<SourceProduct> {
+  static variable_list forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& weight,
+                               const at::Tensor& working) {
+    auto holder = c10::make_intrusive<CallHolder>();
+    holder->weights = {working.chunk(3, 1)[1]};
+    const at::Tensor product = at::mm(x, holder->weights[0].t());
+    ctx->save_for_backward({x, weight});
+    ctx->saved_data["call"] = c10::IValue::make_capsule(std::move(holder));
+    return {product};
+  }
+
+  static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
+    const auto holder =
+        c10::static_intrusive_pointer_cast<CallHolder>(ctx->saved_data["call"].toCapsule());
+    const variable_list saved = ctx->get_saved_variables();
+    const ParameterGradients d_weight({saved[1]});
+    const at::Tensor d = gradients[0].contiguous();
+    add_weight_gradient(d_weight[0].chunk(3, 1)[1], d, saved[0]);
+    return {at::mm(d, holder->weights[0]), d_weight.hand_over()[0], at::Tensor()};
+  }
+};
+
 }  // namespace
+
+at::Tensor source_product(const at::Tensor& x_source, const FusedMlpWeights& weights) {
+  return SourceProduct::apply(x_source.contiguous(), weights.parameters[0], weights.working[0])[0];
+}
 
 FusedMlpResult fused_mlp(const FusedMlpPlan& plan, const std::vector<at::Tensor>& rows,
                          const FusedMlpWeights& weights) {

@@ -36,6 +36,8 @@ struct FusedMlpPlan {
   bool unread = false;        // the result is not computed: only gradients are wanted
   bool rows_wanted = true;    // kEdges: false if only the sums are
   bool one_node_set = false;  // kEdges: x_target is x_source; filled in
+  // kEdges: in place of x_source stands source_product(x_source).
+  bool sources_multiplied = false;
 };
 
 struct FusedMlpResult {
@@ -52,5 +54,9 @@ struct FusedMlpWeights {
 // `rows` as listed above, in one type. Gradients of parameters come in their own type.
 FusedMlpResult fused_mlp(const FusedMlpPlan& plan, const std::vector<at::Tensor>& rows,
                          const FusedMlpWeights& weights);
+
+// x_source times its part of the first weight under kEdges: what several calls with other edges
+// share.
+at::Tensor source_product(const at::Tensor& x_source, const FusedMlpWeights& weights);
 
 }  // namespace aifs::model

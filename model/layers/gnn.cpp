@@ -91,6 +91,7 @@ GnnProcessor::GnnProcessor(const ParameterScope& scope, const ParameterScope& ed
       emb_edges_(scope / "proc" / 0 / "emb_edges",
                  options.mlp(edge_features_.width(), options.channels)),
       edges_(std::make_unique<LocalEdges>(edges)),
+      ranges_(options.edge_ranges),
       units_(scope.set()) {
   for (int64_t layer = 0; layer < num_layers; ++layer) {
     blocks_.emplace_back((scope / "proc" / layer).sliced().of_layer(layer), options);
@@ -99,20 +100,49 @@ GnnProcessor::GnnProcessor(const ParameterScope& scope, const ParameterScope& ed
 }
 
 Processor::State GnnProcessor::start(const at::Tensor& x, int64_t copies) const {
-  return {x, repeat_rows(embed(options_.recompute, emb_edges_, edge_features_.forward()), copies)};
+  const at::Tensor features = edge_features_.forward();
+  const std::vector<EdgeChunk>& ranges = ranges_.of(edges_->index(copies));
+  if (ranges.size() == 1)
+    return {x, repeat_rows(embed(options_.recompute, emb_edges_, features), copies)};
+  State state{x};
+  const Piece piece = [this](const TensorList& in) -> TensorList {
+    return {emb_edges_.forward(in[0])};
+  };
+  for (const at::Tensor& some : split_edges(repeat_rows(features, copies), ranges))
+    state.push_back(maybe_recomputed(true, piece, {some})[0]);
+  return state;
 }
 
 Processor::State GnnProcessor::run(const State& state, int64_t copies,
                                    const at::Tensor& /*condition*/) const {
+  const std::vector<EdgeChunk>& ranges = ranges_.of(edges_->index(copies));
   std::vector<Step> steps;
   for (const GraphConvBlock& block : blocks_) {
-    steps.push_back([this, &block, copies](const TensorList& in) -> TensorList {
-      const NodeAndEdgeState sent =
-          block.messages(in[0], edges_->sources(in[0], copies), in[1], edges_->index(copies));
-      return {block.update_nodes(in[0], sent.nodes), sent.edges};
+    steps.push_back([this, &block, copies, &ranges](const TensorList& in) -> TensorList {
+      const at::Tensor sources = edges_->sources(in[0], copies);
+      if (ranges.size() == 1) {
+        const NodeAndEdgeState sent = block.messages(in[0], sources, in[1], ranges[0].index);
+        return {block.update_nodes(in[0], sent.nodes), sent.edges};
+      }
+      const at::Tensor shared = block.shared_sources(sources);
+      const TensorList targets = split_targets(in[0], ranges);
+      TensorList nodes, next{at::Tensor()};
+      for (size_t i = 0; i < ranges.size(); ++i) {
+        const Piece piece = [&block,
+                             edges = ranges[i].index](const TensorList& part) -> TensorList {
+          const NodeAndEdgeState sent = block.messages_from(part[2], part[0], part[1], edges);
+          return {block.update_nodes(part[0], sent.nodes), sent.edges};
+        };
+        const TensorList some = maybe_recomputed(true, piece, {targets[i], in[1 + i], shared},
+                                                 {.width = 2, .ends_part = true});
+        nodes.push_back(some[0]);
+        next.push_back(some[1]);
+      }
+      next[0] = at::cat(nodes);
+      return next;
     });
   }
-  return run_steps(units_.own_steps(steps), options_.recompute, options_.chunks, state, {});
+  return units_.run(steps, {options_.recompute, options_.chunks, options_.offload}, state, {});
 }
 
 GnnDecoder::GnnDecoder(const ParameterScope& scope, const ParameterScope& edge_scope,
@@ -137,15 +167,15 @@ at::Tensor GnnDecoder::forward(const at::Tensor& latent, const at::Tensor& data,
     const auto body = [this, embedding](const EdgeIndexPtr& edges) -> Piece {
       return [this, embedding, edges](const TensorList& part) -> TensorList {
         const NodeAndEdgeState sent =
-            block_->messages(part[0], part[2], embedding.of_range(part[1]), edges,
-                             /*edges_wanted=*/false);
+            block_->messages_from(part[2], part[0], embedding.of_range(part[1]), edges,
+                                  /*edges_wanted=*/false);
         return {extractor_.forward(block_->update_nodes(part[0], sent.nodes),
                                    kept_hidden(options_.recompute))};
       };
     };
     return {over_chunks(chunks_.of(edges_->index(copies)), body,
                         options_.recompute == RecomputePolicy::kBlock, in[1], e,
-                        {edges_->sources(in[0], copies)})};
+                        {block_->shared_sources(edges_->sources(in[0], copies))})};
   };
   return maybe_recomputed(options_.recompute == RecomputePolicy::kFull, all,
                           {latent, data, edge_features_.forward()})[0];

@@ -43,7 +43,7 @@ class GnnProcessor : public Processor {
                const GraphConvOptions& options, const EdgeTensors& edges,
                int64_t num_edge_trainable, int64_t num_layers);
 
-  // The state is x and the edge features, which layers update.
+  // The state is x and the edge features, which layers update; the latter in ranges of targets.
   State start(const at::Tensor& x, int64_t copies) const override;
   State run(const State& state, int64_t copies, const at::Tensor& condition) const override;
 
@@ -53,6 +53,7 @@ class GnnProcessor : public Processor {
   Mlp emb_edges_;
   std::vector<GraphConvBlock> blocks_;
   std::unique_ptr<LocalEdges> edges_;
+  EdgeChunks ranges_;
   LayerUnits units_;
 };
 

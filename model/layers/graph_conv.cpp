@@ -50,16 +50,30 @@ TensorList GraphConvBlock::run(const Mlp& mlp, FusedMlpPlan plan, const TensorLi
   return maybe_recomputed(recompute_mlps_, piece, rows);
 }
 
-NodeAndEdgeState GraphConvBlock::messages(const at::Tensor& x_target, const at::Tensor& x_source,
-                                          const at::Tensor& e, const EdgeIndexPtr& edges,
-                                          bool edges_wanted) const {
-  const FusedMlpPlan plan{
-      .first = FirstProduct::kEdges, .edges = edges, .rows_wanted = edges_wanted};
+NodeAndEdgeState GraphConvBlock::send(FusedMlpPlan plan, const TensorList& rows) const {
+  plan.first = FirstProduct::kEdges;
   const TensorList sent =
-      run(edge_mlp_, plan, {x_target, x_source, e}, [this, edges](const TensorList& in) {
+      run(edge_mlp_, plan, rows, [this, edges = plan.edges](const TensorList& in) {
         return edge_mlp_.forward_edges(in[0], in[1], in[2], edges) + in[2];
       });
   return {sent[1], sent[0]};
+}
+
+NodeAndEdgeState GraphConvBlock::messages(const at::Tensor& x_target, const at::Tensor& x_source,
+                                          const at::Tensor& e, const EdgeIndexPtr& edges,
+                                          bool edges_wanted) const {
+  return send({.edges = edges, .rows_wanted = edges_wanted}, {x_target, x_source, e});
+}
+
+NodeAndEdgeState GraphConvBlock::messages_from(const at::Tensor& shared, const at::Tensor& x_target,
+                                               const at::Tensor& e, const EdgeIndexPtr& edges,
+                                               bool edges_wanted) const {
+  return send({.edges = edges, .rows_wanted = edges_wanted, .sources_multiplied = true},
+              {x_target, shared, e});
+}
+
+at::Tensor GraphConvBlock::shared_sources(const at::Tensor& x_source) const {
+  return edge_mlp_.is_fused(x_source) ? edge_mlp_.fused_sources(x_source) : x_source;
 }
 
 at::Tensor GraphConvBlock::update_nodes(const at::Tensor& x, const at::Tensor& aggregate) const {

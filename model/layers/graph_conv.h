@@ -20,7 +20,9 @@ struct GraphConvOptions {
   double layer_norm_eps = 1e-5;
   KernelChoice kernels = KernelChoice::kAuto;
   RecomputePolicy recompute = RecomputePolicy::kNone;
-  int64_t chunks = 1;  // mappers: ranges of targets; processors: groups of blocks under kFull
+  int64_t chunks = 1;       // mappers: ranges of targets; processors: groups of blocks under kFull
+  int64_t offload = 0;      // processors: inputs of blocks or groups that are kept on the host
+  int64_t edge_ranges = 1;  // processors: ranges of targets in each block, run again one by one
 
   MlpOptions mlp(int64_t in, int64_t out) const;
 };
@@ -44,12 +46,19 @@ class GraphConvBlock {
   NodeAndEdgeState messages(const at::Tensor& x_target, const at::Tensor& x_source,
                             const at::Tensor& e, const EdgeIndexPtr& edges,
                             bool edges_wanted = true) const;
+  // The same where ranges of targets share x_source: `shared` is shared_sources(x_source), of which
+  // a product with the MLP's first weight is done once, if it is fused.
+  NodeAndEdgeState messages_from(const at::Tensor& shared, const at::Tensor& x_target,
+                                 const at::Tensor& e, const EdgeIndexPtr& edges,
+                                 bool edges_wanted = true) const;
+  at::Tensor shared_sources(const at::Tensor& x_source) const;
   // node_mlp([x | aggregate]) + x.
   at::Tensor update_nodes(const at::Tensor& x, const at::Tensor& aggregate) const;
   // node_mlp([x | x]) + x: what the encoder does with its sources.
   at::Tensor update_sources(const at::Tensor& x) const;
 
  private:
+  NodeAndEdgeState send(FusedMlpPlan plan, const TensorList& rows) const;
   // Runs an MLP as `plan`, or else by `plain`; under kMlp, with less kept than otherwise.
   TensorList run(const Mlp& mlp, FusedMlpPlan plan, const TensorList& rows,
                  const std::function<at::Tensor(const TensorList&)>& plain) const;

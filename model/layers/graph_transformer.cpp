@@ -161,8 +161,8 @@ Processor::State GraphTransformerProcessor::run(const State& state, int64_t copi
   std::vector<Step> steps;
   for (size_t layer = 0; layer < blocks_.size(); ++layer)
     steps.push_back(run_block(layer));
-  return {run_steps(units_.own_steps(steps), options_.recompute, options_.chunks, {state[0]},
-                    {condition, state[1]})[0],
+  return {units_.run(steps, {options_.recompute, options_.chunks, options_.offload}, {state[0]},
+                     {condition, state[1]})[0],
           state[1]};
 }
 

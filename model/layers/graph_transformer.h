@@ -30,8 +30,9 @@ struct GraphTransformerOptions {
   Activation activation = Activation::kGelu;
   LayerNormOptions norm = {};
   RecomputePolicy recompute = RecomputePolicy::kNone;
-  int64_t chunks = 1;  // mappers: ranges of targets worked on one after another
-                       // processors: groups of blocks for recomputation; 0: each on its own
+  int64_t chunks = 1;   // mappers: ranges of targets worked on one after another
+  int64_t offload = 0;  // processors: inputs of blocks or groups that are kept on the host
+                        // processors: groups of blocks for recomputation; 0: each on its own
   bool zero_extractor = false;
 
   int64_t attention_width() const { return attention_channels > 0 ? attention_channels : channels; }

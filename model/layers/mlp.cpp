@@ -112,22 +112,30 @@ bool Mlp::is_fused(const at::Tensor& rows) const {
   return supported;
 }
 
-FusedMlpResult Mlp::fused(FusedMlpPlan plan, const std::vector<at::Tensor>& rows) const {
+FusedMlpWeights Mlp::fused_weights(at::ScalarType type) const {
   FusedMlpWeights weights;
   const auto add = [&](const Linear& linear) {
     weights.parameters.push_back(linear.weight);
     weights.parameters.push_back(linear.bias);
-    weights.working.push_back(linear.working_weight(rows[0].scalar_type()));
+    weights.working.push_back(linear.working_weight(type));
   };
   for (const HiddenLayer& layer : hidden_)
     add(layer.linear);
   add(last_);
   if (layer_norm_) {
-    plan.layer_norm_eps = layer_norm_->eps();
     weights.parameters.push_back(layer_norm_->weight());
     weights.parameters.push_back(layer_norm_->bias());
   }
-  return fused_mlp(plan, rows, weights);
+  return weights;
+}
+
+FusedMlpResult Mlp::fused(FusedMlpPlan plan, const std::vector<at::Tensor>& rows) const {
+  if (layer_norm_) plan.layer_norm_eps = layer_norm_->eps();
+  return fused_mlp(plan, rows, fused_weights(rows[0].scalar_type()));
+}
+
+at::Tensor Mlp::fused_sources(const at::Tensor& x_source) const {
+  return source_product(x_source, fused_weights(x_source.scalar_type()));
 }
 
 at::Tensor Mlp::forward(const at::Tensor& x, Keep hidden) const {

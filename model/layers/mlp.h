@@ -59,6 +59,8 @@ class Mlp {
   bool is_fused(const at::Tensor& rows) const;
   // The MLP as one operation; of the plan, the norm is filled in.
   FusedMlpResult fused(FusedMlpPlan plan, const std::vector<at::Tensor>& rows) const;
+  // What fused() may be given in place of x_source (FusedMlpPlan::sources_multiplied).
+  at::Tensor fused_sources(const at::Tensor& x_source) const;
 
  private:
   // Applies the first layer's activation to what `first_linear` gives for its linear (or for gate
@@ -71,6 +73,7 @@ class Mlp {
     std::optional<Linear> gate;
   };
   bool could_be_fused() const;
+  FusedMlpWeights fused_weights(at::ScalarType type) const;
 
   MlpImplementation implementation_ = MlpImplementation::kMlp;
   Activation activation_ = Activation::kGelu;

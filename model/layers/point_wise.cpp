@@ -37,7 +37,7 @@ Processor::State PointWiseProcessor::run(const State& state, int64_t /*copies*/,
       return {layer.out.weight.defined() ? layer.out.forward(h) : h};
     });
   }
-  return run_steps(units_.own_steps(steps), options_.recompute, options_.chunks, state, {});
+  return units_.run(steps, {options_.recompute, options_.chunks, options_.offload}, state, {});
 }
 
 PointWiseDecoder::PointWiseDecoder(const ParameterScope& scope, const PointWiseOptions& options,

@@ -18,6 +18,7 @@ struct PointWiseOptions {
   LayerNormOptions norm = {};
   RecomputePolicy recompute = RecomputePolicy::kNone;
   int64_t chunks = 1;
+  int64_t offload = 0;  // processors: inputs of blocks or groups that are kept on the host
   bool zero_extractor = false;
 };
 

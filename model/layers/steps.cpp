@@ -9,7 +9,8 @@
 
 namespace aifs::model {
 
-TensorList maybe_recomputed(bool wanted, const Piece& piece, const TensorList& inputs) {
+TensorList maybe_recomputed(bool wanted, const Piece& piece, const TensorList& inputs,
+                            const StateChange& change) {
   if (!wanted) return piece(inputs);
   // Undefined tensors cannot be remembered; they are put back in their places.
   TensorList defined;
@@ -25,7 +26,7 @@ TensorList maybe_recomputed(bool wanted, const Piece& piece, const TensorList& i
       all[places[k]] = given[k];
     return piece(all);
   };
-  return recompute(with_all, defined);
+  return recompute(with_all, defined, change);
 }
 
 at::Tensor repeat_rows(const at::Tensor& rows, int64_t copies) {
@@ -37,7 +38,8 @@ void LayerUnits::end_layer() {
   first_ = set_->entries().size();
 }
 
-std::vector<Step> LayerUnits::own_steps(const std::vector<Step>& steps) const {
+TensorList LayerUnits::run(const std::vector<Step>& steps, const StepsOptions& options,
+                           const TensorList& state, const TensorList& context) const {
   const Stages& stages = set_->stages();
   std::vector<Step> own;
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -46,22 +48,30 @@ std::vector<Step> LayerUnits::own_steps(const std::vector<Step>& steps) const {
       return in_unit(*set, unit, step, in);
     });
   }
-  return own;
+  return run_steps(own, options, state, context, &set_->stash());
 }
 
-TensorList run_steps(const std::vector<Step>& steps, RecomputePolicy policy, int64_t groups,
-                     const TensorList& start, const TensorList& context) {
+TensorList run_steps(const std::vector<Step>& steps, const StepsOptions& options,
+                     const TensorList& start, const TensorList& context, HostStash* stash) {
   const auto count = static_cast<int64_t>(steps.size());
-  const bool grouped = policy == RecomputePolicy::kFull;
-  const int64_t size = grouped ? (count + groups - 1) / groups : 1;
+  const bool grouped = options.policy == RecomputePolicy::kFull;
+  const int64_t size = grouped ? (count + options.groups - 1) / options.groups : 1;
+  const int64_t groups = (count + size - 1) / size;
+  const int64_t offload = std::min(options.offload, groups - 1);
   TensorList state = start;
+  StateChange change{.width = state.size()};
+  if (offload > 0) {
+    change.stash = stash;
+    change.num_here = static_cast<size_t>(groups - offload);
+  }
   for (int64_t first = 0; first < count; first += size) {
     const std::vector<Step> group(steps.begin() + first,
                                   steps.begin() + std::min(first + size, count));
     const Piece piece = [group, width = state.size()](const TensorList& in) {
       TensorList now = in;
-      for (const Step& step : group) {
-        const TensorList next = step(now);
+      for (size_t i = 0; i < group.size(); ++i) {
+        const ResultsRead scope(i + 1 < group.size() || !results_unread());
+        const TensorList next = group[i](now);
         std::copy(next.begin(), next.end(), now.begin());
       }
       now.resize(width);
@@ -69,7 +79,9 @@ TensorList run_steps(const std::vector<Step>& steps, RecomputePolicy policy, int
     };
     TensorList in = state;
     in.insert(in.end(), context.begin(), context.end());
-    state = maybe_recomputed(grouped || policy == RecomputePolicy::kBlock, piece, in);
+    change.stays = first / size >= offload;
+    state =
+        maybe_recomputed(grouped || options.policy == RecomputePolicy::kBlock, piece, in, change);
   }
   return state;
 }
@@ -83,14 +95,8 @@ at::Tensor over_chunks(const std::vector<EdgeChunk>& chunks,
     in.insert(in.end(), shared.begin(), shared.end());
     return maybe_recomputed(recompute, body(chunks[0].index), in)[0];
   }
-  // Split, not narrowed: the gradient of all parts is one concatenation.
-  std::vector<int64_t> num_targets, num_edges;
-  for (const EdgeChunk& chunk : chunks) {
-    num_targets.push_back(chunk.num_targets);
-    num_edges.push_back(chunk.num_edges);
-  }
-  const TensorList targets = target_rows.split_with_sizes(num_targets);
-  const TensorList edges = edge_rows.split_with_sizes(num_edges);
+  const TensorList targets = split_targets(target_rows, chunks);
+  const TensorList edges = split_edges(edge_rows, chunks);
   TensorList parts;
   for (size_t i = 0; i < chunks.size(); ++i) {
     TensorList in{targets[i], edges[i]};

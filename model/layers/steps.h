@@ -19,14 +19,29 @@ enum class RecomputePolicy { kNone, kEmbedding, kMlp, kBlock, kFull };
 using TensorList = std::vector<at::Tensor>;
 using Piece = TensorsFunction;
 
-// piece(inputs), recomputed if `wanted`. Inputs may be undefined.
-TensorList maybe_recomputed(bool wanted, const Piece& piece, const TensorList& inputs);
+// piece(inputs), recomputed if `wanted`. Inputs may be undefined, but for those of a state.
+TensorList maybe_recomputed(bool wanted, const Piece& piece, const TensorList& inputs,
+                            const StateChange& change = {});
 
 // (rows, C) -> (copies * rows, C).
 at::Tensor repeat_rows(const at::Tensor& rows, int64_t copies);
 
 // One layer: from [state..., context...] to the next state.
 using Step = Piece;
+
+// What is recomputed of steps: under kBlock every step on its own, under kFull `groups` groups of
+// consecutive steps. The states before the first `offload` of those are kept in a stash, that
+// before the last never.
+struct StepsOptions {
+  RecomputePolicy policy = RecomputePolicy::kNone;
+  int64_t groups = 1;
+  int64_t offload = 0;
+};
+
+// The state through all steps, each given `context` too.
+TensorList run_steps(const std::vector<Step>& steps, const StepsOptions& options,
+                     const TensorList& state, const TensorList& context,
+                     HostStash* stash = nullptr);
 
 // The layers of a processor as units of its parameters (ParameterSet::add_unit()).
 class LayerUnits {
@@ -35,19 +50,16 @@ class LayerUnits {
   explicit LayerUnits(ParameterSet& set) : set_(&set), first_(set.entries().size()) {}
   // After each layer.
   void end_layer();
-  // Of steps, one a layer, those of this rank's stage, each with the tensors of its unit.
-  std::vector<Step> own_steps(const std::vector<Step>& steps) const;
+  // run_steps() with steps, one a layer, those of this rank's stage, each with the tensors of its
+  // unit.
+  TensorList run(const std::vector<Step>& steps, const StepsOptions& options,
+                 const TensorList& state, const TensorList& context) const;
 
  private:
   ParameterSet* set_;
   size_t first_;
   std::vector<int64_t> units_;
 };
-
-// The state through all steps, each given `context` too. kBlock recomputes every step on its own,
-// kFull `groups` groups of consecutive steps.
-TensorList run_steps(const std::vector<Step>& steps, RecomputePolicy policy, int64_t groups,
-                     const TensorList& state, const TensorList& context);
 
 // The rows of all targets from those of each chunk: body(chunk's edges) is given
 // [target rows of the chunk, edge rows of the chunk, shared...] and returns one tensor.

@@ -127,8 +127,8 @@ Processor::State TransformerProcessor::run(const State& state, int64_t copies,
                             .ends_part = options_.recompute == RecomputePolicy::kBlock})};
     });
   }
-  return run_steps(units_.own_steps(steps), options_.recompute, options_.chunks, state,
-                   {condition});
+  return units_.run(steps, {options_.recompute, options_.chunks, options_.offload}, state,
+                    {condition});
 }
 
 // ------------------------------------------------------------------------------------- mappers ---

@@ -36,7 +36,8 @@ struct TransformerOptions {
   Activation activation = Activation::kGelu;
   LayerNormOptions norm = {};
   RecomputePolicy recompute = RecomputePolicy::kNone;
-  int64_t chunks = 1;  // processors: groups of blocks under kFull
+  int64_t chunks = 1;   // processors: groups of blocks under kFull
+  int64_t offload = 0;  // processors: inputs of blocks or groups that are kept on the host
   bool zero_extractor = false;
 
   int64_t attention_width() const { return attention_channels > 0 ? attention_channels : channels; }

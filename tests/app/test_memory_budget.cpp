@@ -39,6 +39,15 @@ TEST_CASE("as little is run again as fits into the budget", "[memory_budget]") {
                       ContainsSubstring("'model.memory_budget': 1 GiB are too few"));
 }
 
+TEST_CASE("what fits no other way waits on the host", "[memory_budget]") {
+  plan::StepInput input = test::published_step(model::BlockKind::kGnn, 512, test::kO1280Tri8);
+  input.network.model.memory_budget = 76.0;
+  const auto fitted = fit_memory(input, {.ranks = {test::one_rank(test::kO1280Tri8)}});
+  REQUIRE(fitted.options.processor.offload > 0);
+  REQUIRE(fitted.options.processor.edge_ranges > 1);
+  REQUIRE_THAT(fitted.text, ContainsSubstring("groups of layers on the host"));
+}
+
 TEST_CASE("a budget takes nothing back that is asked for", "[memory_budget]") {
   plan::StepInput input = test::published_step(model::BlockKind::kGnn, 512, test::kN320Tri6);
   input.network.model.memory_budget = 100.0;

@@ -107,7 +107,8 @@ TEST_CASE("moments, gradients and values that are shared out train as whole ones
            {2, 1, "--set parallel.sharding.states=gradients"},
            {2, 1, "--set parallel.sharding.states=parameters"},
            {4, 2,
-            "--set parallel.sharding.states=parameters --set model.processor.recompute=block"},
+            "--set parallel.sharding.states=parameters --set model.processor.recompute=block "
+            "--set model.processor.edge_ranges=2 --set model.processor.offload=1"},
            {6, 3, "--set parallel.sharding.states=gradients --set parallel.sharding.ranks=3"}}) {
     INFO(layout.ranks << " ranks, " << layout.more);
     const fs::path dir = folder.path() / "shared";

@@ -63,6 +63,23 @@ TEST_CASE("every kind of network and every memory setting has the same gradients
   }
 }
 
+TEST_CASE("layers in ranges of edges, inputs on the host: the same gradients", "[bench]") {
+  for (const auto policy : {model::RecomputePolicy::kBlock, model::RecomputePolicy::kFull}) {
+    for (const int64_t rollout : {1, 2}) {
+      StepCase c = StepCase::parse("gnn-16-o8-tri1-fp32-18gib");
+      c.layers = 4;
+      c.recompute_processor = policy;
+      c.groups = 2;
+      c.edge_ranges = 3;
+      c.offload = 2;
+      c.rollout = rollout;
+      const auto json = check_equality(c, at::kCPU, one_rank());
+      INFO(json.dump());
+      REQUIRE(json["gradient_rms"].get<double>() <= 1e-5);
+    }
+  }
+}
+
 TEST_CASE("a forecast whose steps run again has the gradients of one that keeps them", "[bench]") {
   for (const char* name : {"gnn-16-o8-tri1-fp32", "gt-64-o8-tri1-fp32-16gib"}) {
     StepCase forecast = StepCase::parse(name);

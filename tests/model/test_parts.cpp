@@ -267,12 +267,18 @@ TEST_CASE("combinations that cannot be are refused by their path", "[parts]") {
   refused("model.encoder.kind", [](O& o) { o.encoder.kind = BlockKind::kNone; });
   refused("model.processor.channels", [](O& o) { o.processor.channels = 32; });
   refused("model.processor.rotary", [](O& o) { o.processor.rotary = true; });
+  refused("model.decoder.offload", [](O& o) { o.decoder.offload = 1; });
+  refused("model.encoder.edge_ranges", [](O& o) { o.encoder.edge_ranges = 2; });
   refused("model.ensemble.noise", [](O& o) {
     o.processor.kind = BlockKind::kGnn;
     o.ensemble.noise = NoiseKind::kConditioning;
   });
   BlockOptions block{.kind = BlockKind::kGnn, .qk_norm = true};
   REQUIRE_THROWS_WITH(block.validate("p"), ContainsSubstring("p.qk_norm"));
+  block = {.kind = BlockKind::kGnn, .recompute = RecomputePolicy::kMlp, .offload = 2};
+  REQUIRE_THROWS_WITH(block.validate("p"), ContainsSubstring("recompute block and full only"));
+  block = {.kind = BlockKind::kTransformer, .recompute = RecomputePolicy::kBlock, .edge_ranges = 2};
+  REQUIRE_THROWS_WITH(block.validate("p"), ContainsSubstring("p.edge_ranges"));
   block = {.kind = BlockKind::kTransformer, .softcap = 1.0};
   REQUIRE_THROWS_WITH(block.validate("p"), ContainsSubstring("flash attention only"));
   block = {.kind = BlockKind::kGraphTransformer, .window = 3};

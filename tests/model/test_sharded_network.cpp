@@ -99,6 +99,7 @@ const std::vector<Family> kFamilies{
      [](ModelOptions& o) {
        o.set_recompute(RecomputePolicy::kBlock);
        o.encoder.chunks = o.decoder.chunks = 3;
+       o.processor.edge_ranges = 2;
      }},
     {"graph transformer in chunks",
      [](ModelOptions& o) {

@@ -149,6 +149,8 @@ TEST_CASE("stages work with the options of the network", "[stages]") {
   options.bounding = {{.kind = BoundingKind::kRelu, .variables = {"p"}}};
   options.set_recompute(RecomputePolicy::kBlock);
   options.encoder.chunks = options.decoder.chunks = 3;
+  options.processor.edge_ranges = 2;
+  options.processor.offload = 1;
   require_one_ranks_numbers(options, {{1, 2}, {1, 1, 1}});
   options = options_of(BlockKind::kTransformer, BlockKind::kTransformer);
   options.set_recompute(RecomputePolicy::kFull);

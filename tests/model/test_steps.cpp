@@ -45,8 +45,8 @@ TEST_CASE("recomputation changes neither results nor gradients, only how often l
     return list;
   };
   const TensorList expected_in = inputs();
-  const TensorList expected = run_steps(plain.steps, RecomputePolicy::kNone, 1,
-                                        {expected_in[0], expected_in[1]}, {expected_in[2]});
+  const TensorList expected =
+      run_steps(plain.steps, {}, {expected_in[0], expected_in[1]}, {expected_in[2]});
   (expected[0] * expected[1]).sum().backward();
   REQUIRE(*plain.runs == 5);
   for (const RecomputePolicy policy : kPolicies) {
@@ -54,7 +54,7 @@ TEST_CASE("recomputation changes neither results nor gradients, only how often l
       INFO(aifs::enum_name(policy) << " in " << groups << " groups");
       const Layers layers;
       const TensorList in = inputs();
-      const TensorList out = run_steps(layers.steps, policy, groups, {in[0], in[1]}, {in[2]});
+      const TensorList out = run_steps(layers.steps, {policy, groups}, {in[0], in[1]}, {in[2]});
       (out[0] * out[1]).sum().backward();
       const bool twice = policy == RecomputePolicy::kBlock || policy == RecomputePolicy::kFull;
       REQUIRE(*layers.runs == (twice ? 10 : 5));
@@ -66,6 +66,54 @@ TEST_CASE("recomputation changes neither results nor gradients, only how often l
         REQUIRE(max_difference(layers.weights[i].grad(), plain.weights[i].grad()) == 0.0);
     }
   }
+}
+
+TEST_CASE("states that a stash keeps change nothing", "[steps]") {
+  for (const StepsOptions& options : std::vector<StepsOptions>{{RecomputePolicy::kBlock, 1, 2},
+                                                               {RecomputePolicy::kBlock, 1, 9},
+                                                               {RecomputePolicy::kFull, 3, 1}}) {
+    const auto run = [&](HostStash* stash) {
+      const Layers layers;
+      TensorList in;
+      for (uint64_t i = 0; i < 3; ++i)
+        in.push_back(random_tensor({4, 3}, i + 1).set_requires_grad(true));
+      const TensorList out = run_steps(layers.steps, stash ? options : StepsOptions{options.policy},
+                                       {in[0], in[1]}, {in[2]}, stash);
+      (out[0] * out[1]).sum().backward();
+      REQUIRE(*layers.runs == 10);
+      return at::cat({in[0].grad(), in[1].grad(), layers.weights[0].grad()});
+    };
+    HostStash stash;
+    const at::Tensor expected = run(nullptr);
+    for (int step = 0; step < 2; ++step)
+      REQUIRE(max_difference(run(&stash), expected) <= 1e-13);
+    REQUIRE(stash.host_bytes() == 0);  // tensors of the CPU stay
+  }
+}
+
+TEST_CASE("the end of a part is not computed where nobody reads it", "[steps]") {
+  const at::Tensor weight = random_tensor({3, 3}, 4).set_requires_grad(true);
+  int runs = 0;
+  const Piece change = [&](const TensorList& in) -> TensorList {
+    ++runs;
+    return {at::mm(in[0], weight).tanh()};
+  };
+  const Step step = [&](const TensorList& in) {
+    return maybe_recomputed(true, change, in, {.width = 1, .ends_part = true});
+  };
+  const at::Tensor x = random_tensor({4, 3}, 1).set_requires_grad(true);
+  for (const auto& [policy, expected] :
+       {std::pair{RecomputePolicy::kBlock, 6}, std::pair{RecomputePolicy::kFull, 8}}) {
+    runs = 0;
+    const at::Tensor out = run_steps({step, step, step}, {policy}, {x}, {})[0];
+    REQUIRE(runs == 3);
+    out.sum().backward();
+    REQUIRE(runs == expected);  // kFull: once more, but for the last step
+  }
+  const at::Tensor of_both = x.grad().clone();
+  x.mutable_grad().zero_();
+  run_steps({change, change, change}, {}, {x}, {})[0].sum().backward();
+  REQUIRE(max_difference(of_both, 2.0 * x.grad()) <= 1e-15);
 }
 
 TEST_CASE("undefined inputs stay undefined when a piece is recomputed", "[steps]") {

@@ -204,6 +204,20 @@ TEST_CASE("kept activations of other options are those of the real network", "[p
       require_close(o, 2);
     }
   }
+  SECTION("processor in ranges of edges") {
+    model::ModelOptions o = options_of(BlockKind::kGnn, BlockKind::kGnn);
+    o.layers = 4;
+    o.processor.edge_ranges = 3;
+    o.processor.recompute = RecomputePolicy::kBlock;
+    require_close(o, 1);
+    require_close(o, 2);
+    o.processor.recompute = RecomputePolicy::kFull;
+    o.processor.chunks = 2;
+    require_close(o, 1);
+    o.kernels = model::KernelChoice::kFused;
+    o.decoder.chunks = 2;
+    require_close(o, 1);
+  }
   SECTION("other MLPs, heads and target features") {
     model::ModelOptions o = options_of(BlockKind::kGraphTransformer, BlockKind::kGraphTransformer);
     for (model::BlockOptions* block :

@@ -50,6 +50,77 @@ TEST_CASE("time and memory of steps are those measured on an H100", "[plan]") {
   }
 }
 
+TEST_CASE("inputs of layers on the host take no memory of the card, but time", "[plan]") {
+  StepInput input = test::published_step(BlockKind::kGnn, 512, test::kO1280Tri8);
+  model::ModelOptions& o = input.network.model;
+  o.encoder.recompute = o.decoder.recompute = o.processor.recompute = RecomputePolicy::kBlock;
+  o.encoder.chunks = 4;
+  o.decoder.chunks = 32;
+  o.processor.edge_ranges = 8;
+  const auto plan_of = [&](int64_t offload) {
+    o.processor.offload = offload;
+    return plan_step(input, alone(test::kO1280Tri8));
+  };
+  const StepPlan here = plan_of(0), some = plan_of(6), all = plan_of(16);
+  const double state =
+      2.0 * 512 * static_cast<double>(test::kO1280Tri8.hidden + test::kO1280Tri8.processor_edges);
+  CHECK(here.memory.host_inputs == 0.0);
+  CHECK(here.transfers.empty());
+  CHECK(some.memory.host_inputs == Approx(6 * state));
+  CHECK(all.memory.host_inputs == Approx(15 * state));  // the last one stays
+  // In the backward pass one more than stay is on the card: the one that is fetched.
+  CHECK(here.memory.device() - some.memory.device() >= 5 * state);
+  CHECK(some.memory.processor == Approx(here.memory.processor - 6 * state));
+  CHECK(some.bytes("to host") == Approx(6 * state));
+  CHECK(some.bytes("from host") == Approx(6 * state));
+  CHECK(some.time.compute_s == here.time.compute_s);
+  CHECK(all.time.exposed_s > 0.5);
+  input.accumulate_batches = 2;
+  CHECK(plan_of(6).bytes("to host") == Approx(12 * state));
+  CHECK(plan_of(6).memory.host_inputs == Approx(6 * state));
+  input.network.gpu = false;
+  CHECK(plan_of(6).memory.host_inputs == 0.0);
+}
+
+TEST_CASE("a mesh of 8 refinements at O1280 takes what was measured on an H100", "[plan]") {
+  StepInput input = test::published_step(BlockKind::kGnn, 512, test::kO1280Tri8);
+  input.batch_times = 0;  // added below: fields of the step alone, 202 and 89 a node
+  model::ModelOptions& o = input.network.model;
+  o.encoder.recompute = o.decoder.recompute = RecomputePolicy::kBlock;
+  o.encoder.chunks = 8;
+  o.decoder.chunks = 16;
+  o.processor.recompute = RecomputePolicy::kFull;
+  o.processor.chunks = 8;
+  o.processor.edge_ranges = 4;
+  o.processor.offload = 7;
+  const StepPlan plan = plan_step(input, alone(test::kO1280Tri8));
+  const double fields = 4.0 * (202 + 89) * static_cast<double>(test::kO1280Tri8.data);
+  CHECK(1e3 * plan.time.total_s() == Approx(4560.0).epsilon(0.1));
+  CHECK((plan.memory.device() + fields) / (1 << 30) == Approx(68.9).epsilon(0.05));
+}
+
+TEST_CASE("ranges of edges take less memory, groups of layers less of the host", "[plan]") {
+  StepInput input = test::published_step(BlockKind::kGnn, 512, test::kO1280Tri8);
+  model::BlockOptions& processor = input.network.model.processor;
+  processor.recompute = RecomputePolicy::kBlock;
+  const auto plan_of = [&](int64_t edge_ranges) {
+    processor.edge_ranges = edge_ranges;
+    return plan_step(input, alone(test::kO1280Tri8));
+  };
+  const StepPlan whole = plan_of(1), ranges = plan_of(8);
+  CHECK(ranges.memory.device() < whole.memory.device());
+  CHECK(ranges.flops.executed_step == Approx(whole.flops.executed_step).epsilon(0.01));
+  const double blocks_s = ranges.time.compute_s;
+  processor.recompute = RecomputePolicy::kFull;
+  processor.chunks = 8;
+  processor.offload = 7;
+  const StepPlan groups = plan_of(8);
+  CHECK(groups.memory.host_inputs == Approx(0.5 * 0.875 * ranges.memory.processor).epsilon(0.1));
+  // The first of two layers runs once more.
+  CHECK(groups.time.compute_s > blocks_s);
+  CHECK(groups.time.compute_s < 1.15 * blocks_s);
+}
+
 TEST_CASE("one sample over two cards takes about as long as measured", "[plan]") {
   // Two H200: 199.6 to 107.8 ms and 56.1 to 29.2 GiB.
   StepInput input = test::published_step(BlockKind::kGnn, 512, test::kN320Tri6);
