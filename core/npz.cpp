@@ -149,6 +149,8 @@ NpzFile::Array NpzFile::read(const std::string& array) const {
   constexpr size_t kMostHeader = 65536;
   if (size > kMostHeader) npy.fail("has a header that cannot be read");
   const std::string header = npy.text(begin, size);
+  if (header.find("'fortran_order': True") != std::string::npos)
+    npy.fail("is in Fortran order, which is not supported");
   static const std::regex type("'descr': *'([<>|=]?[A-Za-z][0-9]{0,9})'"),
       shape("'shape': *\\(([0-9, ]*)\\)"), number("[0-9]{1,18}");
   std::smatch found_type, found_shape;

@@ -11,8 +11,8 @@
 
 namespace aifs {
 
-// Throws DataError naming file and array for anything that is not there, damaged, or of a type that
-// the call does not give.
+// Throws DataError naming file and array for anything that is not there, damaged, in Fortran order,
+// or of a type that the call does not give.
 class NpzFile {
  public:
   explicit NpzFile(const fs::path& path);

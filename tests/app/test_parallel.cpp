@@ -167,6 +167,28 @@ TEST_CASE("a checkpoint of one layout resumes under another", "[parallel]") {
                                whole / "checkpoints/step-00000010") <= 1e-12);
 }
 
+TEST_CASE("a run from the weights of another starts the same on any layout", "[parallel]") {
+  const TemporaryFolder folder;
+  const std::string fp64 = "--set train.precision=fp64 ";
+  const fs::path first = folder.path() / "first", alone = folder.path() / "alone";
+  REQUIRE(run_train(first, kFiveSteps + fp64).exit_code == 0);
+  const std::string more = concat(fp64, "--set run.seed=8 --set train.max_steps=1 --set init.from=",
+                                  (first / kLast).string(), " ");
+  REQUIRE(run_train(alone, more).exit_code == 0);
+  for (const std::string states : {"none", "parameters"}) {
+    INFO("sharding of " << states);
+    const fs::path dir = folder.path() / states;
+    const auto result = run_ranks(
+        2, dir, concat(more, "--set parallel.model=2 --set parallel.sharding.states=", states));
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    require_close(losses_of(dir), losses_of(alone), 1e-13);
+    // The first step has rate 0: these are the weights of the other run.
+    REQUIRE(read_file(dir / "checkpoints/step-00000001/parameters.safetensors") ==
+            read_file(first / kLast / "parameters.safetensors"));
+  }
+}
+
 TEST_CASE("a reproducible run gives the same bits on 1, 2, 4 and 8 processes", "[parallel]") {
   const TemporaryFolder folder;
   const std::string more = concat(

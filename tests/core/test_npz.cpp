@@ -3,6 +3,8 @@
 // neighbours: csr and csc deflated, coo stored and in float64, dia.
 #include "core/npz.h"
 
+#include <zlib.h>
+
 #include <map>
 
 #include "core/check.h"
@@ -23,6 +25,55 @@ fs::path spoilt(const test::TemporaryFolder& folder, size_t byte, size_t size = 
   content[byte] = static_cast<char>(content[byte] ^ 1);
   write_file_atomic(folder.path() / "spoilt.npz", content.substr(0, size));
   return folder.path() / "spoilt.npz";
+}
+
+void append(std::string& bytes, uint64_t value, int width) {
+  for (int i = 0; i < width; ++i)
+    bytes += static_cast<char>(value >> (8 * i));
+}
+
+// What a zip archive says of its one member, where it may differ from what it holds.
+struct Claims {
+  uint16_t method = 0;  // stored
+  uint32_t checksum_error = 0, more_bytes = 0, begin = 0;
+};
+
+// A zip archive with `content` as a.npy.
+fs::path zip(const test::TemporaryFolder& folder, const std::string& content, Claims claims = {}) {
+  const std::string name = "a.npy";
+  std::string bytes, entry;
+  append(bytes, 0x04034b50, 26);
+  append(bytes, name.size(), 4);
+  bytes += name + content;
+  append(entry, 0x02014b50, 10);
+  append(entry, claims.method, 6);
+  const uLong checksum =
+      ::crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size());
+  append(entry, checksum ^ claims.checksum_error, 4);
+  for (int i = 0; i < 2; ++i)  // packed and unpacked
+    append(entry, content.size() + claims.more_bytes, 4);
+  append(entry, name.size(), 14);
+  append(entry, claims.begin, 4);
+  const size_t directory = bytes.size();
+  bytes += entry + name;
+  append(bytes, 0x06054b50, 10);
+  append(bytes, 1, 2);
+  append(bytes, entry.size() + name.size(), 4);
+  append(bytes, directory, 6);
+  const fs::path path = folder.path() / "hostile.npz";
+  write_file_atomic(path, bytes);
+  return path;
+}
+
+// A NumPy array with this header and so many bytes of content.
+std::string npy(const std::string& header, size_t size = 32) {
+  std::string bytes = "\x93NUMPY\x01";
+  append(bytes, header.size() << 8, 3);
+  return bytes + header + std::string(size, '\0');
+}
+
+std::string header(const std::string& type, const std::string& shape) {
+  return "{'descr': " + type + ", 'fortran_order': False, 'shape': " + shape + ", }\n";
 }
 
 }  // namespace
@@ -81,4 +132,55 @@ TEST_CASE("damaged archives are refused", "[npz]") {
     }
   }
   REQUIRE(refused > static_cast<int>(size) / 2);
+}
+
+TEST_CASE("hostile arrays are refused with the names of file and array", "[npz]") {
+  const test::TemporaryFolder folder;
+  REQUIRE(NpzFile(zip(folder, npy(header("'<f8'", "(4,)")))).numbers("a").size() == 4);
+  const std::string fortran = "{'descr': '<f8', 'fortran_order': True, 'shape': (2, 2), }\n";
+  for (const auto& [content, what] : std::vector<std::pair<std::string, std::string>>{
+           {npy(header("'<f2'", "(16,)")), "has type <f2, not <f4 or <f8"},
+           {npy(header("'>f8'", "(4,)")), "has type >f8, not"},
+           {npy(header("'<U4'", "(8,)")), "has type <U4, not"},
+           {npy(header("'|O'", "(4,)"), 0), "has type |O, not"},
+           {npy(header("[('x', '<f8')]", "(4,)")), "has a header that cannot be read"},
+           {npy(fortran), "is in Fortran order"},
+           {npy(header("'<f8'", "(-4,)")), "has a header that cannot be read"},
+           {npy(header("'<f8'", "(5,)")), "has 32 bytes, its shape needs 40"},
+           {npy(header("'<f8'", "(100000000000000000,)")), "has 32 bytes, its shape needs 8000"},
+           {npy(header("'<f8'", "(4294967296, 4294967296)")), "has an impossible shape"},
+           {npy(header("'<f8'", "(99999999999999999999,)")), "has an impossible shape"},
+           {npy(header("'<f999999999'", "(4294967296, 8)")), "has an impossible shape"},
+           {npy("", 0), "has a header that cannot be read"},
+           {npy(header("'<f8'", "(4,)")).substr(0, 30), "is cut short"},
+           {"\x93NUMPY\x02", "is cut short"},
+           {"PK no array", "is no NumPy array"},
+           {"", "is cut short"}}) {
+    INFO(what);
+    REQUIRE_THROWS_WITH(NpzFile(zip(folder, content)).numbers("a"),
+                        ContainsSubstring("array 'a' of '") && ContainsSubstring("hostile.npz") &&
+                            ContainsSubstring(what));
+  }
+}
+
+TEST_CASE("archives that lie about their members are refused", "[npz]") {
+  const test::TemporaryFolder folder;
+  const std::string good = npy(header("'<f8'", "(4,)"));
+  constexpr uint32_t kIn64Bits = 0xffffffff;
+  for (const auto& [claims, what] : std::vector<std::pair<Claims, std::string>>{
+           {{.checksum_error = 1}, "its checksum is wrong"},
+           {{.more_bytes = 1U << 30}, "is cut short"},
+           {{.begin = 1U << 30}, "is cut short"},
+           {{.begin = 1}, "has no member where it should be"},
+           {{.begin = kIn64Bits}, "is larger than 4 GiB"},
+           {{.method = 8}, "does not unpack"},
+           {{.method = 8, .more_bytes = 1U << 31}, "is cut short"},
+           {{.method = 12}, "zip method 12"}}) {
+    INFO(what);
+    REQUIRE_THROWS_WITH(NpzFile(zip(folder, good, claims)).numbers("a"),
+                        ContainsSubstring("array 'a' of '") && ContainsSubstring("hostile.npz") &&
+                            ContainsSubstring(what));
+  }
+  REQUIRE_THROWS_WITH(NpzFile(zip(folder, good)).numbers("b"),
+                      ContainsSubstring("array 'b' of '") && ContainsSubstring("is not there"));
 }
