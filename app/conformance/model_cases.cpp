@@ -76,7 +76,7 @@ struct TrainingCase {
   CaseModel model;
   std::vector<CaseDataset> datasets;
   std::vector<train::ForecastColumns> columns;
-  std::vector<CaseLoss> losses;
+  std::vector<train::LossPtr> losses;
   std::vector<at::Tensor> batches;
   std::vector<at::Tensor> noise;  // per step, or empty
   at::Tensor output_mask;
@@ -90,7 +90,7 @@ struct TrainingCase {
         has_trained_step(file.json.contains("training_loss")) {
     for (const CaseDataset& dataset : datasets) {
       columns.emplace_back(dataset.variables, at::kCPU);
-      losses.emplace_back(file.json, tensors, dataset, dtype);
+      losses.push_back(case_loss(file.json, tensors, dataset, dtype));
       batches.push_back(read_tensor(tensors, dataset.prefix + "batch", dtype));
     }
     for (int64_t step = 0; tensors.contains(concat("noise/", step)); ++step)
@@ -139,8 +139,7 @@ PassResult forward_backward(TrainingCase& c) {
     const std::vector<at::Tensor> y = c.model.network->forward(x, context);
     at::Tensor loss;
     for (size_t d = 0; d < y.size(); ++d) {
-      const at::Tensor value =
-          c.losses[d](y[d], c.truth(d, step).index_select(-1, c.columns[d].outputs));
+      const at::Tensor value = (*c.losses[d])(y[d], c.truth(d, step));
       loss = loss.defined() ? loss + value : value;
     }
     result.step_losses.push_back(loss.item<double>());
