@@ -109,6 +109,7 @@ struct TrainingCase {
         datasets(datasets_of(file.json)),
         steps(file.json.value("rollout_steps", int64_t{1})),
         has_trained_step(file.json.contains("training_loss")) {
+    if (steps < 1) throw NotSupported(concat("rollout_steps ", steps));
     for (const CaseDataset& dataset : datasets) {
       columns.emplace_back(dataset.variables, at::kCPU);
       losses.push_back(case_loss(file.json, tensors, dataset, dtype));

@@ -146,6 +146,7 @@ model::BlockOptions block_options(const Json& json, bool may_be_conditional = fa
   const bool has_window = block.kind == BlockKind::kTransformer;
   const bool is_mapper = class_of(json).ends_with("Mapper");
   block.channels = value_or(json, "num_channels", int64_t{0});
+  if (block.channels < 0) throw NotSupported(concat("num_channels ", block.channels));
   block.mlp_extra_layers = value_or(json, "mlp_extra_layers", int64_t{0});
   block.mlp_hidden_ratio = value_or(json, "mlp_hidden_ratio", 0.0);
   const auto implementation = value_or(json, "mlp_implementation", std::string("mlp"));
@@ -297,6 +298,10 @@ int64_t edge_trainable(const Json& part, const Json& widths, const char* key) {
 model::NetworkPlan simple_plan(const Json& json, const SafetensorsFile& tensors,
                                const graph::Graph& graph) {
   const Json& m = json.at("model");
+  require_known_keys(m, {"encoder", "processor", "decoder", "decoder_target_features",
+                         "layer_norm_eps", "activation", "latent_skip", "node_trainable",
+                         "edge_trainable", "edge_attributes_in_order", "input_dim",
+                         "input_dim_latent", "target_dim", "output_dim", "parameters_trainable"});
   const CaseDataset dataset = datasets_of(json)[0];
   model::NetworkPlan plan;
   model::ModelOptions& options = plan.options;
@@ -416,6 +421,30 @@ model::Aggregation aggregation_of(const Json& json) {
 model::NetworkPlan full_plan(const Json& json, const SafetensorsFile& tensors,
                              const graph::Graph& graph) {
   const Json& m = json.at("model");
+  require_known_keys(m, {"num_channels",
+                         "model",
+                         "condition_on_residual",
+                         "noise_injector",
+                         "layer_kernels",
+                         "processor",
+                         "encoders",
+                         "latent_aggregator",
+                         "decoders",
+                         "residual",
+                         "output_mask",
+                         "node_trainable_parameters",
+                         "edge_trainable_parameters",
+                         "trainable_parameters",
+                         "attributes",
+                         "bounding",
+                         "enable_hierarchical_level_processing",
+                         "level_process_num_layers",
+                         "upscale_mapper",
+                         "downscale_mapper",
+                         "sparse_projector",
+                         "keep_batch_sharded",
+                         "cpu_offload",
+                         "compile"});
   model::NetworkPlan plan;
   model::ModelOptions& options = plan.options;
   read_model_class(m, plan);
