@@ -32,8 +32,12 @@ float power_inverse(float y, float exponent, const RemapRule& rule) {
   return std::pow(std::max(y, 0.0f), 1.0f / exponent);
 }
 
-float boxcox_forward(float x, float exponent) {
-  if (x < 0.0f || (exponent == 0.0f && x == 0.0f)) outside("boxcox", x, "values must be positive");
+float boxcox_forward(float x, float exponent, bool clip_negative) {
+  if (exponent == 0.0f && x <= 0.0f) outside("boxcox", x, "values must be positive");
+  if (x < 0.0f) {
+    if (!clip_negative) outside("boxcox", x, "values must be >= 0, or set clip_negative");
+    x = 0.0f;
+  }
   return exponent == 0.0f ? std::log(x) : (std::pow(x, exponent) - 1.0f) / exponent;
 }
 
@@ -49,7 +53,7 @@ void RemapRule::bind(config::Binder& b) {
   b.choice("method", method, {"the map"});
   b.number("exponent", exponent, {.min = 0.0},
            {"power (where Anemoi's default is 0.33), boxcox (0 is the logarithm)"});
-  b.boolean("clip_negative", clip_negative, {"power: negative values count as 0"});
+  b.boolean("clip_negative", clip_negative, {"power, boxcox: negative values count as 0"});
   b.boolean("linear_above_one", linear_above_one, {"power: go on with the tangent above 1"});
   b.number("rho", rho, {.min = 0.0}, {"atanh: how much the ends of 0 to 1 are stretched"});
   b.number("c", c, {.min = 1e-30}, {"asinh: where it turns from linear to logarithmic", "1/unit"});
@@ -88,7 +92,7 @@ float RemapRule::forward(float x) const {
     case RemapMethod::kPower:
       return power_forward(x, e, *this);
     case RemapMethod::kBoxCox:
-      return boxcox_forward(x, e);
+      return boxcox_forward(x, e, clip_negative);
     case RemapMethod::kAtanh:
       if (x < 0.0f || x > 1.0f) outside("atanh", x, "values must be between 0 and 1");
       return f(rho) == 0.0f ? x : std::atanh(std::tanh(f(rho)) * (2.0f * x - 1.0f)) / f(rho);

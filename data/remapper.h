@@ -23,7 +23,7 @@ struct RemapRule {
   double rho = 2.0;                 // atanh
   double c = 1.0;                   // asinh
   double scale = 1.0, shift = 0.0;  // affine
-  bool clip_negative = false;       // power
+  bool clip_negative = false;       // power, boxcox
   bool linear_above_one = false;    // power: continued by its tangent at 1
   // displace: values at the ends of the range (up to epsilon) move to the targets.
   double lower = 0.0, upper = 1.0, lower_target = 0.0, upper_target = 1.0, epsilon = 0.0;

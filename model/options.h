@@ -2,6 +2,7 @@
 // The section "model" of a configuration.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ struct BlockOptions {
   int64_t chunks = 1;
   int64_t edge_ranges = 1;
   int64_t offload = 0;
+  // Of its norms and of those of queries and keys; none: the model's. Not in configurations.
+  std::optional<double> norm_eps = {}, qk_norm_eps = {};
 
   void bind(config::Binder& b);
   void validate(const std::string& path) const;

@@ -36,6 +36,7 @@ GraphTransformerOptions graph_transformer_options(const BlockOptions& block, int
           .implementation = block.mlp_implementation,
           .activation = block.activation,
           .norm = norm,
+          .qk_norm_eps = block.qk_norm_eps,
           .recompute = block.recompute,
           .chunks = block.chunks,
           .offload = block.offload};
@@ -56,6 +57,7 @@ TransformerOptions transformer_options(const BlockOptions& block, int64_t channe
           .implementation = block.mlp_implementation,
           .activation = block.activation,
           .norm = norm,
+          .qk_norm_eps = block.qk_norm_eps,
           .recompute = block.recompute,
           .chunks = block.chunks,
           .offload = block.offload};
@@ -90,6 +92,7 @@ int64_t handed_on_width(const BlockOptions& encoder, const MapperWidths& widths)
 std::unique_ptr<Encoder> make_encoder(const ParameterScope& scope, const ParameterScope& edge_scope,
                                       const BlockOptions& options, double eps,
                                       const PartPlace& place, const MapperWidths& widths) {
+  eps = options.norm_eps.value_or(eps);
   const LayerNormOptions norm{.eps = eps};
   switch (options.kind) {
     case BlockKind::kGnn:
@@ -120,6 +123,7 @@ std::unique_ptr<Processor> make_processor(const ParameterScope& scope,
                                           const BlockOptions& options, LayerNormOptions norm,
                                           const PartPlace& place, int64_t channels,
                                           int64_t num_layers) {
+  norm.eps = options.norm_eps.value_or(norm.eps);
   switch (options.kind) {
     case BlockKind::kGnn:
       return std::make_unique<GnnProcessor>(scope, edge_scope,
@@ -149,6 +153,7 @@ std::unique_ptr<Processor> make_processor(const ParameterScope& scope,
 std::unique_ptr<Decoder> make_decoder(const ParameterScope& scope, const ParameterScope& edge_scope,
                                       const BlockOptions& options, bool zero_extractor, double eps,
                                       const PartPlace& place, const MapperWidths& widths) {
+  eps = options.norm_eps.value_or(eps);
   const LayerNormOptions norm{.eps = eps};
   switch (options.kind) {
     case BlockKind::kGnn:

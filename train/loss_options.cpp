@@ -221,7 +221,7 @@ void LossOptions::bind(config::Binder& b) {
   b.number_map("variable_weights", variable_weights, {.min = 0.0},
                {"weight per parameter, and \"default\" (scaler general_variable)"});
   b.text_list("masked_variables", masked_variables,
-              {"outputs that weigh 0 (scaler variable_mask)"});
+              {"outputs, or parameters with all levels, that weigh 0 (scaler variable_mask)"});
   b.boolean("mask_inverse", mask_inverse, {"let all others weigh 0 instead"});
   b.text("node_attribute", node_attribute,
          {"attribute of the data nodes that weighs them (scaler node_weights)"});

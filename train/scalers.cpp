@@ -122,12 +122,16 @@ at::Tensor variable_mask(const std::vector<std::string>& outputs,
                          const std::vector<std::string>& masked, bool invert) {
   std::vector<double> weights(outputs.size(), invert ? 0.0 : 1.0);
   for (const std::string& name : masked) {
-    const auto found = std::find(outputs.begin(), outputs.end(), name);
-    if (found == outputs.end()) {
+    bool found = false;
+    for (size_t v = 0; v < outputs.size(); ++v) {
+      if (outputs[v] != name && data::split_variable_name(outputs[v]).parameter != name) continue;
+      weights[v] = invert ? 1.0 : 0.0;
+      found = true;
+    }
+    if (!found) {
       throw ConfigError("loss.variable_mask", concat("'", name, "' is not predicted"),
                         nearest_names(name, outputs));
     }
-    weights[static_cast<size_t>(found - outputs.begin())] = invert ? 1.0 : 0.0;
   }
   return to_tensor(weights);
 }
@@ -162,9 +166,9 @@ at::Tensor lead_time_weights(const std::vector<double>& lead_times_hours,
 
 at::Tensor reweighted_nodes(const at::Tensor& weights, const at::Tensor& mask, double fraction) {
   AIFS_CHECK(fraction > 0.0 && fraction < 1.0, "a share of ", fraction);
-  const auto num_masked = static_cast<double>(mask.sum().item<int64_t>());
-  AIFS_CHECK(num_masked > 0, "no node is in the mask");
-  const auto rest = weights.masked_select(at::logical_not(mask)).sum().item<double>();
+  const at::Tensor num_masked = mask.sum();
+  AIFS_CHECK(num_masked.item<int64_t>() > 0, "no node is in the mask");
+  const at::Tensor rest = weights.masked_select(at::logical_not(mask)).sum();
   return weights.masked_fill(mask, fraction / (1.0 - fraction) * rest / num_masked);
 }
 

@@ -65,8 +65,8 @@ at::Tensor tendency_weights(const data::VariableTable& variables,
                             const data::Statistics& statistics, const data::Statistics& tendencies,
                             int power, bool skip_first_column);
 
-// 0 for the named outputs and 1 for the others, or the opposite. Throws ConfigError for a name that
-// is not predicted.
+// 0 for the named outputs and 1 for the others, or the opposite. A parameter ("q") stands for all
+// its levels. Throws ConfigError for a name that is not predicted.
 at::Tensor variable_mask(const std::vector<std::string>& outputs,
                          const std::vector<std::string>& masked, bool invert);
 

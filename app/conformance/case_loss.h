@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loss of a reference case, over one or several datasets.
+// The loss of one dataset of a model case.
 #pragma once
 
 #include "app/conformance/model_setup.h"
@@ -7,16 +7,9 @@
 
 namespace aifs::conformance {
 
-// Point-wise or, for ensembles, the continuous ranked probability score.
-class CaseLoss {
- public:
-  CaseLoss(const Json& json, const SafetensorsFile& tensors, const CaseDataset& dataset,
-           at::ScalarType dtype);
-  // prediction (B, T, E, N, V_out), target (B, T, 1, N, V_out).
-  at::Tensor operator()(const at::Tensor& prediction, const at::Tensor& target) const;
-
- private:
-  train::LossPtr loss_;
-};
+// Any loss that cases of losses know, with the scalers stored beside the batch. It takes
+// predictions (B, T, E, N, V_out) and targets (B, T, 1, N, V) with all variables of the dataset.
+train::LossPtr case_loss(const Json& json, const SafetensorsFile& tensors,
+                         const CaseDataset& dataset, at::ScalarType dtype);
 
 }  // namespace aifs::conformance

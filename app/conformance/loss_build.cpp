@@ -87,8 +87,8 @@ bool has(const Json& config, const char* key) {
 }
 
 void Builder::require_keys(const Json& config, std::vector<std::string> own) const {
-  for (const char* common :
-       {"class", "scalers", "ignore_nans", "predicted_variables", "target_variables"}) {
+  for (const char* common : {"class", "scalers", "ignore_nans", "no_autocast",
+                             "predicted_variables", "target_variables"}) {
     own.emplace_back(common);
   }
   for (const auto& [key, value] : config.items()) {
@@ -322,7 +322,8 @@ LossPtr Builder::combined(const Json& config) {
 }
 
 LossPtr Builder::multi_scale(const Json& config) {
-  require_known_keys(config, {"class", "per_scale_loss", "weights", "multiscale_config"});
+  require_known_keys(config, {"class", "per_scale_loss", "weights", "multiscale_config", "autocast",
+                              "ignore_nans", "sparse_projector_num_chunks"});
   std::vector<train::SparseRowsPtr> matrices{nullptr};
   if (has(config, "multiscale_config")) {
     const Json& scales = config["multiscale_config"];
@@ -357,7 +358,8 @@ LossPtr Builder::multi_scale(const Json& config) {
 }
 
 LossPtr Builder::time_aggregate(const Json& config) {
-  require_known_keys(config, {"class", "time_aggregation_types", "scalers", "loss_fn"});
+  require_known_keys(config,
+                     {"class", "time_aggregation_types", "scalers", "loss_fn", "ignore_nans"});
   std::vector<train::TimeAggregate> kinds;
   for (const std::string& name : texts(config.at("time_aggregation_types"))) {
     const auto& table = EnumNames<train::TimeAggregate>::table;

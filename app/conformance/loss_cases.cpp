@@ -5,6 +5,7 @@
 
 #include "app/conformance/cases.h"
 #include "app/conformance/loss_build.h"
+#include "app/conformance/model_setup.h"
 #include "app/conformance/tensors.h"
 
 namespace aifs::conformance {
@@ -22,7 +23,7 @@ constexpr double kScaler = 2.4e-7;
 constexpr double kMatrix = 1e-6;  // of weights that sum to about 1
 
 void check_scaler(const LossFile& file, const std::string& name, Comparison& comparison) {
-  const at::Tensor values = make_scaler({file, "input"}, name, at::kFloat).factor;
+  const at::Tensor values = make_scaler({file, "input/"}, name, at::kFloat).factor;
   if (file.json["scalers"][name]["options"].at("class") == "NaNMaskScaler") {
     // The stored one is a placeholder; the mask belongs to the batch.
     comparison.require(at::logical_or(values == 0, values == 1).all().item<bool>(),
@@ -56,13 +57,15 @@ LossCase make_case(const LossGrid& grid, const Json& json, at::ScalarType dtype,
     result.prediction = grid.read("pred", dtype);
   } else if (input == "det_nan") {
     result.prediction = grid.read("pred_with_nan", dtype);
-  } else if (input == "ens") {
-    result.prediction = grid.read("pred_ensemble", dtype);
-  } else if (input == "ens2") {
-    result.prediction =
-        grid.read("pred_ensemble", dtype).narrow(train::kEnsemble, 0, 2).contiguous();
   } else if (input == "ens_nan") {
     result.prediction = grid.read("pred_ensemble_with_nan", dtype);
+  } else if (input.starts_with("ens") &&
+             input.find_first_not_of("0123456789", 3) == std::string::npos) {
+    result.prediction = grid.read("pred_ensemble", dtype);
+    if (input.size() > 3) {  // "ens2": the first two members
+      result.prediction =
+          result.prediction.narrow(train::kEnsemble, 0, std::stoll(input.substr(3))).contiguous();
+    }
   } else {
     throw NotSupported("input " + input);
   }
@@ -158,7 +161,7 @@ void check_refused(const LossGrid& grid, const Json& json, Comparison& compariso
 
 void check_loss(const LossFile& file, const std::string& name, Comparison& comparison) {
   const Json& json = file.json.at("cases").at(name);
-  const LossGrid grid{file, json.value("grid", std::string("input"))};
+  const LossGrid grid{file, json.value("grid", std::string("input")) + "/"};
   if (json.contains("error")) return check_refused(grid, json, comparison);
   const LossCase single = make_case(grid, json, at::kFloat);
   const LossCase twin = make_case(grid, json, at::kDouble,
@@ -189,7 +192,8 @@ void check_loss(const LossFile& file, const std::string& name, Comparison& compa
 }  // namespace
 
 void run_loss_cases(const CaseFile& file, Report& report) {
-  const LossFile losses(file);
+  const SafetensorsFile tensors = file.tensors();
+  const LossFile losses{file.json, tensors, variables_of(file.json)};
   const Json scalers = file.json.value("scalers", Json::object());
   for (const auto& [name, json] : scalers.items()) {
     report.run("scaler", name, [&, scaler = name](Comparison& comparison) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "app/conformance/model_setup.h"
 #include "app/conformance/report.h"
 #include "app/conformance/tensors.h"
 
@@ -15,15 +14,12 @@ std::vector<std::string> texts(const Json& json) {
   return json.get<std::vector<std::string>>();
 }
 
-LossFile::LossFile(const CaseFile& file)
-    : json(file.json), tensors(file.tensors()), variables(variables_of(file.json)) {}
-
 at::Tensor LossGrid::read(const std::string& tensor, at::ScalarType dtype) const {
-  return read_tensor(file.tensors, name + "/" + tensor, dtype);
+  return read_tensor(file.tensors, prefix + tensor, dtype);
 }
 
 bool LossGrid::contains(const std::string& tensor) const {
-  return file.tensors.contains(name + "/" + tensor);
+  return file.tensors.contains(prefix + tensor);
 }
 
 graph::NodeSet LossGrid::nodes() const {
@@ -76,7 +72,7 @@ at::Tensor lead_time_scaler(const Json& options) {
   require_known_keys(options, {"class", "output_lead_times", "decay_factor", "max_lead_time",
                                "decay_type", "inverse", "norm"});
   train::LeadTimeDecayOptions decay;
-  const auto kind = options.at("decay_type").get<std::string>();
+  const auto kind = options.value("decay_type", std::string("linear"));
   if (kind == "exponential") {
     decay.kind = train::LeadTimeDecay::kExponential;
   } else if (kind != "linear") {
@@ -146,14 +142,14 @@ at::Tensor scaler_values(const LossFile& file, const Json& options) {
   if (name == "StdevTendencyScaler") return tendency_scaler(file, options, 1);
   if (name == "VarTendencyScaler") return tendency_scaler(file, options, 2);
   if (name == "NaNMaskScaler") {
-    require_known_keys(options, {"class"});
+    require_known_keys(options, {"class", "norm"});
     return read_tensor(file.tensors, "input/nan_mask");
   }
   if (name == "GraphNodeAttributeScaler") return node_scaler(file, options);
   if (name == "ReweightedGraphNodeAttributeScaler") return reweighted_scaler(file, options);
   if (name == "SpectralDimensionScaler") {
-    require_known_keys(options, {"class", "n_modes", "spectral_dims", "norm"});
-    return train::spectral_weights(options.at("n_modes").get<int64_t>(),
+    require_known_keys(options, {"class", "n_spectral_modes", "spectral_dims", "norm"});
+    return train::spectral_weights(options.at("n_spectral_modes").get<int64_t>(),
                                    options.value("spectral_dims", int64_t{1}));
   }
   if (name == "UniformTimeStepScaler") {

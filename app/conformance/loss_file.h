@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of loss cases: its tensors, variables and scalers. Files with one grid describe scalers by
-// their options; files with several keep inputs and finished scalers under the name of the grid.
+// Where a loss finds its variables, scalers and grid. Files of losses on one grid describe scalers
+// by their options; those on several grids, and model cases, keep finished scalers.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,19 +18,17 @@ namespace aifs::conformance {
 
 struct LossFile {
   const Json& json;
-  SafetensorsFile tensors;
+  const SafetensorsFile& tensors;
   data::VariableTable variables;
-
-  explicit LossFile(const CaseFile& file);
 
   // Whether scalers are given by options.
   bool has_scaler_options() const { return json.contains("scalers"); }
 };
 
-// The part of a file that a case looks at: the grid it is on ("input" where there is only one).
+// The part of a file that a loss looks at.
 struct LossGrid {
   const LossFile& file;
-  std::string name;
+  std::string prefix;  // of its tensors: "<grid>/"
 
   at::Tensor read(const std::string& tensor, at::ScalarType dtype) const;
   bool contains(const std::string& tensor) const;

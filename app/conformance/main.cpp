@@ -79,7 +79,9 @@ std::vector<fs::path> json_files(const fs::path& folder) {
 
 int run(const fs::path& folder, const fs::path& losses) {
   Report report;
-  for (const fs::path& path : json_files(folder)) {
+  const std::vector<fs::path> files = json_files(folder);
+  if (files.empty()) throw DataError(concat("'", folder.string(), "' holds no case"));
+  for (const fs::path& path : files) {
     try {
       run_file(CaseFile(path), report);
     } catch (const std::exception& error) {
@@ -100,7 +102,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr,
                  "usage: aifs-conformance DIR [LOSSES]\n"
                  "  Runs every reference case under DIR; exit code 0 if none failed, 1 otherwise,\n"
-                 "  2 if DIR cannot be read. LOSSES: a JSON file to be written, with the loss of\n"
+                 "  2 if DIR cannot be read or holds no case. LOSSES: a JSON file to be written, "
+                 "with the loss of\n"
                  "  every step of the training runs.\n");
     return 2;
   }

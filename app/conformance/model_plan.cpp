@@ -79,9 +79,10 @@ std::string plain_name(const std::string& text) {
   return text.substr(0, end);
 }
 
-// What "layer_kernels" change. A norm's epsilon is that of the whole case.
-void apply_kernels(const Json& kernels, model::BlockOptions& block, double& eps,
-                   bool may_be_conditional) {
+constexpr double kTorchNormEps = 1e-5;
+
+// What "layer_kernels" change.
+void apply_kernels(const Json& kernels, model::BlockOptions& block, bool may_be_conditional) {
   for (const auto& [kernel, options] : kernels.items()) {
     const std::string name = class_of(options);
     if (kernel == "Activation") {
@@ -92,6 +93,13 @@ void apply_kernels(const Json& kernels, model::BlockOptions& block, double& eps,
       if ((name != "AutocastLayerNorm" && name != "LayerNorm") || value_or(options, "bias", true)) {
         throw NotSupported(concat(kernel, " ", options.dump()));
       }
+      require_known_keys(options, {"class", "bias", "eps"});
+      const double eps = value_or(options, "eps", kTorchNormEps);
+      if (kernel == "KeyNorm" && kernels.contains("QueryNorm") &&
+          value_or(kernels["QueryNorm"], "eps", kTorchNormEps) != eps) {
+        throw NotSupported("norms of queries and keys with different eps");
+      }
+      block.qk_norm_eps = eps;
     } else if (kernel == "LayerNorm") {
       const bool conditional = name == "ConditionalLayerNorm" && may_be_conditional;
       if (name != "LayerNorm" && name != "AutocastLayerNorm" && !conditional) {
@@ -99,14 +107,14 @@ void apply_kernels(const Json& kernels, model::BlockOptions& block, double& eps,
       }
       require_known_keys(options, {"class", "eps", "normalized_shape", "condition_shape",
                                    "zero_init", "autocast"});
-      eps = value_or(options, "eps", eps);
+      block.norm_eps = value_or(options, "eps", kTorchNormEps);
     } else {
       throw NotSupported("layer kernel " + kernel);
     }
   }
 }
 
-model::BlockOptions block_options(const Json& json, double& eps, bool may_be_conditional = false) {
+model::BlockOptions block_options(const Json& json, bool may_be_conditional = false) {
   require_known_keys(json, {"class",
                             "num_channels",
                             "trainable_size",
@@ -133,10 +141,12 @@ model::BlockOptions block_options(const Json& json, double& eps, bool may_be_con
                             "gradient_checkpointing",
                             "cpu_offload"});
   model::BlockOptions block;
+  block.qk_norm_eps = kTorchNormEps;
   block.kind = kind_of(class_of(json));
   const bool has_window = block.kind == BlockKind::kTransformer;
   const bool is_mapper = class_of(json).ends_with("Mapper");
   block.channels = value_or(json, "num_channels", int64_t{0});
+  if (block.channels < 0) throw NotSupported(concat("num_channels ", block.channels));
   block.mlp_extra_layers = value_or(json, "mlp_extra_layers", int64_t{0});
   block.mlp_hidden_ratio = value_or(json, "mlp_hidden_ratio", 0.0);
   const auto implementation = value_or(json, "mlp_implementation", std::string("mlp"));
@@ -156,27 +166,31 @@ model::BlockOptions block_options(const Json& json, double& eps, bool may_be_con
     if (block.window == 0 && json.contains("window_size") && !json["window_size"].is_null()) {
       throw NotSupported("a window of 0");
     }
-    const auto attention = value_or(json, "attention_implementation", std::string("flash"));
-    block.attention = attention == "scaled_dot_product_attention" ? model::AttentionBackend::kSdpa
-                                                                  : model::AttentionBackend::kFlash;
+    const auto attention =
+        value_or(json, "attention_implementation", std::string("flash_attention"));
+    const bool flash = attention == "flash_attention";
+    if (!flash && attention != "scaled_dot_product_attention") {
+      throw NotSupported("attention_implementation " + attention);
+    }
+    block.attention = flash ? model::AttentionBackend::kFlash : model::AttentionBackend::kSdpa;
     block.softcap = value_or(json, "softcap", 0.0);
     block.alibi = value_or(json, "use_alibi_slopes", false);
-    block.rotary = is_mapper && value_or(json, "use_rotary_embeddings", false);
+    // With torch's attention the reference passes over it.
+    block.rotary = is_mapper && flash && value_or(json, "use_rotary_embeddings", false);
     if (value_or(json, "dropout_p", 0.0) > 0.0) throw NotSupported("dropout");
   }
   if (is_mapper || block.kind != BlockKind::kTransformer) {
     block.chunks = value_or(json, "num_chunks", int64_t{1});
   }
   if (json.contains("layer_kernels")) {
-    apply_kernels(json["layer_kernels"], block, eps, may_be_conditional);
+    apply_kernels(json["layer_kernels"], block, may_be_conditional);
   }
   return block;
 }
 
-model::DecoderOptions decoder_options(const Json& json, const std::vector<std::string>& features,
-                                      double& eps) {
+model::DecoderOptions decoder_options(const Json& json, const std::vector<std::string>& features) {
   model::DecoderOptions decoder;
-  static_cast<model::BlockOptions&>(decoder) = block_options(json, eps);
+  static_cast<model::BlockOptions&>(decoder) = block_options(json);
   decoder.target_features = features;
   return decoder;
 }
@@ -284,25 +298,27 @@ int64_t edge_trainable(const Json& part, const Json& widths, const char* key) {
 model::NetworkPlan simple_plan(const Json& json, const SafetensorsFile& tensors,
                                const graph::Graph& graph) {
   const Json& m = json.at("model");
+  require_known_keys(m, {"encoder", "processor", "decoder", "decoder_target_features",
+                         "layer_norm_eps", "activation", "latent_skip", "node_trainable",
+                         "edge_trainable", "edge_attributes_in_order", "input_dim",
+                         "input_dim_latent", "target_dim", "output_dim", "parameters_trainable"});
   const CaseDataset dataset = datasets_of(json)[0];
   model::NetworkPlan plan;
   model::ModelOptions& options = plan.options;
-  double eps = value_or(m, "layer_norm_eps", 1e-5);
+  options.layer_norm_eps = value_or(m, "layer_norm_eps", kTorchNormEps);
   const auto activation = value_or(m, "activation", std::string("GELU (erf)"));
   const model::Activation known = activation_of({{"class", plain_name(activation)}});
   model::DatasetPlan d = dataset_plan(json, tensors, dataset);
-  d.encoder = block_options(m.at("encoder"), eps);
-  d.decoder = decoder_options(
-      m.at("decoder"),
-      value_or(m, "decoder_target_features", std::vector<std::string>{"encoded_data"}), eps);
-  options.processor = block_options(m.at("processor"), eps);
+  d.encoder = block_options(m.at("encoder"));
+  d.decoder = decoder_options(m.at("decoder"), value_or(m, "decoder_target_features",
+                                                        std::vector<std::string>{"encoded_data"}));
+  options.processor = block_options(m.at("processor"));
   d.encoder.activation = d.decoder.activation = options.processor.activation = known;
   options.encoder = d.encoder;
   options.decoder = d.decoder;
-  options.channels = m.at("processor").at("num_channels").get<int64_t>();
+  options.channels = value_or(m["processor"], "num_channels", d.encoder.channels);
   options.layers = value_or(m["processor"], "num_layers", int64_t{1});
   options.latent_skip = m.at("latent_skip").get<bool>();
-  options.layer_norm_eps = eps;
   const Json& edges = m.at("edge_trainable");
   d.encoder_trainable = edge_trainable(m["encoder"], edges, "data2hidden");
   d.decoder_trainable = edge_trainable(m["decoder"], edges, "hidden2data");
@@ -355,8 +371,7 @@ void read_noise(const Json& json, const SafetensorsFile& tensors, const graph::G
   ensemble.noise_channels = value_or(injector, "noise_channels_dim", int64_t{4});
   ensemble.noise_hidden = value_or(injector, "noise_mlp_hidden_dim", int64_t{32});
   model::BlockOptions mlp;
-  double eps = plan.options.layer_norm_eps;
-  if (injector.contains("layer_kernels")) apply_kernels(injector["layer_kernels"], mlp, eps, false);
+  if (injector.contains("layer_kernels")) apply_kernels(injector["layer_kernels"], mlp, false);
   ensemble.noise_activation = mlp.activation;
   if (!tensors.contains("noise_projection/index")) return;
   const Json& name = injector.at("noise_edges_name");
@@ -366,12 +381,12 @@ void read_noise(const Json& json, const SafetensorsFile& tensors, const graph::G
                     graph.nodes(plan.meshes[0]).num_nodes(), graph.nodes(source).num_nodes());
 }
 
-void read_hierarchy(const Json& m, double& eps, model::NetworkPlan& plan) {
+void read_hierarchy(const Json& m, model::NetworkPlan& plan) {
   model::HierarchyOptions& hierarchy = plan.options.hierarchy;
   hierarchy.level_processing = value_or(m, "enable_hierarchical_level_processing", false);
   hierarchy.level_layers = value_or(m, "level_process_num_layers", int64_t{1});
-  hierarchy.upscale = block_options(m.at("upscale_mapper"), eps);
-  hierarchy.downscale = block_options(m.at("downscale_mapper"), eps);
+  hierarchy.upscale = block_options(m.at("upscale_mapper"));
+  hierarchy.downscale = block_options(m.at("downscale_mapper"));
   hierarchy.upscale_trainable = value_or(m["upscale_mapper"], "trainable_size", int64_t{0});
   hierarchy.downscale_trainable = value_or(m["downscale_mapper"], "trainable_size", int64_t{0});
   // Widths double from level to level, whatever a part says.
@@ -406,12 +421,35 @@ model::Aggregation aggregation_of(const Json& json) {
 model::NetworkPlan full_plan(const Json& json, const SafetensorsFile& tensors,
                              const graph::Graph& graph) {
   const Json& m = json.at("model");
+  require_known_keys(m, {"num_channels",
+                         "model",
+                         "condition_on_residual",
+                         "noise_injector",
+                         "layer_kernels",
+                         "processor",
+                         "encoders",
+                         "latent_aggregator",
+                         "decoders",
+                         "residual",
+                         "output_mask",
+                         "node_trainable_parameters",
+                         "edge_trainable_parameters",
+                         "trainable_parameters",
+                         "attributes",
+                         "bounding",
+                         "enable_hierarchical_level_processing",
+                         "level_process_num_layers",
+                         "upscale_mapper",
+                         "downscale_mapper",
+                         "sparse_projector",
+                         "keep_batch_sharded",
+                         "cpu_offload",
+                         "compile"});
   model::NetworkPlan plan;
   model::ModelOptions& options = plan.options;
-  double eps = 1e-5;
   read_model_class(m, plan);
   const bool ensemble = options.ensemble.noise != model::NoiseKind::kNone;
-  options.processor = block_options(m.at("processor"), eps, ensemble);
+  options.processor = block_options(m.at("processor"), ensemble);
   options.channels = m.at("num_channels").get<int64_t>();
   options.layers = value_or(m["processor"], "num_layers", int64_t{1});
   if (m.contains("latent_aggregator")) plan.aggregation = aggregation_of(m["latent_aggregator"]);
@@ -420,17 +458,17 @@ model::NetworkPlan full_plan(const Json& json, const SafetensorsFile& tensors,
       edge_trainable(m["processor"], widths, "hidden2hidden");
   plan.node_trainable = m.at("node_trainable_parameters").get<std::map<std::string, int64_t>>();
   if (ensemble) read_noise(json, tensors, graph, plan);
-  if (!options.hierarchy.meshes.empty()) read_hierarchy(m, eps, plan);
+  if (!options.hierarchy.meshes.empty()) read_hierarchy(m, plan);
   for (const CaseDataset& dataset : datasets_of(json)) {
     model::DatasetPlan d = dataset_plan(json, tensors, dataset);
     const auto [encoder_name, encoder] = mapper_for(m.at("encoders"), "source_datasets", d.name);
     const auto [decoder_name, decoder] = mapper_for(m.at("decoders"), "target_datasets", d.name);
     d.encoder_name = encoder_name;
     d.decoder_name = decoder_name;
-    d.encoder = block_options(encoder.at("mapper"), eps);
+    d.encoder = block_options(encoder.at("mapper"));
     d.decoder = decoder_options(
         decoder.at("mapper"),
-        value_or(decoder, "target_node_features", std::vector<std::string>{"encoded_data"}), eps);
+        value_or(decoder, "target_node_features", std::vector<std::string>{"encoded_data"}));
     if (!options.hierarchy.meshes.empty()) {
       d.encoder.channels = d.decoder.channels = 0;
       d.decoder.target_features = {"encoded_data"};  // what the reference does, whatever is asked
@@ -445,7 +483,6 @@ model::NetworkPlan full_plan(const Json& json, const SafetensorsFile& tensors,
   }
   options.encoder = plan.datasets[0].encoder;
   options.decoder = plan.datasets[0].decoder;
-  options.layer_norm_eps = eps;
   return plan;
 }
 

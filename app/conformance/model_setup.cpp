@@ -55,11 +55,35 @@ CaseModel::CaseModel(const CaseFile& file, const SafetensorsFile& tensors,
   build(file, tensors, device);
 }
 
+namespace {
+
+bool any_starts_with(const SafetensorsFile& tensors, const std::string& prefix) {
+  const auto found = tensors.entries().lower_bound(prefix);
+  return found != tensors.entries().end() && found->first.starts_with(prefix);
+}
+
+// A processor that does nothing has edge features all the same, unless the reference's graph had
+// no edges for it; the stored one may be that of several cases.
+void drop_unused_edges(const model::NetworkPlan& plan, const SafetensorsFile& tensors,
+                       graph::Graph& graph) {
+  if (plan.options.processor.kind != model::BlockKind::kNone ||
+      any_starts_with(tensors, "state/processor_graph_provider.")) {
+    return;
+  }
+  std::erase_if(graph.edge_sets, [&](const graph::EdgeSet& edges) {
+    return edges.source == plan.meshes.back() && edges.target == plan.meshes.back();
+  });
+}
+
+}  // namespace
+
 void CaseModel::build(const CaseFile& file, const SafetensorsFile& tensors, at::Device device) {
-  const graph::Graph graph = graph_of(file, tensors);
+  graph::Graph graph = graph_of(file, tensors);
   try {
+    const model::NetworkPlan plan = network_plan(file.json, tensors, graph);
+    drop_unused_edges(plan, tensors, graph);
     network = std::make_unique<model::EncoderProcessorDecoder>(
-        parameters, network_plan(file.json, tensors, graph),
+        parameters, plan,
         model::GraphTensors::create(graph, edge_attributes_of(file.json), parameters.dtype())
             .to(device));
   } catch (const ConfigError& error) {

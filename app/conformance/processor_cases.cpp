@@ -2,6 +2,8 @@
 // Data processors: normalisers, imputers (also chained with a normaliser) and boundings.
 #include <ATen/ATen.h>
 
+#include <set>
+
 #include "app/conformance/cases.h"
 #include "app/conformance/model_setup.h"
 #include "app/conformance/tensors.h"
@@ -70,7 +72,9 @@ void compare_exactly(const ProcessorFile& file, const std::string& tensor, const
 
 void check_normaliser(const ProcessorFile& file, const std::string& name, Comparison& comparison) {
   data::NormaliserOptions options;
-  config::read(options, file.config(name), name, {});
+  Json config = file.config(name);
+  if (!config.contains("default")) config["default"] = "none";
+  config::read(options, config, name, {});
   data::Statistics statistics = file.statistics;
   const data::VariableTable& variables = file.variables;
   const auto normaliser = data::Normaliser::create(variables.names(), statistics, options);
@@ -141,6 +145,18 @@ std::vector<data::ImputeRule> impute_rules(const ProcessorFile& file, const std:
   return rules;
 }
 
+// (V) bool: which variables some rule names.
+at::Tensor filled_variables(const data::VariableTable& variables,
+                            const std::vector<data::ImputeRule>& rules) {
+  std::set<std::string> named;
+  for (const data::ImputeRule& rule : rules)
+    named.insert(rule.variables.begin(), rule.variables.end());
+  std::vector<int64_t> filled;
+  for (const std::string& name : variables.names())
+    filled.push_back(named.count(name) != 0);
+  return at::tensor(filled, at::kLong).to(at::kBool);
+}
+
 struct Imputed {
   at::Tensor filled;          // (B, T, E, N, V)
   at::Tensor first_time_nan;  // (B, N, V) u8
@@ -172,7 +188,8 @@ at::Tensor with_nan(const at::Tensor& fields, const std::vector<int64_t>& column
 
 void check_imputer(const ProcessorFile& file, const std::string& name, Comparison& comparison) {
   const data::VariableTable& variables = file.variables;
-  const data::Imputer imputer(variables.names(), file.statistics, impute_rules(file, name));
+  const std::vector<data::ImputeRule> rules = impute_rules(file, name);
+  const data::Imputer imputer(variables.names(), file.statistics, rules);
   const auto compare = [&](const std::string& what, const at::Tensor& ours) {
     compare_exactly(file, name + "/" + what, ours, comparison);
   };
@@ -184,7 +201,14 @@ void check_imputer(const ProcessorFile& file, const std::string& name, Compariso
   };
   compare("forward", imputed.filled);
   compare("loss_mask", columns_of(1 - imputed.first_time_nan.to(at::kFloat), out));
-  compare("nan_locations_first_time", columns_of(imputed.first_time_nan, in).to(at::kBool));
+  const std::string locations = name + "/nan_locations_first_time";
+  if (file.tensors.contains(locations)) {
+    // The reference notes those of variables that it does not fill, too.
+    const at::Tensor ours = columns_of(imputed.first_time_nan, in).to(at::kBool);
+    const at::Tensor filled = columns_of(filled_variables(variables, rules), in);
+    comparison.require(at::equal(ours, read_tensor(file.tensors, locations).logical_and(filled)),
+                       "nan_locations_first_time");
+  }
 
   // The chain: imputer, then a mean-std normaliser; the inverse in the other order.
   data::Statistics statistics = file.statistics;
@@ -268,23 +292,26 @@ data::RemapRule remap_rule(const Json& json) {
 
 // One mapped column of a field with all of them.
 void check_remapper(const ProcessorFile& file, const std::string& name, Comparison& comparison) {
-  constexpr double kLimit = 1e-6;  // relative
+  constexpr double kLimit = 1e-6;  // relative to the larger of result and argument
   const Json& json = file.json["cases"].at(name);
   data::RemapRule rule = remap_rule(json);
   rule.variables = {json.at("variable").get<std::string>()};
   const data::Remapper remapper(file.variables.names(), {rule});
   const auto column = json.at("column").get<int64_t>();
   at::Tensor fields = read_tensor(file.tensors, json.at("input").get<std::string>());
-  const auto compare = [&](const std::string& what) {
+  const auto compare = [&](const std::string& what, const at::Tensor& argument) {
     const at::Tensor expected = read_tensor(file.tensors, name + "/" + what);
-    const at::Tensor scale = at::where(expected == 0, at::ones({}), expected);
+    const at::Tensor size = at::maximum(expected.abs(), argument.abs());
+    const at::Tensor scale = at::where(size == 0, at::ones({}), size);
     comparison.add(what, max_difference(fields.select(-1, column) / scale, expected / scale),
                    kLimit);
   };
+  const at::Tensor x = fields.select(-1, column).clone();
   remapper.forward(span_of(fields));
-  compare("forward");
+  compare("forward", x);
+  const at::Tensor y = fields.select(-1, column).clone();
   remapper.inverse(span_of(fields), all_columns(file.variables));
-  compare("inverse");
+  compare("inverse", y);
 }
 
 // The statistics of a variable make a threshold one of normalised values.

@@ -39,22 +39,22 @@ void Comparison::require(bool holds, const std::string& what) {
 }
 
 void Report::run(const std::string& kind, const std::string& name,
-                 const std::function<void(Comparison&)>& body) {
+                 const std::function<void(Comparison&)>& body, Unsupported unsupported) {
   Comparison comparison;
+  const auto fail = [&](const std::string& why) {
+    ++num_failed_;
+    print_line(kind, name, "FAILED", why);
+  };
   try {
     body(comparison);
   } catch (const NotSupported& reason) {
-    skip(kind, name, reason.what());
-    return;
+    if (unsupported == Unsupported::kSkipped) return skip(kind, name, reason.what());
+    return fail(concat("not supported: ", reason.what()));
   } catch (const Error& error) {
-    ++num_failed_;
-    print_line(kind, name, "FAILED",
-               concat(error.what(), error.hint().empty() ? "" : " — ", error.hint()));
-    return;
+    return fail(concat(error.what(), error.hint().empty() ? "" : " — ", error.hint()));
   } catch (const std::exception& error) {
-    ++num_failed_;
-    print_line(kind, name, "FAILED", error.what());
-    return;
+    const std::string text = error.what();
+    return fail(text.substr(0, text.find('\n')));  // without the library's list of calls
   }
   if (comparison.passed()) {
     ++num_passed_;
@@ -68,7 +68,6 @@ void Report::run(const std::string& kind, const std::string& name,
     print_line(kind, name, "passed", detail);
     return;
   }
-  ++num_failed_;
   std::string detail = comparison.num_checks() == 0 ? "nothing was compared" : "";
   for (size_t i = 0; i < comparison.failures().size() && i < kMaxFailuresShown; ++i) {
     detail += concat(i == 0 ? "" : "; ", comparison.failures()[i]);
@@ -76,7 +75,7 @@ void Report::run(const std::string& kind, const std::string& name,
   if (comparison.failures().size() > kMaxFailuresShown) {
     detail += concat("; and ", comparison.failures().size() - kMaxFailuresShown, " more");
   }
-  print_line(kind, name, "FAILED", detail);
+  fail(detail);
 }
 
 void Report::skip(const std::string& kind, const std::string& name, const std::string& reason) {

@@ -41,7 +41,8 @@ GraphTransformerBlock::GraphTransformerBlock(const ParameterScope& scope,
   projection_ =
       Linear(scope / "projection", a, c, true, LinearStart::kUniform, {.in = true, .unit = width});
   if (options.qk_norm) {
-    const LayerNormOptions per_head{.eps = options.norm.eps, .bias = false, .of_slices = true};
+    const LayerNormOptions per_head{
+        .eps = options.qk_norm_eps.value_or(options.norm.eps), .bias = false, .of_slices = true};
     q_norm_ = LayerNorm(scope / "q_norm", width, per_head);
     k_norm_ = LayerNorm(scope / "k_norm", width, per_head);
   }

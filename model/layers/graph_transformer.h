@@ -29,6 +29,7 @@ struct GraphTransformerOptions {
   MlpImplementation implementation = MlpImplementation::kMlp;
   Activation activation = Activation::kGelu;
   LayerNormOptions norm = {};
+  std::optional<double> qk_norm_eps = {};  // none: that of `norm`
   RecomputePolicy recompute = RecomputePolicy::kNone;
   int64_t chunks = 1;   // mappers: ranges of targets worked on one after another
   int64_t offload = 0;  // processors: inputs of blocks or groups that are kept on the host

@@ -35,6 +35,7 @@ struct TransformerOptions {
   MlpImplementation implementation = MlpImplementation::kMlp;
   Activation activation = Activation::kGelu;
   LayerNormOptions norm = {};
+  std::optional<double> qk_norm_eps = {};  // none: that of `norm`
   RecomputePolicy recompute = RecomputePolicy::kNone;
   int64_t chunks = 1;   // processors: groups of blocks under kFull
   int64_t offload = 0;  // processors: inputs of blocks or groups that are kept on the host

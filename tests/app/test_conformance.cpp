@@ -134,6 +134,10 @@ TEST_CASE("a call without a folder gets the usage, a missing folder is named", "
   const test::CommandResult missing = conformance("/nowhere/at/all");
   REQUIRE(missing.exit_code == 2);
   REQUIRE_THAT(missing.err, ContainsSubstring("'/nowhere/at/all' is not a folder"));
+  const test::TemporaryFolder empty;
+  const test::CommandResult nothing = conformance(empty.path().string());
+  REQUIRE(nothing.exit_code == 2);
+  REQUIRE_THAT(nothing.err, ContainsSubstring("holds no case"));
   REQUIRE_THAT(conformance(". .").err, ContainsSubstring("'.' is a folder, not a file"));
   for (const char* arguments : {"", "--help", ". . ."}) {
     const test::CommandResult result = conformance(arguments);
@@ -169,6 +173,15 @@ TEST_CASE("other options than those of the reference fail", "[conformance]") {
   tables.replace("optimizers.json", "clamped to +-32", "clamped to +-31");
   tables.require_failures(
       {"partition/0", "rollout/2", "learning_rate/0", "seeds", "sampler/0", "adamw_clip_value"});
+}
+
+TEST_CASE("an option that is not known fails its case by name", "[conformance]") {
+  const Copy losses("losses");
+  losses.replace("losses.json", "\"delta\": 0.35", "\"gamma\": 0.35");
+  const test::CommandResult result = conformance(losses.path().string());
+  REQUIRE(result.exit_code == 1);
+  REQUIRE_THAT(result.out, ContainsSubstring("FAILED   not supported: option gamma\n"));
+  REQUIRE(counts_of(result).failed == 1);
 }
 
 TEST_CASE("a changed weight fails the model in both precisions", "[conformance]") {

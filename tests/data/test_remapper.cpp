@@ -44,6 +44,9 @@ TEST_CASE("the inverse of a map undoes it", "[remapper]") {
 TEST_CASE("maps have their closed forms", "[remapper]") {
   REQUIRE(rule(RemapMethod::kSqrt).forward(9.0f) == 3.0f);
   REQUIRE(rule(RemapMethod::kBoxCox).forward(4.0f) == 2.0f);
+  RemapRule clipped = rule(RemapMethod::kBoxCox);
+  clipped.clip_negative = true;
+  REQUIRE(clipped.forward(-3.0f) == -2.0f);
   RemapRule tangent = rule(RemapMethod::kPower);
   tangent.exponent = 0.25;
   tangent.linear_above_one = true;

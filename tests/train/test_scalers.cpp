@@ -71,6 +71,8 @@ TEST_CASE("a variable mask is 0 where named and 1 elsewhere, or the opposite", "
   const std::vector<std::string> names{"a", "b", "c"};
   REQUIRE(at::equal(variable_mask(names, {"c", "a"}, false), at::tensor({0.0f, 1.0f, 0.0f})));
   REQUIRE(at::equal(variable_mask(names, {"c", "a"}, true), at::tensor({1.0f, 0.0f, 1.0f})));
+  REQUIRE(at::equal(variable_mask({"q_50", "sp", "q_850"}, {"q"}, false),
+                    at::tensor({0.0f, 1.0f, 0.0f})));
   REQUIRE_THROWS_WITH(variable_mask(names, {"x"}, false),
                       ContainsSubstring("'x' is not predicted"));
 }
