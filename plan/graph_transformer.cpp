@@ -78,29 +78,31 @@ class Block {
 
   Rows attend(const Rows& u, const KeysAndValues& sources, const Rows& e) const {
     const auto n = [](int64_t v) { return static_cast<double>(v); };
-    const auto wide = [&](const Rows& x) {
-      return tape_.types().activation < tape_.types().wide()
-                 ? tape_.make(x.rows, x.width, tape_.types().wide())
-                 : x;
+    const Types& types = tape_.types();
+    const auto kept = [&](const Rows& x) {
+      return types.activation < types.kept() ? tape_.make(x.rows, x.width, types.kept()) : x;
     };
     const Rows query = per_head_norm(tape_.linear(u, attention_));
     tape_.weight(attention_, edge_width_, true);
     // The projected query and the weighted sums of edge features, and the map between them.
     const int64_t on_edges = heads_ * e.width;
     tape_.save(query);
-    tape_.save_bytes(n(attention_ * e.width * tape_.types().activation));
+    tape_.save_bytes(n(attention_ * e.width * types.activation));
     tape_.product(n(u.rows), n(attention_), n(e.width), 0.0);
     const Rows query_on_edges = tape_.make(u.rows, on_edges);
     for (const Rows& x : {query, query_on_edges, sources.key, sources.value, e})
-      tape_.save(wide(x));
+      tape_.save(kept(x));
     const double edges = n(e.rows);
-    tape_.save_bytes(edges * n(heads_ * tape_.types().wide()));
+    // Weights of edges, or their sums, by which weights are found again from the result.
+    const Rows out = tape_.make(u.rows, attention_);
+    tape_.save_bytes((types.own_kernels ? n(u.rows) : edges) * n(heads_ * types.wide()));
+    if (types.own_kernels) tape_.save(out);
     tape_.product(edges, n(2 * attention_ + 2 * on_edges), 1.0, 0.0);
     tape_.unsplit(4.0 * edges * n(attention_) + 2.0 * edges * n(edge_width_ * attention_));
     tape_.transient(2.0 * (sources.key.storage + sources.value.storage + 2.0 * query.storage));
     tape_.save(tape_.make(u.rows, on_edges));
     tape_.product(n(u.rows), n(e.width), n(attention_), 0.0);
-    return tape_.make(u.rows, attention_);
+    return out;
   }
 
   Tape& tape_;

@@ -48,11 +48,18 @@ Widths widths_of(const NetworkInput& in) {
   return w;
 }
 
+Types types_of(const NetworkInput& in) {
+  Types types = in.types;
+  types.own_kernels = in.gpu && in.model.kernels != model::KernelChoice::kReference &&
+                      types.activation == 2 && types.weight == 4;
+  return types;
+}
+
 class Walk {
  public:
   Walk(const NetworkInput& in, const RankRows& rows, bool divided, int64_t tensor,
        NetworkCost& cost)
-      : in_(in), m_(in.model), rows_(rows), w_(widths_of(in)), tape_(in.types), cost_(cost) {
+      : in_(in), m_(in.model), rows_(rows), w_(widths_of(in)), tape_(types_of(in)), cost_(cost) {
     context_ = {.copies = in.copies,
                 .tensor = tensor,
                 .divided = divided,

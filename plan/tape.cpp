@@ -146,7 +146,8 @@ Rows Tape::layer_norm(const Rows& x, bool bias, Keep keep) {
   parameter(x.width);
   if (bias) parameter(x.width);
   const Rows y = make(x.rows, x.width);
-  const bool widens = keep == Keep::kAll && types_.activation < types_.wide();
+  const bool widens =
+      keep == Keep::kAll && types_.activation < (bias ? types_.kept() : types_.wide());
   const Rows input = widens ? make(x.rows, x.width, types_.wide()) : x;
   save(input);
   save_bytes(static_cast<double>(2 * x.rows * types_.wide()));

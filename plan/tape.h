@@ -17,10 +17,13 @@ namespace aifs::plan {
 // Bytes of an element.
 struct Types {
   int64_t weight = 4, activation = 4;
+  bool own_kernels = false;  // of a GPU, for norms and attention: without widened copies
 
   bool mixed() const { return weight != activation; }
   // Of statistics, and of operations that are never done in 16 bits.
   int64_t wide() const { return activation < 4 ? 4 : activation; }
+  // What such an operation keeps of its operands.
+  int64_t kept() const { return own_kernels ? activation : wide(); }
 };
 
 // A tensor, or some rows of one.

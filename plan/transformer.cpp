@@ -35,7 +35,11 @@ Rows attention(Tape& tape, const BlockOptions& options, const PartContext& conte
   const Rows q = prepared(targets), k = prepared(sources);
   const Rows v = tape.linear(sources, own, /*bias=*/false);
   const int64_t num_keys = sources.rows / context.copies;
-  const bool banded = options.window > 0 || options.softcap > 0.0 || options.alibi;
+  // As flash_does() in model/kernels/sequence_attention.cpp has it.
+  const int64_t head = own / std::max<int64_t>(1, heads);
+  const bool flash = context.gpu && tape.types().activation == 2 && head % 8 == 0 && head <= 256 &&
+                     options.window > 0 && options.softcap <= 0.0 && !options.alibi;
+  const bool banded = (options.window > 0 && !flash) || options.softcap > 0.0 || options.alibi;
   const int64_t band = options.window > 0 ? std::min(num_keys, 2 * options.window + 1) : num_keys;
   for (const Rows& x : {q, k, v})
     tape.save(x);

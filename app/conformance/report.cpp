@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/conformance/report.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 
@@ -9,6 +11,11 @@ namespace aifs::conformance {
 namespace {
 
 constexpr size_t kMaxFailuresShown = 5;
+// Graphs that are still to come, and arguments of datasets: cases that ask for them are skipped.
+constexpr std::array kPartlyBuilt{"graph",          "nodes",          "edges",  "node attribute",
+                                  "edge attribute", "post-processor", "options"};
+// Two computations in fp32 that are both as far from the truth as the reference's, with a margin.
+constexpr double kOwnErrors = 4.0;
 
 void print_line(const std::string& kind, const std::string& name, const std::string& verdict,
                 const std::string& detail) {
@@ -18,8 +25,13 @@ void print_line(const std::string& kind, const std::string& name, const std::str
 
 }  // namespace
 
-void Comparison::add(const std::string& what, double error, double limit) {
+void Comparison::add(const std::string& what, double error, double limit, double own_error) {
   ++num_checks_;
+  const double wide = std::max(limit, kOwnErrors * own_error);
+  if (error > limit && error <= wide) {
+    ++num_beyond_;
+    limit = wide;
+  }
   const double ratio = std::isnan(error) ? INFINITY
                        : limit > 0       ? error / limit
                        : error > 0       ? 2.0
@@ -39,7 +51,7 @@ void Comparison::require(bool holds, const std::string& what) {
 }
 
 void Report::run(const std::string& kind, const std::string& name,
-                 const std::function<void(Comparison&)>& body, Unsupported unsupported) {
+                 const std::function<void(Comparison&)>& body) {
   Comparison comparison;
   const auto fail = [&](const std::string& why) {
     ++num_failed_;
@@ -48,7 +60,8 @@ void Report::run(const std::string& kind, const std::string& name,
   try {
     body(comparison);
   } catch (const NotSupported& reason) {
-    if (unsupported == Unsupported::kSkipped) return skip(kind, name, reason.what());
+    if (std::find(kPartlyBuilt.begin(), kPartlyBuilt.end(), kind) != kPartlyBuilt.end())
+      return skip(kind, name, reason.what());
     return fail(concat("not supported: ", reason.what()));
   } catch (const Error& error) {
     return fail(concat(error.what(), error.hint().empty() ? "" : " — ", error.hint()));
@@ -64,6 +77,10 @@ void Report::run(const std::string& kind, const std::string& name,
       std::snprintf(numbers, sizeof numbers, "; %.2e of %.1e in ", comparison.worst_error(),
                     comparison.worst_limit());
       detail += numbers + comparison.worst_name();
+    }
+    if (comparison.num_beyond() > 0) {
+      detail += concat("; ", comparison.num_beyond(),
+                       " beyond the limit, within the reference's own rounding");
     }
     print_line(kind, name, "passed", detail);
     return;
