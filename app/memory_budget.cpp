@@ -45,13 +45,14 @@ std::optional<model::ModelOptions> on_rung(model::ModelOptions options, const Ru
     mapper->chunks = std::max(mapper->chunks, rung.mapper_chunks);
   }
   model::BlockOptions& processor = options.processor;
-  if (rung.offload > 0.0) {
-    if (processor.recompute != RecomputePolicy::kFull)
-      processor.chunks = std::max<int64_t>(1, options.layers / 2);
-    const double share = rung.offload * static_cast<double>(processor.chunks - 1);
-    processor.offload = std::max(processor.offload, static_cast<int64_t>(share));
-  }
+  if (rung.offload > 0.0 &&
+      (processor.recompute != RecomputePolicy::kFull || processor.chunks == 1))
+    processor.chunks = std::max<int64_t>(1, options.layers / 2);
   processor.recompute = std::max(processor.recompute, rung.processor);
+  const int64_t groups =
+      model::step_groups(options.layers, {processor.recompute, processor.chunks, 0}).count;
+  const double share = rung.offload * static_cast<double>(groups - 1);
+  processor.offload = std::max(processor.offload, static_cast<int64_t>(share));
   if (processor.kind == model::BlockKind::kGnn)
     processor.edge_ranges = std::max(processor.edge_ranges, rung.edge_ranges);
   try {
@@ -62,16 +63,23 @@ std::optional<model::ModelOptions> on_rung(model::ModelOptions options, const Ru
   return options;
 }
 
-std::string describe(const model::ModelOptions& options, double gib, double budget) {
-  char figures[64];
-  std::snprintf(figures, sizeof figures, "%.3g of %.3g GiB", gib, budget);
-  return concat("run again in the backward pass: of encoder and decoder ",
-                enum_name(options.decoder.recompute), " in ", options.decoder.chunks,
-                " chunks, of the processor ", enum_name(options.processor.recompute),
-                options.processor.offload > 0 ? concat(", inputs of ", options.processor.offload,
-                                                       " groups of layers on the host")
-                                              : "",
-                ": ", figures);
+constexpr double kGib = 1 << 30;
+
+std::string describe(const model::ModelOptions& options, const plan::MemoryPlan& memory,
+                     double budget) {
+  char figures[64], host[64];
+  std::snprintf(figures, sizeof figures, "%.3g of %.3g GiB", memory.device() / kGib, budget);
+  std::snprintf(host, sizeof host, "%.3g GiB", memory.host_inputs / kGib);
+  const model::BlockOptions& processor = options.processor;
+  return concat(
+      "run again in the backward pass: of encoder and decoder ",
+      enum_name(options.decoder.recompute), " in ", options.decoder.chunks,
+      " chunks, of the processor ", enum_name(processor.recompute),
+      processor.edge_ranges > 1 ? concat(" in ", processor.edge_ranges, " ranges of edges") : "",
+      processor.offload > 0
+          ? concat(", inputs of ", processor.offload, " groups of layers on the host (", host, ")")
+          : "",
+      ": ", figures);
 }
 
 }  // namespace
@@ -82,13 +90,14 @@ FittedModel fit_memory(const plan::StepInput& input, const plan::Division& divis
   if (budget == 0.0) return {wanted, ""};
   double least = 0.0;
   for (const Rung& rung : ladder()) {
+    if (rung.offload > 0.0 && !input.network.gpu) continue;
     const auto options = on_rung(wanted, rung);
     if (!options) continue;
     plan::StepInput candidate = input;
     candidate.network.model = *options;
-    constexpr double kGib = 1 << 30;
-    const double gib = plan::plan_step(candidate, division).memory.device() / kGib;
-    if (gib <= budget) return {*options, describe(*options, gib, budget)};
+    const plan::MemoryPlan memory = plan::plan_step(candidate, division).memory;
+    const double gib = memory.device() / kGib;
+    if (gib <= budget) return {*options, describe(*options, memory, budget)};
     least = least == 0.0 ? gib : std::min(least, gib);
   }
   char text[64];

@@ -194,8 +194,7 @@ Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device)
   if (config_.run.threads > 0) at::set_num_threads(static_cast<int>(config_.run.threads));
   set_arithmetic(config_.train.precision, device_);
   phases_.end("program");
-  if (!mesh_->is_main()) {  // others read what the main rank has read; what is computed need not
-                            // wait
+  if (!mesh_->is_main()) {  // others read what it has read, later; what is computed need not wait
     if (config_.data.kind == data::SourceKind::kAnalytic) data_ = make_data(config_, nullptr);
     return;
   }

@@ -283,21 +283,28 @@ void add_step_options(CLI::App& step, CommandLine& c) {
   step.add_flag("--forward-only", c.forward_only, "time the forward pass without gradients");
   step.add_flag("--cuda-graph", c.cuda_graph, "launch loss and gradients as one CUDA graph");
   step.add_option("--model-ranks", c.model_ranks,
-                  "ranks that share one sample; the others are replicas (start with mpirun)");
+                  "ranks that share one sample; the others are replicas (start with mpirun)")
+      ->check(CLI::PositiveNumber);
   step.add_option("--bucket-mb", c.bucket_mb,
                   "reduce gradients of replicas in such parts during the backward pass; 0: at its "
-                  "end");
+                  "end")
+      ->check(CLI::NonNegativeNumber);
   step.add_option("--recompute-mappers", c.recompute_mappers,
                   "what encoder and decoder run again: none, embedding, mlp, block or full");
   step.add_option("--recompute-processor", c.recompute_processor, "the same of the processor");
   step.add_option("--mapper-chunks", c.mapper_chunks,
-                  "parts of the decoder's targets, each run again under block");
-  step.add_option("--encoder-chunks", c.encoder_chunks, "the same of the encoder's");
-  step.add_option("--groups", c.groups, "of the processor's layers, under full");
+                  "parts of the decoder's targets, each run again under block")
+      ->check(CLI::PositiveNumber);
+  step.add_option("--encoder-chunks", c.encoder_chunks, "the same of the encoder's")
+      ->check(CLI::PositiveNumber);
+  step.add_option("--groups", c.groups, "of the processor's layers, under full")
+      ->check(CLI::PositiveNumber);
   step.add_option("--edge-ranges", c.edge_ranges,
-                  "ranges of targets in each layer of the processor, each run again");
+                  "ranges of targets in each layer of the processor, each run again")
+      ->check(CLI::PositiveNumber);
   step.add_option("--offload", c.offload,
-                  "blocks or groups of the processor that keep their inputs on the host");
+                  "blocks or groups of the processor that keep their inputs on the host")
+      ->check(CLI::NonNegativeNumber);
   step.add_option("--rollout", c.rollout,
                   "steps of a forecast, each run again in the backward pass if there are several")
       ->check(CLI::PositiveNumber);
@@ -359,7 +366,7 @@ int main(int argc, char** argv) {
   }
   for (CLI::App* any : {step, comm, kernels, data}) {
     any->add_option("--device", c.device, "auto, cpu or cuda");
-    any->add_option("--threads", c.threads, "CPU threads; 0: all");
+    any->add_option("--threads", c.threads, "CPU threads; 0: all")->check(CLI::NonNegativeNumber);
     any->add_option("--json", c.json,
                     any == comm ? "file for the results, --machine of aifs-train --dry-run"
                                 : "file for the results");

@@ -40,7 +40,8 @@ at::Tensor normal(at::IntArrayRef sizes, uint64_t seed) {
 
 StepCase StepCase::parse(const std::string& name) {
   static const std::regex pattern(
-      "(gnn|gt|transformer)-([0-9]+)-([on][0-9]+)-tri([0-9]+)-(fp32|tf32|bf16)(-[0-9]+gib)?");
+      "(gnn|gt|transformer)-([0-9]{1,6})-([on][0-9]{1,5})-tri([0-9]|1[0-2])-(fp32|tf32|bf16)(-[0-9]"
+      "+gib)?");
   std::smatch match;
   if (!std::regex_match(name, match, pattern)) {
     throw ConfigError("--case", concat("'", name, "' is no case"),
@@ -94,6 +95,7 @@ model::ModelOptions StepCase::model_options() const {
     options.processor.attention = model::AttentionBackend::kFlash;
   }
   options.bounding = {{.kind = model::BoundingKind::kRelu, .variables = {kDiagnostic}}};
+  options.validate("model");
   return options;
 }
 

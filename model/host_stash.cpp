@@ -18,7 +18,7 @@ namespace aifs::model {
 namespace {
 
 // Host memory comes in pages of a power of two, to which LibTorch's allocator of page-locked memory
-// rounds sizes up.
+// rounds sizes up. Every tensor begins one.
 constexpr int64_t kPageBytes = int64_t{1} << 26;
 
 // So many items more may wait for their copies in a forward pass: in the backward pass gradients of
@@ -84,7 +84,10 @@ class HostStash::Item {
     Tensors pages;
   };
 
-  ~Item() { release_pages(); }
+  ~Item() {
+    if (copied && !tensors.empty()) copied->block(lane->current());  // fetched, and never taken
+    release_pages();
+  }
   bool is_on_host() const { return !memories.empty() && tensors.empty(); }
   void release_pages() {
     for (Memory& memory : memories) {
@@ -137,6 +140,7 @@ void HostStash::copy_out(Item& item) {
       if (!is_new) continue;
       const at::Tensor bytes = bytes_of(storage, lane_->device);
       Item::Memory& memory = item.memories.emplace_back(Item::Memory{bytes.numel(), {}});
+      if (memory.bytes == 0) continue;
       for (const at::Tensor& piece : bytes.split(kPageBytes)) {
         memory.pages.push_back(lane_->page());
         memory.pages.back().narrow(0, 0, piece.numel()).copy_(piece, /*non_blocking=*/true);

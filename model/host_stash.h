@@ -27,7 +27,7 @@ class HostStash {
 
   // Puts tensors away, which are not changed any more. Of all items, this one and the `num_here` -
   // 1 before it stay on the device, and some more that are being copied; an item that `stays` is
-  // never copied, and must be among the last `num_here` that are put.
+  // never copied. Items of a forward pass without a backward pass leave with those put later.
   ItemPtr put(const Tensors& tensors, bool stays, size_t num_here);
 
   // Ends a forward pass: when the device begins what the current stream is given next, only what

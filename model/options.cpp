@@ -99,7 +99,8 @@ void BlockOptions::validate(const std::string& path) const {
   only_for(alibi, flash, path + ".alibi", "flash attention");
   only_for(rotary, flash, path + ".rotary", "flash attention");
   const bool again = recompute == RecomputePolicy::kBlock || recompute == RecomputePolicy::kFull;
-  only_for(offload > 0, again, path + ".offload", "recompute block and full");
+  only_for(offload > 0, again && kind != BlockKind::kNone, path + ".offload",
+           "recompute block and full");
   only_for(edge_ranges > 1, kind == BlockKind::kGnn, path + ".edge_ranges", "gnn");
   only_for(edge_ranges > 1, again, path + ".edge_ranges", "recompute block and full");
 }
@@ -225,6 +226,16 @@ bool ModelOptions::uses(BlockKind kind) const {
 }
 
 void ModelOptions::validate(const std::string& path) const {
+  if (processor.offload > 0) {
+    const int64_t groups = step_groups(layers, {processor.recompute, processor.chunks, 0}).count;
+    if (processor.offload >= groups) {
+      throw ConfigError(
+          path + ".processor.offload",
+          concat("is ", processor.offload, ", the processor's ", layers, " layers run again in ",
+                 groups, " pieces and the last keeps its inputs on the device"),
+          concat("at most ", groups - 1, "; processor.chunks makes more pieces"));
+    }
+  }
   const auto at = [&](const char* part) { return concat(path, ".", part); };
   check_mapper(encoder, at("encoder"));
   check_mapper(decoder, at("decoder"));

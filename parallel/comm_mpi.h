@@ -14,7 +14,8 @@ namespace aifs::parallel {
 void initialize_mpi();
 void finalize_mpi();
 
-// The group of all ranks.
+// The group of all ranks. A group that ends waits until what it sent has been received (watched,
+// like every operation), but not while an exception is on its way.
 std::unique_ptr<Communicator> make_mpi_world(std::shared_ptr<OperationWatch> watch);
 
 }  // namespace aifs::parallel

@@ -137,8 +137,9 @@ Rows sources(Tape& tape, const Rows& own, const EdgeRows& edges, const PartConte
 Rows over_ranges(Tape& tape, int64_t count, bool again, const Rows& targets, const Rows& edges,
                  const std::vector<Rows>& shared,
                  const std::function<Rows(const Rows&, const Rows&)>& body, bool ends_part) {
-  const std::vector<int64_t> rows = balanced_counts(targets.rows, count);
-  const std::vector<int64_t> edge_rows = balanced_counts(edges.rows, count);
+  const int64_t ranges = std::clamp<int64_t>(count, 1, std::max<int64_t>(1, targets.rows));
+  const std::vector<int64_t> rows = balanced_counts(targets.rows, ranges);
+  const std::vector<int64_t> edge_rows = balanced_counts(edges.rows, ranges);
   Rows result;
   for (size_t range = 0; range < rows.size(); ++range) {
     const Rows some = targets.part(rows[range]), its_edges = edges.part(edge_rows[range]);
@@ -164,11 +165,10 @@ Rows over_chunks(Tape& tape, const model::BlockOptions& options, const Rows& tar
 State run_steps(Tape& tape, const model::BlockOptions& options, const PartContext& context,
                 int64_t layers, State state, const std::vector<Rows>& given,
                 const std::function<State(const State&, bool)>& body) {
-  const bool grouped = options.recompute == model::RecomputePolicy::kFull;
-  const bool again = grouped || options.recompute == model::RecomputePolicy::kBlock;
-  const int64_t size = grouped ? (layers + options.chunks - 1) / options.chunks : 1;
-  const int64_t groups = (layers + size - 1) / size;
-  const int64_t offload = context.gpu ? std::min(options.offload, groups - 1) : 0;
+  const bool again = options.recompute == model::RecomputePolicy::kFull ||
+                     options.recompute == model::RecomputePolicy::kBlock;
+  const auto [size, groups, offload] = model::step_groups(
+      layers, {options.recompute, options.chunks, context.gpu ? options.offload : 0});
   const int64_t num_here = groups - offload;
   for (int64_t group = 0; group < groups; ++group) {
     State inputs = given;

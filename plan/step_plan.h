@@ -44,7 +44,8 @@ struct MemoryPlan {
   double graph = 0;          // indices and attributes of edges
   double batch = 0;          // on the device: the present one and the next
   double host_batches = 0;   // read ahead, in the memory of the host
-  double host_inputs = 0;    // of layers that run again, page-locked
+  // Of layers that run again, page-locked; a run rounds each tensor up to 64 MiB.
+  double host_inputs = 0;
 
   double activations() const { return features + encoder + processor + decoder + output; }
   double device() const {

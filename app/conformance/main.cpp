@@ -90,6 +90,8 @@ int run(const fs::path& folder, const fs::path& losses) {
   }
   report.print_summary();
   if (!losses.empty()) write_file_atomic(losses, Json(report.kept()).dump(1) + "\n");
+  if (report.num_passed() + report.num_failed() == 0)
+    throw DataError(concat("nothing in '", folder.string(), "' could be compared"));
   return report.num_failed() > 0 ? 1 : 0;
 }
 
@@ -102,7 +104,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr,
                  "usage: aifs-conformance DIR [LOSSES]\n"
                  "  Runs every reference case under DIR; exit code 0 if none failed, 1 otherwise,\n"
-                 "  2 if DIR cannot be read or holds no case. LOSSES: a JSON file to be written, "
+                 "  2 if DIR cannot be read or nothing in it can be compared. LOSSES: a JSON file "
+                 "to be written, "
                  "with the loss of\n"
                  "  every step of the training runs.\n");
     return 2;

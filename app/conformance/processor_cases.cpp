@@ -292,26 +292,29 @@ data::RemapRule remap_rule(const Json& json) {
 
 // One mapped column of a field with all of them.
 void check_remapper(const ProcessorFile& file, const std::string& name, Comparison& comparison) {
-  constexpr double kLimit = 1e-6;  // relative to the larger of result and argument
+  constexpr double kLimit = 1e-6;  // of a result, or of what moves it as far as its argument moves
   const Json& json = file.json["cases"].at(name);
   data::RemapRule rule = remap_rule(json);
   rule.variables = {json.at("variable").get<std::string>()};
   const data::Remapper remapper(file.variables.names(), {rule});
   const auto column = json.at("column").get<int64_t>();
   at::Tensor fields = read_tensor(file.tensors, json.at("input").get<std::string>());
-  const auto compare = [&](const std::string& what, const at::Tensor& argument) {
+  const auto check = [&](const std::string& what, const auto& map) {
+    constexpr double kStep = 1e-3;
+    at::Tensor moved = fields.clone();
+    moved.select(-1, column).mul_(1.0 + kStep);
+    map(moved);
+    map(fields);
+    const at::Tensor result = fields.select(-1, column);
     const at::Tensor expected = read_tensor(file.tensors, name + "/" + what);
-    const at::Tensor size = at::maximum(expected.abs(), argument.abs());
+    const at::Tensor slope = at::nan_to_num((moved.select(-1, column) - result).abs() / kStep);
+    const at::Tensor size = at::maximum(expected.abs(), slope);
     const at::Tensor scale = at::where(size == 0, at::ones({}), size);
-    comparison.add(what, max_difference(fields.select(-1, column) / scale, expected / scale),
-                   kLimit);
+    comparison.add(what, max_difference(result / scale, expected / scale), kLimit);
   };
-  const at::Tensor x = fields.select(-1, column).clone();
-  remapper.forward(span_of(fields));
-  compare("forward", x);
-  const at::Tensor y = fields.select(-1, column).clone();
-  remapper.inverse(span_of(fields), all_columns(file.variables));
-  compare("inverse", y);
+  check("forward", [&](at::Tensor& rows) { remapper.forward(span_of(rows)); });
+  check("inverse",
+        [&](at::Tensor& rows) { remapper.inverse(span_of(rows), all_columns(file.variables)); });
 }
 
 // The statistics of a variable make a threshold one of normalised values.

@@ -21,8 +21,8 @@ class NotSupported : public Error {
 class Comparison {
  public:
   // `error` and `limit` in the same unit; a NaN error fails.
-  // `own_error` is that of the reference itself, where it is known: what is beyond the limit but
-  // within a few times that passes, and is counted in the line of the case.
+  // `own_error` is that of the reference itself, where it is known: what is beyond the limit, but
+  // within four times that and ten times the limit, passes and is counted in the line of the case.
   void add(const std::string& what, double error, double limit, double own_error = 0.0);
   // A condition that must hold exactly (integers, texts, orders).
   void require(bool holds, const std::string& what);
@@ -35,7 +35,7 @@ class Comparison {
   double worst_error() const { return worst_error_; }
   double worst_limit() const { return worst_limit_; }
   const std::vector<std::string>& failures() const { return failures_; }
-  // Checks that passed only by the reference's own error.
+  // Checks that passed only by that.
   int num_beyond() const { return num_beyond_; }
 
  private:

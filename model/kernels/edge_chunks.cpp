@@ -29,19 +29,25 @@ std::vector<EdgeChunk> cut_by_targets(const std::shared_ptr<const EdgeIndex>& in
   return chunks;
 }
 
-std::vector<at::Tensor> split_targets(const at::Tensor& rows,
-                                      const std::vector<EdgeChunk>& chunks) {
+namespace {
+
+std::vector<at::Tensor> split(const at::Tensor& rows, const std::vector<EdgeChunk>& chunks,
+                              int64_t EdgeChunk::*size) {
   std::vector<int64_t> sizes;
   for (const EdgeChunk& chunk : chunks)
-    sizes.push_back(chunk.num_targets);
+    sizes.push_back(chunk.*size);
   return rows.split_with_sizes(sizes);
 }
 
+}  // namespace
+
+std::vector<at::Tensor> split_targets(const at::Tensor& rows,
+                                      const std::vector<EdgeChunk>& chunks) {
+  return split(rows, chunks, &EdgeChunk::num_targets);
+}
+
 std::vector<at::Tensor> split_edges(const at::Tensor& rows, const std::vector<EdgeChunk>& chunks) {
-  std::vector<int64_t> sizes;
-  for (const EdgeChunk& chunk : chunks)
-    sizes.push_back(chunk.num_edges);
-  return rows.split_with_sizes(sizes);
+  return split(rows, chunks, &EdgeChunk::num_edges);
 }
 
 const std::vector<EdgeChunk>& EdgeChunks::of(const std::shared_ptr<const EdgeIndex>& index) const {

@@ -51,13 +51,20 @@ TensorList LayerUnits::run(const std::vector<Step>& steps, const StepsOptions& o
   return run_steps(own, options, state, context, &set_->stash());
 }
 
+StepGroups step_groups(int64_t num_steps, const StepsOptions& options) {
+  const bool grouped = options.policy == RecomputePolicy::kFull;
+  const int64_t wanted = grouped ? options.groups : std::max<int64_t>(1, num_steps);
+  const int64_t size = std::max<int64_t>(1, (num_steps + wanted - 1) / wanted);
+  const int64_t count = (num_steps + size - 1) / size;
+  return {size, count, std::clamp<int64_t>(options.offload, 0, std::max<int64_t>(0, count - 1))};
+}
+
 TensorList run_steps(const std::vector<Step>& steps, const StepsOptions& options,
                      const TensorList& start, const TensorList& context, HostStash* stash) {
   const auto count = static_cast<int64_t>(steps.size());
-  const bool grouped = options.policy == RecomputePolicy::kFull;
-  const int64_t size = grouped ? (count + options.groups - 1) / options.groups : 1;
-  const int64_t groups = (count + size - 1) / size;
-  const int64_t offload = std::min(options.offload, groups - 1);
+  const auto [size, groups, offload] = step_groups(count, options);
+  const bool again =
+      options.policy == RecomputePolicy::kFull || options.policy == RecomputePolicy::kBlock;
   TensorList state = start;
   StateChange change{.width = state.size()};
   if (offload > 0) {
@@ -80,8 +87,7 @@ TensorList run_steps(const std::vector<Step>& steps, const StepsOptions& options
     TensorList in = state;
     in.insert(in.end(), context.begin(), context.end());
     change.stays = first / size >= offload;
-    state =
-        maybe_recomputed(grouped || options.policy == RecomputePolicy::kBlock, piece, in, change);
+    state = maybe_recomputed(again, piece, in, change);
   }
   return state;
 }

@@ -38,6 +38,13 @@ struct StepsOptions {
   int64_t offload = 0;
 };
 
+// How `num_steps` steps fall into pieces that run again: so many of `size` steps, the first
+// `offload` with their states in a stash. The last piece may be shorter.
+struct StepGroups {
+  int64_t size, count, offload;
+};
+StepGroups step_groups(int64_t num_steps, const StepsOptions& options);
+
 // The state through all steps, each given `context` too.
 TensorList run_steps(const std::vector<Step>& steps, const StepsOptions& options,
                      const TensorList& state, const TensorList& context,

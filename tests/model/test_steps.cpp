@@ -35,6 +35,19 @@ struct Layers {
 
 }  // namespace
 
+TEST_CASE("steps fall into pieces that run again", "[steps]") {
+  const auto groups = [](int64_t steps, const StepsOptions& options) {
+    const StepGroups g = step_groups(steps, options);
+    return std::vector<int64_t>{g.size, g.count, g.offload};
+  };
+  using Numbers = std::vector<int64_t>;
+  REQUIRE(groups(16, {RecomputePolicy::kFull, 8, 7}) == Numbers{2, 8, 7});
+  REQUIRE(groups(16, {RecomputePolicy::kFull, 7, 9}) == Numbers{3, 6, 5});  // the last one stays
+  REQUIRE(groups(16, {RecomputePolicy::kBlock, 8, 3}) == Numbers{1, 16, 3});
+  REQUIRE(groups(0, {RecomputePolicy::kFull, 4, 2}) == Numbers{1, 0, 0});  // a stage without layers
+  REQUIRE(groups(2, {RecomputePolicy::kFull, 4, 1}) == Numbers{1, 2, 1});
+}
+
 TEST_CASE("recomputation changes neither results nor gradients, only how often layers run",
           "[steps]") {
   const Layers plain;
