@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "app/cli_checks.h"
 #include "app/exit_codes.h"
 
 namespace aifs::app {
@@ -45,7 +46,7 @@ void add_plan_options(CLI::App& app, CommandLine& c) {
   const auto add = [&](const char* name, auto& value, const char* text, const char* type) {
     return app.add_option(name, value, text)->type_name(type)->needs(dry_run)->group(kGroup);
   };
-  add("--ranks", plan.ranks, "ranks of the planned run", "N")->check(CLI::PositiveNumber);
+  add("--ranks", plan.ranks, "ranks of the planned run", "N")->check(at_least(1));
   add("--layout", plan.layout,
       "one value of the layout: model, data, tensor, pipeline, sharding, bucket_mb, compression, "
       "powersgd_rank; repeatable",
@@ -57,7 +58,7 @@ void add_plan_options(CLI::App& app, CommandLine& c) {
       "P,F,D")
       ->delimiter(',');
   add("--scaling", plan.scaling_ranks, "tables of weak and strong scaling up to so many ranks", "N")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   add("--plan-json", plan.json, "write the plan here", "FILE");
   add("--plan-svg", plan.svg, "write a plot of the scaling here", "FILE");
 }

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "app/cli_checks.h"
 #include "app/device.h"
 #include "app/exit_codes.h"
 #include "app/versions.h"
@@ -275,39 +276,39 @@ void add_step_options(CLI::App& step, CommandLine& c) {
       ->take_all()
       ->allow_extra_args(false);
   step.add_option("--kernels", c.kernels, "auto, reference or fused");
-  step.add_option("--steps", c.steps, "steps that are timed")->check(CLI::PositiveNumber);
-  step.add_option("--warm-up", c.warm_up, "steps before them")->check(CLI::PositiveNumber);
-  step.add_option("--layers", c.layers, "layers of the processor")->check(CLI::PositiveNumber);
+  step.add_option("--steps", c.steps, "steps that are timed")->check(app::at_least(1));
+  step.add_option("--warm-up", c.warm_up, "steps before them")->check(app::at_least(1));
+  step.add_option("--layers", c.layers, "layers of the processor")->check(app::at_least(1));
   step.add_flag("--profile", c.profile, "time by kernel of one more step");
   step.add_option("--trace", c.trace, "file for a timeline of that step");
   step.add_flag("--forward-only", c.forward_only, "time the forward pass without gradients");
   step.add_flag("--cuda-graph", c.cuda_graph, "launch loss and gradients as one CUDA graph");
   step.add_option("--model-ranks", c.model_ranks,
                   "ranks that share one sample; the others are replicas (start with mpirun)")
-      ->check(CLI::PositiveNumber);
+      ->check(app::at_least(1));
   step.add_option("--bucket-mb", c.bucket_mb,
                   "reduce gradients of replicas in such parts during the backward pass; 0: at its "
                   "end")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 1e6));
   step.add_option("--recompute-mappers", c.recompute_mappers,
                   "what encoder and decoder run again: none, embedding, mlp, block or full");
   step.add_option("--recompute-processor", c.recompute_processor, "the same of the processor");
   step.add_option("--mapper-chunks", c.mapper_chunks,
                   "parts of the decoder's targets, each run again under block")
-      ->check(CLI::PositiveNumber);
+      ->check(app::at_least(1));
   step.add_option("--encoder-chunks", c.encoder_chunks, "the same of the encoder's")
-      ->check(CLI::PositiveNumber);
+      ->check(app::at_least(1));
   step.add_option("--groups", c.groups, "of the processor's layers, under full")
-      ->check(CLI::PositiveNumber);
+      ->check(app::at_least(1));
   step.add_option("--edge-ranges", c.edge_ranges,
                   "ranges of targets in each layer of the processor, each run again")
-      ->check(CLI::PositiveNumber);
+      ->check(app::at_least(1));
   step.add_option("--offload", c.offload,
                   "blocks or groups of the processor that keep their inputs on the host")
-      ->check(CLI::NonNegativeNumber);
+      ->check(app::at_least(0));
   step.add_option("--rollout", c.rollout,
                   "steps of a forecast, each run again in the backward pass if there are several")
-      ->check(CLI::PositiveNumber);
+      ->check(app::at_least(1));
   step.add_flag("--no-check", c.no_check, "skip the comparison with fp32 on the CPU");
   step.add_flag("--no-time", c.no_time, "only compare");
 }
@@ -322,9 +323,9 @@ void add_kernel_options(CLI::App& kernels, CommandLine& c) {
   kernels.add_option("--channels", c.lab.channels, "repeatable")
       ->take_all()
       ->allow_extra_args(false)
-      ->check(CLI::PositiveNumber);
+      ->check(app::at_least(1));
   kernels.add_option("--repetitions", c.lab.repetitions, "calls that are timed")
-      ->check(CLI::PositiveNumber);
+      ->check(app::at_least(1));
 }
 
 }  // namespace
@@ -341,8 +342,8 @@ int main(int argc, char** argv) {
   aifs::bench::add_step_options(*step, c);
   CLI::App* comm = program.add_subcommand(
       "comm", "every operation between ranks (start with mpirun), and a fit that plans can use");
-  comm->add_option("--smallest", c.smallest, "bytes")->check(CLI::PositiveNumber);
-  comm->add_option("--largest", c.largest, "bytes")->check(CLI::PositiveNumber);
+  comm->add_option("--smallest", c.smallest, "bytes")->check(aifs::app::at_least(1));
+  comm->add_option("--largest", c.largest, "bytes")->check(aifs::app::at_least(1));
   CLI::App* kernels = program.add_subcommand(
       "kernels", "every kernel against LibTorch's operators and the limits of the card");
   aifs::bench::add_kernel_options(*kernels, c);
@@ -354,7 +355,7 @@ int main(int argc, char** argv) {
   data->add_option("--set", c.overrides, "path.to.key=value; repeatable")
       ->take_all()
       ->allow_extra_args(false);
-  data->add_option("--batches", c.batches, "how many to read")->check(CLI::PositiveNumber);
+  data->add_option("--batches", c.batches, "how many to read")->check(aifs::app::at_least(1));
   for (CLI::App* timed : {step, kernels}) {
     timed->add_option("--graph-cache", c.graph_cache, "folder that keeps graphs");
     timed
@@ -366,7 +367,7 @@ int main(int argc, char** argv) {
   }
   for (CLI::App* any : {step, comm, kernels, data}) {
     any->add_option("--device", c.device, "auto, cpu or cuda");
-    any->add_option("--threads", c.threads, "CPU threads; 0: all")->check(CLI::NonNegativeNumber);
+    any->add_option("--threads", c.threads, "CPU threads; 0: all")->check(aifs::app::at_least(0));
     any->add_option("--json", c.json,
                     any == comm ? "file for the results, --machine of aifs-train --dry-run"
                                 : "file for the results");

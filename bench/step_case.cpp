@@ -40,7 +40,8 @@ at::Tensor normal(at::IntArrayRef sizes, uint64_t seed) {
 
 StepCase StepCase::parse(const std::string& name) {
   static const std::regex pattern(
-      "(gnn|gt|transformer)-([0-9]{1,6})-([on][0-9]{1,5})-tri([0-9]|1[0-2])-(fp32|tf32|bf16)(-[0-9]"
+      "(gnn|gt|transformer)-([1-9][0-9]{0,5})-([on][0-9]{1,5})-tri([0-9]|1[0-2])-(fp32|tf32|bf16)(-"
+      "[0-9]"
       "+gib)?");
   std::smatch match;
   if (!std::regex_match(name, match, pattern)) {
@@ -95,6 +96,9 @@ model::ModelOptions StepCase::model_options() const {
     options.processor.attention = model::AttentionBackend::kFlash;
   }
   options.bounding = {{.kind = model::BoundingKind::kRelu, .variables = {kDiagnostic}}};
+  options.encoder.validate("model.encoder");
+  options.processor.validate("model.processor");
+  options.decoder.validate("model.decoder");
   options.validate("model");
   return options;
 }
