@@ -73,6 +73,12 @@ void sign(Json& json, const CommandLine& c, const at::Device& device) {
   json["versions"] = versions();
 }
 
+// Signs a result, and writes it where it is wanted.
+void write_signed(Json& json, const CommandLine& c, const at::Device& device) {
+  sign(json, c, device);
+  if (!c.json.empty()) write_file_atomic(c.json, json.dump(2) + "\n");
+}
+
 // The device of this process.
 at::Device own_device(const CommandLine& c) {
   return app::choose_device(choice<app::DeviceChoice>("--device", c.device),
@@ -170,8 +176,7 @@ int run_comm(const CommandLine& c) {
                 fit.bytes_per_s * 1e-9);
   }
   Json json = to_json(times, fits, runtime.world(), parallel::Runtime::local_size().value_or(0));
-  sign(json, c, device);
-  if (!c.json.empty()) write_file_atomic(c.json, json.dump(2) + "\n");
+  write_signed(json, c, device);
   return app::kSuccess;
 }
 
@@ -220,8 +225,7 @@ int run_kernels(CommandLine& c) {
     result["card"] = app::device_name(device);
     sound = sound && result.value("within", false);
   }
-  sign(json, c, device);
-  if (!c.json.empty()) write_file_atomic(c.json, json.dump(2) + "\n");
+  write_signed(json, c, device);
   return no_slower(c, json["results"], earlier) && sound ? app::kSuccess : app::kNumerical;
 }
 
@@ -243,8 +247,7 @@ int run_data(const CommandLine& c) {
   const DataBenchOptions options{app::load_config(c.config, c.overrides), c.batches, own_device(c)};
   Json json{{"results", time_reading(options, print_reading)}};
   json["threads"] = options.config.data.threads;
-  sign(json, c, options.device);
-  if (!c.json.empty()) write_file_atomic(c.json, json.dump(2) + "\n");
+  write_signed(json, c, options.device);
   return app::kSuccess;
 }
 

@@ -98,7 +98,7 @@ void BlockOptions::validate(const std::string& path) const {
   only_for(softcap > 0.0, flash, path + ".softcap", "flash attention");
   only_for(alibi, flash, path + ".alibi", "flash attention");
   only_for(rotary, flash, path + ".rotary", "flash attention");
-  const bool again = recompute == RecomputePolicy::kBlock || recompute == RecomputePolicy::kFull;
+  const bool again = runs_layers_again(recompute);
   only_for(offload > 0, again && kind != BlockKind::kNone, path + ".offload",
            "recompute block and full");
   only_for(edge_ranges > 1, kind == BlockKind::kGnn, path + ".edge_ranges", "gnn");

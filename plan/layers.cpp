@@ -165,8 +165,7 @@ Rows over_chunks(Tape& tape, const model::BlockOptions& options, const Rows& tar
 State run_steps(Tape& tape, const model::BlockOptions& options, const PartContext& context,
                 int64_t layers, State state, const std::vector<Rows>& given,
                 const std::function<State(const State&, bool)>& body) {
-  const bool again = options.recompute == model::RecomputePolicy::kFull ||
-                     options.recompute == model::RecomputePolicy::kBlock;
+  const bool again = model::runs_layers_again(options.recompute);
   const auto [size, groups, offload] = model::step_groups(
       layers, {options.recompute, options.chunks, context.gpu ? options.offload : 0});
   const int64_t num_here = groups - offload;

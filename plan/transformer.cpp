@@ -81,19 +81,15 @@ Rows cross_block(Tape& tape, const BlockOptions& options, const PartContext& con
   return residual_mlp(tape, options, context, y);
 }
 
-bool recomputes_all(const BlockOptions& options) {
-  return options.recompute == RecomputePolicy::kBlock ||
-         options.recompute == RecomputePolicy::kFull;
-}
-
 }  // namespace
 
 Encoded transformer_encoder(Tape& tape, const BlockOptions& options, const PartContext& context,
                             const Rows& data, const Rows& hidden) {
-  const Rows latent = tape.recomputed(recomputes_all(options), {data, hidden}, [&] {
-    const Rows targets = tape.repeat(tape.linear(hidden, context.channels), context.copies);
-    return cross_block(tape, options, context, targets, tape.linear(data, context.channels));
-  });
+  const Rows latent =
+      tape.recomputed(model::runs_layers_again(options.recompute), {data, hidden}, [&] {
+        const Rows targets = tape.repeat(tape.linear(hidden, context.channels), context.copies);
+        return cross_block(tape, options, context, targets, tape.linear(data, context.channels));
+      });
   return {latent, data};
 }
 
@@ -108,7 +104,7 @@ Rows transformer_processor(Tape& tape, const BlockOptions& options, const PartCo
 
 Rows transformer_decoder(Tape& tape, const BlockOptions& options, const PartContext& context,
                          const Rows& latent, const Rows& data, int64_t out) {
-  return tape.recomputed(recomputes_all(options), {latent, data}, [&] {
+  return tape.recomputed(model::runs_layers_again(options.recompute), {latent, data}, [&] {
     const Rows sources =
         latent.width == context.channels ? latent : tape.linear(latent, context.channels);
     const Rows y =

@@ -248,11 +248,12 @@ void compare_optimizer(const CaseFile& file, TrainingCase& c, const Expected& ex
   train::AdamW optimizer(c.model.parameters, adamw_options(file.json));
   optimizer.exclude(without_gradient(file.json));
   const std::vector<double> losses = expected.tensors().doubles("adamw_losses");
+  const double limit = widened(limits.step_losses, static_cast<size_t>(c.steps - 1));
+  const double own_error = expected.own_error("adamw_losses");
   for (size_t step = 0; step < losses.size(); ++step) {
     const double value = forward_backward(c).loss;
-    const double limit = widened(limits.step_losses, static_cast<size_t>(c.steps - 1));
     comparison.add(concat("adamw_losses[", step, "]"), relative_difference(value, losses[step]),
-                   limit, expected.own_error("adamw_losses") / std::abs(losses[step]));
+                   limit, own_error / std::abs(losses[step]));
     if (step + 1 == losses.size()) break;
     train::clip_gradients(c.model.parameters.flat_gradients(), train::ClipKind::kValue, 32.0);
     optimizer.step(learning_rate(file.json));

@@ -32,8 +32,8 @@ struct GraphTransformerOptions {
   std::optional<double> qk_norm_eps = {};  // none: that of `norm`
   RecomputePolicy recompute = RecomputePolicy::kNone;
   int64_t chunks = 1;   // mappers: ranges of targets worked on one after another
-  int64_t offload = 0;  // processors: inputs of blocks or groups that are kept on the host
                         // processors: groups of blocks for recomputation; 0: each on its own
+  int64_t offload = 0;  // processors: inputs of blocks or groups that are kept on the host
   bool zero_extractor = false;
 
   int64_t attention_width() const { return attention_channels > 0 ? attention_channels : channels; }

@@ -63,8 +63,6 @@ TensorList run_steps(const std::vector<Step>& steps, const StepsOptions& options
                      const TensorList& start, const TensorList& context, HostStash* stash) {
   const auto count = static_cast<int64_t>(steps.size());
   const auto [size, groups, offload] = step_groups(count, options);
-  const bool again =
-      options.policy == RecomputePolicy::kFull || options.policy == RecomputePolicy::kBlock;
   TensorList state = start;
   StateChange change{.width = state.size()};
   if (offload > 0) {
@@ -87,7 +85,7 @@ TensorList run_steps(const std::vector<Step>& steps, const StepsOptions& options
     TensorList in = state;
     in.insert(in.end(), context.begin(), context.end());
     change.stays = first / size >= offload;
-    state = maybe_recomputed(again, piece, in, change);
+    state = maybe_recomputed(runs_layers_again(options.policy), piece, in, change);
   }
   return state;
 }

@@ -16,6 +16,11 @@ namespace aifs::model {
 // (processors: in groups of blocks).
 enum class RecomputePolicy { kNone, kEmbedding, kMlp, kBlock, kFull };
 
+// Whether layers run again as a whole, one by one or in groups.
+constexpr bool runs_layers_again(RecomputePolicy policy) {
+  return policy == RecomputePolicy::kBlock || policy == RecomputePolicy::kFull;
+}
+
 using TensorList = std::vector<at::Tensor>;
 using Piece = TensorsFunction;
 

@@ -158,15 +158,6 @@ at::Tensor CrossAttentionBlock::forward(const at::Tensor& targets, const at::Ten
       {.norm = norm_mlp_, .mlp = mlp_, .recomputed = options_.recompute == RecomputePolicy::kMlp});
 }
 
-namespace {
-
-bool recomputes_all(const TransformerOptions& options) {
-  return options.recompute == RecomputePolicy::kBlock ||
-         options.recompute == RecomputePolicy::kFull;
-}
-
-}  // namespace
-
 TransformerEncoder::TransformerEncoder(const ParameterScope& scope,
                                        const TransformerOptions& options, int64_t data_width,
                                        int64_t hidden_width, const SequenceNodes& nodes)
@@ -181,7 +172,8 @@ Encoded TransformerEncoder::forward(const at::Tensor& x_data, const at::Tensor& 
     return {block_->forward(repeat_rows(emb_nodes_dst_.forward(in[1]), copies),
                             emb_nodes_src_.forward(in[0]), copies)};
   };
-  return {x_data, maybe_recomputed(recomputes_all(options_), all, {x_data, x_hidden})[0]};
+  return {x_data,
+          maybe_recomputed(runs_layers_again(options_.recompute), all, {x_data, x_hidden})[0]};
 }
 
 TransformerDecoder::TransformerDecoder(const ParameterScope& scope,
@@ -206,7 +198,7 @@ at::Tensor TransformerDecoder::forward(const at::Tensor& latent, const at::Tenso
     const at::Tensor y = block_->forward(emb_nodes_dst_.forward(in[1]), sources, copies);
     return {extractor_.forward(extractor_norm_.forward(y))};
   };
-  return maybe_recomputed(recomputes_all(options_), all, {latent, data})[0];
+  return maybe_recomputed(runs_layers_again(options_.recompute), all, {latent, data})[0];
 }
 
 }  // namespace aifs::model
