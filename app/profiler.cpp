@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <map>
 
 #include "app/device.h"
@@ -38,37 +39,59 @@ void start_profile() {
       {at::RecordScope::FUNCTION, at::RecordScope::USER_SCOPE, at::RecordScope::BACKWARD_FUNCTION});
 }
 
-std::vector<KernelTime> end_profile(const std::string& trace) {
+namespace {
+
+using Interval = std::pair<uint64_t, uint64_t>;  // ns
+
+// Time that at least one of them covers.
+double covered_ms(std::vector<Interval> intervals) {
+  std::sort(intervals.begin(), intervals.end());
+  uint64_t covered = 0, reached = 0;
+  for (const auto& [begin, end] : intervals) {
+    if (end > reached) covered += end - std::max(begin, reached);
+    reached = std::max(reached, end);
+  }
+  return static_cast<double>(covered) * 1e-6;
+}
+
+}  // namespace
+
+GpuProfile end_profile(const std::string& trace) {
   const std::unique_ptr<profiler::ProfilerResult> result = profiler::disableProfiler();
   if (!trace.empty()) result->save(trace);
   std::map<std::string, KernelTime> by_name;
+  std::vector<Interval> intervals;
+  Interval span{std::numeric_limits<uint64_t>::max(), 0};
   for (const profiler::KinetoEvent& event : result->events()) {
     if (event.deviceType() != c10::DeviceType::CUDA) continue;
     KernelTime& kernel = by_name[short_name(event.name())];
     kernel.ms += static_cast<double>(event.durationNs()) * 1e-6;
     ++kernel.calls;
+    const Interval& interval = intervals.emplace_back(event.startNs(), event.endNs());
+    span = {std::min(span.first, interval.first), std::max(span.second, interval.second)};
   }
-  std::vector<KernelTime> kernels;
+  GpuProfile profile;
+  if (intervals.empty()) return profile;
+  profile.busy_ms = covered_ms(std::move(intervals));
+  profile.span_ms = static_cast<double>(span.second - span.first) * 1e-6;
   for (auto& [name, kernel] : by_name) {
     kernel.name = name;
-    kernels.push_back(kernel);
+    profile.kernels.push_back(kernel);
   }
-  std::sort(kernels.begin(), kernels.end(),
+  std::sort(profile.kernels.begin(), profile.kernels.end(),
             [](const KernelTime& a, const KernelTime& b) { return a.ms > b.ms; });
-  return kernels;
+  return profile;
 }
 
-std::string kernel_table(const std::vector<KernelTime>& kernels) {
+std::string kernel_table(const GpuProfile& profile) {
   constexpr size_t kShown = 24;
-  double busy = 0.0;
-  for (const KernelTime& kernel : kernels)
-    busy += kernel.ms;
   char line[192];
-  std::snprintf(line, sizeof line, "GPU busy %.2f ms", busy);
+  std::snprintf(line, sizeof line, "GPU busy %.2f of %.2f ms", profile.busy_ms, profile.span_ms);
   std::string text = line;
-  for (size_t i = 0; i < std::min(kShown, kernels.size()); ++i) {
-    std::snprintf(line, sizeof line, "\n  %9.3f ms %5lld  %s", kernels[i].ms,
-                  static_cast<long long>(kernels[i].calls), kernels[i].name.c_str());
+  for (size_t i = 0; i < std::min(kShown, profile.kernels.size()); ++i) {
+    const KernelTime& kernel = profile.kernels[i];
+    std::snprintf(line, sizeof line, "\n  %9.3f ms %5lld  %s", kernel.ms,
+                  static_cast<long long>(kernel.calls), kernel.name.c_str());
     text += line;
   }
   return text;
@@ -102,9 +125,10 @@ void StepProfiler::end() {
   if (!running_) return;
   running_ = false;
   wait_for(device_);
-  const std::vector<KernelTime> kernels = end_profile(trace_);
-  log::info("timeline of steps ", first_, " to ", last_, ": '", trace_, "'",
-            kernels.empty() ? "" : "\n", kernels.empty() ? "" : kernel_table(kernels));
+  const GpuProfile profile = end_profile(trace_);
+  const bool some = !profile.kernels.empty();
+  log::info("timeline of steps ", first_, " to ", last_, ": '", trace_, "'", some ? "\n" : "",
+            some ? kernel_table(profile) : "");
 }
 
 }  // namespace aifs::app

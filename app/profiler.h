@@ -17,13 +17,20 @@ struct KernelTime {
   int64_t calls = 0;
 };
 
-void start_profile();
-// Kernels and copies of the GPU since then, longest first; empty on the CPU. The caller has waited
-// for the device. With a `trace` file, writes a timeline for chrome://tracing or Perfetto, too.
-std::vector<KernelTime> end_profile(const std::string& trace);
+// What a GPU did; nothing on the CPU.
+struct GpuProfile {
+  std::vector<KernelTime> kernels;  // and copies, longest first
+  // While at least one of them ran, and from the begin of the first to the end of the last.
+  double busy_ms = 0.0, span_ms = 0.0;
+};
 
-// "GPU busy 12.30 ms" and a line for each of the longest.
-std::string kernel_table(const std::vector<KernelTime>& kernels);
+void start_profile();
+// Since then. The caller has waited for the device. With a `trace` file, writes a timeline for
+// chrome://tracing or Perfetto, too.
+GpuProfile end_profile(const std::string& trace);
+
+// "GPU busy 12.30 of 12.50 ms" and a line for each of the longest.
+std::string kernel_table(const GpuProfile& profile);
 
 // From now on parts and operations are NVTX ranges, for Nsight Systems.
 void mark_ranges();

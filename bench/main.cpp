@@ -283,7 +283,7 @@ void add_step_options(CLI::App& step, CommandLine& c) {
   step.add_option("--warm-up", c.warm_up, "steps before them")->check(app::at_least(1));
   step.add_option("--layers", c.layers, "layers of the processor")->check(app::at_least(1));
   step.add_flag("--profile", c.profile, "time by kernel of one more step");
-  step.add_option("--trace", c.trace, "file for a timeline of that step");
+  step.add_option("--trace", c.trace, "file for a timeline of that step, of the first rank");
   step.add_flag("--forward-only", c.forward_only, "time the forward pass without gradients");
   step.add_flag("--cuda-graph", c.cuda_graph, "launch loss and gradients as one CUDA graph");
   step.add_option("--model-ranks", c.model_ranks,

@@ -217,11 +217,14 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
     app::start_profile();
     run();
     app::wait_for(options.device);
-    const std::vector<app::KernelTime> kernels = app::end_profile(options.trace);
-    for (const app::KernelTime& kernel : kernels)
+    const bool is_first = options.mesh.world().rank() == 0;
+    const app::GpuProfile profile = app::end_profile(is_first ? options.trace : "");
+    json["gpu_busy_ms"] = profile.busy_ms;
+    json["gpu_span_ms"] = profile.span_ms;
+    for (const app::KernelTime& kernel : profile.kernels)
       json["kernel_times"].push_back(
           {{"name", kernel.name}, {"ms", kernel.ms}, {"calls", kernel.calls}});
-    std::printf("%s\n", app::kernel_table(kernels).c_str());
+    std::printf("%s\n", app::kernel_table(profile).c_str());
   }
   if (!options.forward_only) {
     json["first_loss"] = first.item<double>();

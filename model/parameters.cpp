@@ -152,7 +152,14 @@ void ParameterSet::flatten(at::Device device) {
     const at::Tensor place = view_in(flat_values_, entry);
     place.copy_(entry.tensor.detach());
     entry.tensor.set_data(place);
-    entry.tensor.mutable_grad() = gradient(entry);
+  }
+  set_flat_gradients(flat_gradients_);
+}
+
+void ParameterSet::set_flat_gradients(const at::Tensor& flat) {
+  flat_gradients_ = flat;
+  for (const Parameter& entry : entries_) {
+    if (entry.offset >= 0) at::Tensor(entry.tensor).mutable_grad() = gradient(entry);
   }
 }
 

@@ -128,6 +128,8 @@ class ParameterSet {
   // Gives a buffer up: whoever shards gradients or values keeps them elsewhere. It is undefined
   // then.
   void drop_flat_gradients();
+  // Gradients are views into `flat` from now on, of the size and type of flat_gradients().
+  void set_flat_gradients(const at::Tensor& flat);
   void drop_flat_values();
   void zero_gradients();
   // The gradient of one trainable tensor, a view into flat_gradients().

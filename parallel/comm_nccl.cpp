@@ -4,43 +4,16 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/cuda/CUDAContext.h>
-#include <nccl.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/check.h"
+#include "parallel/copy_reduction.h"
+#include "parallel/nccl_handle.h"
 
 namespace aifs::parallel {
 
 namespace {
-
-void check_nccl(ncclResult_t status, const char* operation) {
-  if (status == ncclSuccess) return;
-  throw Error(concat("NCCL ", operation, ": ", ncclGetErrorString(status)),
-              "set NCCL_DEBUG=INFO to see why");
-}
-
-ncclDataType_t nccl_type(const at::Tensor& tensor) {
-  switch (tensor.scalar_type()) {
-    case at::kFloat:
-      return ncclFloat32;
-    case at::kDouble:
-      return ncclFloat64;
-    case at::kBFloat16:
-      return ncclBfloat16;
-    case at::kHalf:
-      return ncclFloat16;
-    case at::kLong:
-      return ncclInt64;
-    case at::kInt:
-      return ncclInt32;
-    case at::kByte:
-      return ncclUint8;
-    default:
-      throw Error(concat("NCCL cannot carry ", tensor.scalar_type()));
-  }
-}
 
 // Elements per row; rows may be none.
 size_t row_elements(const at::Tensor& rows) {
@@ -76,11 +49,6 @@ class Together {
 class NcclCommunicator : public Communicator {
  public:
   explicit NcclCommunicator(std::unique_ptr<Communicator> host) : host_(std::move(host)) {}
-  ~NcclCommunicator() override {
-    if (nccl_) ncclCommDestroy(nccl_);
-  }
-  NcclCommunicator(const NcclCommunicator&) = delete;
-  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
   int rank() const override { return host_->rank(); }
   int size() const override { return host_->size(); }
@@ -93,6 +61,22 @@ class NcclCommunicator : public Communicator {
     check_nccl(ncclAllReduce(tensor.const_data_ptr(), tensor.data_ptr(), elements(tensor),
                              nccl_type(tensor), operation, nccl(), stream()),
                "all-reduce");
+  }
+
+  at::Tensor background_memory(int64_t elements, int64_t largest,
+                               const at::TensorOptions& options) override {
+    if (!options.device().is_cuda() || size() == 1) return {};
+    AIFS_CHECK(!copies_, "memory for sums in the background was asked for twice");
+    copies_ = CopyReduction::make(*host_, elements, largest, options);
+    return copies_ ? copies_->memory() : at::Tensor();
+  }
+
+  void all_reduce_in_background(const at::Tensor& tensor, double factor) override {
+    if (copies_ && copies_->can_sum(tensor)) {
+      copies_->all_reduce(tensor, factor);
+    } else {
+      Communicator::all_reduce_in_background(tensor, factor);
+    }
   }
 
   void broadcast(const at::Tensor& tensor, int root) override {
@@ -224,21 +208,15 @@ class NcclCommunicator : public Communicator {
                " needs a contiguous tensor");
   }
 
-  // The first call is collective: the main rank's identifier reaches the others through `host_`.
+  // The first call is collective.
   ncclComm_t nccl() {
-    if (nccl_) return nccl_;
-    ncclUniqueId id{};
-    if (rank() == 0) check_nccl(ncclGetUniqueId(&id), "start");
-    const at::Tensor bytes = at::empty({static_cast<int64_t>(sizeof id)}, at::kByte);
-    std::memcpy(bytes.data_ptr(), &id, sizeof id);
-    host_->broadcast(bytes, 0);
-    std::memcpy(&id, bytes.data_ptr(), sizeof id);
-    check_nccl(ncclCommInitRank(&nccl_, size(), id, rank()), "start");
-    return nccl_;
+    if (!nccl_) nccl_ = start_nccl(*host_);
+    return nccl_.get();
   }
 
   std::unique_ptr<Communicator> host_;
-  ncclComm_t nccl_ = nullptr;
+  NcclHandle nccl_;
+  std::unique_ptr<CopyReduction> copies_;
 };
 
 }  // namespace

@@ -59,6 +59,16 @@ void check_own_rows(const Communicator& group, const Counts& counts, const at::T
              counts.size(), " counts for ", group.size(), " ranks");
 }
 
+at::Tensor Communicator::background_memory(int64_t /*elements*/, int64_t /*largest*/,
+                                           const at::TensorOptions& /*options*/) {
+  return {};
+}
+
+void Communicator::all_reduce_in_background(const at::Tensor& tensor, double factor) {
+  all_reduce(tensor, Reduction::kSum);
+  if (factor != 1.0) tensor.mul_(factor);
+}
+
 at::Tensor combine_in_rank_order(const at::Tensor& parts, int num_parts, Reduction reduction) {
   const int64_t rows = parts.size(0) / num_parts;
   at::Tensor result = parts.narrow(0, 0, rows).clone();

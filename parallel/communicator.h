@@ -37,6 +37,13 @@ class Communicator {
 
   // In place, elementwise over ranks; every rank gets the same bits. The tensor is contiguous.
   virtual void all_reduce(const at::Tensor& tensor, Reduction reduction) = 0;
+  // Zeros of this object for sums, of at most `largest` elements at a time, that disturb least what
+  // other streams compute meanwhile: over NCCL, between cards of one host, by their copy engines.
+  // Undefined where there is no better way than all_reduce(). At most once.
+  virtual at::Tensor background_memory(int64_t elements, int64_t largest,
+                                       const at::TensorOptions& options);
+  // The sum of all_reduce() times `factor`, of a piece of that memory or of any tensor.
+  virtual void all_reduce_in_background(const at::Tensor& tensor, double factor);
   // In place: every rank gets the values of `root`. The tensor is contiguous.
   virtual void broadcast(const at::Tensor& tensor, int root) = 0;
   // (counts[rank], ...) from each rank to (sum of counts, ...) in rank order. `own` may be this

@@ -79,6 +79,11 @@ void CountingCommunicator::all_reduce(const at::Tensor& tensor, Reduction reduct
   inner_.all_reduce(tensor, reduction);
 }
 
+void CountingCommunicator::all_reduce_in_background(const at::Tensor& tensor, double factor) {
+  count_->add(Operation::kAllReduce, bytes_of(tensor));
+  inner_.all_reduce_in_background(tensor, factor);
+}
+
 void CountingCommunicator::broadcast(const at::Tensor& tensor, int root) {
   count_->add(Operation::kBroadcast, bytes_of(tensor));
   inner_.broadcast(tensor, root);

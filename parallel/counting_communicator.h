@@ -58,6 +58,11 @@ class CountingCommunicator : public Communicator {
   const char* backend() const override { return inner_.backend(); }
 
   void all_reduce(const at::Tensor& tensor, Reduction reduction) override;
+  at::Tensor background_memory(int64_t elements, int64_t largest,
+                               const at::TensorOptions& options) override {
+    return inner_.background_memory(elements, largest, options);
+  }
+  void all_reduce_in_background(const at::Tensor& tensor, double factor) override;
   void broadcast(const at::Tensor& tensor, int root) override;
   void all_gather_rows_into(const at::Tensor& all, const at::Tensor& own,
                             const Counts& counts) override;

@@ -3,18 +3,15 @@
 
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAContext.h>
-#include <nccl.h>
 
-#include <cstring>
-
-#include "core/check.h"
+#include "parallel/nccl_handle.h"
 
 namespace aifs::parallel {
 
 namespace {
 
 void check(ncclResult_t status) {
-  if (status != ncclSuccess) throw Error(concat("NCCL: ", ncclGetErrorString(status)));
+  check_nccl(status, "called directly");
 }
 
 cudaStream_t stream() {
@@ -28,44 +25,33 @@ size_t elements(const at::Tensor& tensor) {
 }  // namespace
 
 struct NcclDirect::Handle {
-  ncclComm_t comm = nullptr;
+  NcclHandle nccl;
   int size = 1;
-  ~Handle() {
-    if (comm) ncclCommDestroy(comm);
-  }
 };
 
-NcclDirect::NcclDirect(Communicator& host) : handle_(std::make_unique<Handle>()) {
-  ncclUniqueId id{};
-  if (host.rank() == 0) check(ncclGetUniqueId(&id));
-  const at::Tensor bytes = at::empty({static_cast<int64_t>(sizeof id)}, at::kByte);
-  std::memcpy(bytes.data_ptr(), &id, sizeof id);
-  host.broadcast(bytes, 0);
-  std::memcpy(&id, bytes.data_ptr(), sizeof id);
-  handle_->size = host.size();
-  check(ncclCommInitRank(&handle_->comm, host.size(), id, host.rank()));
-}
+NcclDirect::NcclDirect(Communicator& host)
+    : handle_(new Handle{.nccl = start_nccl(host), .size = host.size()}) {}
 
 NcclDirect::~NcclDirect() = default;
 
 void NcclDirect::all_reduce(const at::Tensor& tensor) {
   check(ncclAllReduce(tensor.const_data_ptr(), tensor.data_ptr(), elements(tensor), ncclFloat32,
-                      ncclSum, handle_->comm, stream()));
+                      ncclSum, handle_->nccl.get(), stream()));
 }
 
 void NcclDirect::broadcast(const at::Tensor& tensor, int root) {
   check(ncclBroadcast(tensor.const_data_ptr(), tensor.data_ptr(), elements(tensor), ncclFloat32,
-                      root, handle_->comm, stream()));
+                      root, handle_->nccl.get(), stream()));
 }
 
 void NcclDirect::all_gather(const at::Tensor& own, const at::Tensor& all) {
   check(ncclAllGather(own.const_data_ptr(), all.data_ptr(), elements(own), ncclFloat32,
-                      handle_->comm, stream()));
+                      handle_->nccl.get(), stream()));
 }
 
 void NcclDirect::reduce_scatter(const at::Tensor& all, const at::Tensor& own) {
   check(ncclReduceScatter(all.const_data_ptr(), own.data_ptr(), elements(own), ncclFloat32, ncclSum,
-                          handle_->comm, stream()));
+                          handle_->nccl.get(), stream()));
 }
 
 void NcclDirect::all_to_all(const at::Tensor& sent, const at::Tensor& received) {
@@ -73,21 +59,22 @@ void NcclDirect::all_to_all(const at::Tensor& sent, const at::Tensor& received) 
   check(ncclGroupStart());
   for (int p = 0; p < handle_->size; ++p) {
     const size_t place = part * static_cast<size_t>(p);
-    check(ncclSend(sent.const_data_ptr<float>() + place, part, ncclFloat32, p, handle_->comm,
+    check(ncclSend(sent.const_data_ptr<float>() + place, part, ncclFloat32, p, handle_->nccl.get(),
                    stream()));
-    check(ncclRecv(received.data_ptr<float>() + place, part, ncclFloat32, p, handle_->comm,
+    check(ncclRecv(received.data_ptr<float>() + place, part, ncclFloat32, p, handle_->nccl.get(),
                    stream()));
   }
   check(ncclGroupEnd());
 }
 
 void NcclDirect::send(const at::Tensor& tensor, int to) {
-  check(ncclSend(tensor.const_data_ptr(), elements(tensor), ncclFloat32, to, handle_->comm,
+  check(ncclSend(tensor.const_data_ptr(), elements(tensor), ncclFloat32, to, handle_->nccl.get(),
                  stream()));
 }
 
 void NcclDirect::receive(const at::Tensor& tensor, int from) {
-  check(ncclRecv(tensor.data_ptr(), elements(tensor), ncclFloat32, from, handle_->comm, stream()));
+  check(ncclRecv(tensor.data_ptr(), elements(tensor), ncclFloat32, from, handle_->nccl.get(),
+                 stream()));
 }
 
 }  // namespace aifs::parallel

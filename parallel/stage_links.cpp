@@ -138,13 +138,18 @@ void Connection::send(const at::Tensor& tensor) {
   side_->run([&] { out().send(whole, other()); });
 }
 
-// NCCL starts a communicator with its first operation, and waits for the other rank in that: both
-// directions start together, whichever of them each rank needs first.
+// NCCL starts a communicator with its first operation and connects two ranks with their first
+// message, and waits for the other one in both: here, whichever direction each rank needs first.
 void Connection::start(const at::Tensor& tensor) {
   if (std::exchange(started_, true)) return;
   const at::Tensor nothing = at::zeros({1}, tensor.options().dtype(at::kFloat));
-  for (Communicator* direction : {up_.get(), down_.get()})
-    direction->broadcast(nothing, 0);
+  for (Communicator* direction : {up_.get(), down_.get()}) {
+    if (direction == &out()) {
+      direction->send(nothing, other());
+    } else {
+      direction->receive(nothing, other());
+    }
+  }
 }
 
 void Connection::receive(const at::Tensor& tensor) {

@@ -65,6 +65,8 @@ GradientReducer::GradientReducer(model::ParameterSet& parameters, ParameterShard
         at::zeros({shards.layout().local_size()}, parameters.flat_values().options());
     parameters.drop_flat_gradients();
     passing_.resize(shards.layout().buckets().size());
+  } else {
+    move_gradients();
   }
   for (size_t i = 0; i < parameters.entries().size(); ++i) {
     const model::Parameter& parameter = parameters.entries()[i];
@@ -152,6 +154,29 @@ at::Tensor GradientReducer::bucket_gradients(size_t b) const {
   return parameters_.flat_gradients().narrow(0, bucket.begin, bucket.size());
 }
 
+// To memory whose sums disturb the backward pass least.
+void GradientReducer::move_gradients() {
+  const std::vector<ShardBucket>& buckets = shards_.layout().buckets();
+  const at::Tensor& flat = parameters_.flat_gradients();
+  if (buckets.size() < 2 || shards_.copy_group().size() < 2 || flat.is_cpu()) return;
+  int64_t largest = 0;
+  for (const ShardBucket& bucket : buckets)
+    largest = std::max(largest, bucket.own_size);
+  const at::Tensor moved =
+      shards_.copy_group().background_memory(flat.numel(), largest, flat.options());
+  if (moved.defined()) parameters_.set_flat_gradients(moved);
+}
+
+// Sums over copies, times `factor`. Of several buckets all but the last are reduced beside the
+// backward pass.
+void GradientReducer::sum_over_copies(const at::Tensor& gradients, double factor) {
+  parallel::Communicator& copies = shards_.copy_group();
+  if (copies.size() > 1 && shards_.layout().buckets().size() > 1)
+    return copies.all_reduce_in_background(gradients, factor);
+  if (copies.size() > 1) copies.all_reduce(gradients, parallel::Reduction::kSum);
+  if (factor != 1.0) gradients.mul_(factor);
+}
+
 void GradientReducer::reduce(size_t b) {
   const ShardBucket& bucket = shards_.layout().buckets()[b];
   // A bucket that only other ranks have gradients for has none here.
@@ -171,9 +196,7 @@ void GradientReducer::reduce(size_t b) {
     const at::Tensor own = sent.narrow(0, bucket.own_begin - bucket.begin, bucket.own_size);
     if (shards_.shard_group().size() > 1)
       shards_.shard_group().reduce_scatter_rows_into(own, sent, bucket.counts);
-    if (shards_.copy_group().size() > 1)
-      shards_.copy_group().all_reduce(own, parallel::Reduction::kSum);
-    if (!type && mesh_.sizes().data > 1) own.mul_(mean);
+    sum_over_copies(own, type ? 1.0 : mean);
     if (keeps_parts()) {
       own_gradients(bucket).add_(own);
     } else if (type) {

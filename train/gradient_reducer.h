@@ -60,6 +60,8 @@ class GradientReducer {
   void arrived(size_t parameter);
   void reduce_complete();
   void reduce(size_t bucket);
+  void move_gradients();
+  void sum_over_copies(const at::Tensor& gradients, double factor);
   at::Tensor bucket_gradients(size_t bucket) const;
   Plan learn();
   void check_all_used() const;

@@ -2,6 +2,7 @@
 #include "train/shard_layout.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "core/check.h"
 #include "core/shares.h"
@@ -28,24 +29,25 @@ ShardLayout::ShardLayout(const model::ParameterSet& parameters, int64_t bucket_e
                          bool by_unit, int64_t num_shards, int64_t shard)
     : bucket_of_(parameters.entries().size(), 0) {
   AIFS_CHECK(parameters.is_flat(), "shards are those of flat parameters");
-  for (const size_t i : by_offset(parameters)) {
+  int64_t end = parameters.flat_size();
+  for (const size_t i : std::views::reverse(by_offset(parameters))) {
     const model::Parameter& parameter = parameters.entries()[i];
     const bool sliced = parameter.offset >= parameters.first_sliced();
-    const bool full = !buckets_.empty() &&
-                      (sliced != buckets_.back().sliced ||
-                       (by_unit ? buckets_.back().unit != parameter.unit
-                                : parameter.offset - buckets_.back().begin >= bucket_elements));
-    if (buckets_.empty() || full) {
-      if (full) buckets_.back().end = parameter.offset;
-      buckets_.push_back(
-          {.begin = parameter.offset, .unit = by_unit ? parameter.unit : 0, .sliced = sliced});
-    }
+    const bool full = !buckets_.empty() && (sliced != buckets_.back().sliced ||
+                                            (by_unit ? buckets_.back().unit != parameter.unit
+                                                     : buckets_.back().size() >= bucket_elements));
+    if (buckets_.empty() || full)
+      buckets_.push_back({.end = end, .unit = by_unit ? parameter.unit : 0, .sliced = sliced});
     buckets_.back().parameters.push_back(i);
-    bucket_of_[i] = buckets_.size() - 1;
+    buckets_.back().begin = end = parameter.offset;
   }
-  if (!buckets_.empty()) buckets_.back().end = parameters.flat_size();
+  std::ranges::reverse(buckets_);
   constexpr int64_t kBlock = model::ParameterSet::kAlignment;
-  for (ShardBucket& bucket : buckets_) {
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    ShardBucket& bucket = buckets_[b];
+    std::ranges::reverse(bucket.parameters);
+    for (const size_t i : bucket.parameters)
+      bucket_of_[i] = b;
     AIFS_CHECK(bucket.size() % kBlock == 0, "a bucket of ", bucket.size(), " elements");
     for (const int64_t blocks : balanced_counts(bucket.size() / kBlock, num_shards))
       bucket.counts.push_back(blocks * kBlock);

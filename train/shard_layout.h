@@ -23,8 +23,9 @@ struct ShardBucket {
 
 class ShardLayout {
  public:
-  // Buckets of at least `bucket_elements` where there are so many, or one for each unit and stretch
-  // between units, two where some of its tensors are sliced. Parts are multiples of
+  // Buckets of at least `bucket_elements`, but for what is left over at the front, whose gradients
+  // come last and which so is reduced soonest after the backward pass; or one for each unit and
+  // stretch between units, two where some of its tensors are sliced. Parts are multiples of
   // ParameterSet::kAlignment.
   ShardLayout(const model::ParameterSet& parameters, int64_t bucket_elements, bool by_unit,
               int64_t num_shards, int64_t shard);

@@ -67,6 +67,27 @@ void all_reduce_is_the_sum(Communicator& group) {
   }
 }
 
+// Of pieces of the memory for it, with and without equal parts for all, and of other tensors.
+void sums_in_the_background_are_sums(Communicator& group) {
+  constexpr int64_t kMostRows = 12000;
+  const at::Tensor memory = group.background_memory(5 * kMostRows, 3 * kMostRows, of(at::kFloat));
+  for (const int64_t rows : {int64_t{5}, int64_t{12}, kMostRows}) {
+    for (const double factor : {1.0, 0.5, 1.0 / group.size()}) {
+      const at::Tensor mine = (rows_of(group.rank(), rows) * 8).round();
+      at::Tensor sum = at::zeros({rows, 3}, of(at::kFloat));
+      for (int p = 0; p < group.size(); ++p)
+        sum += (rows_of(p, rows) * 8).round();
+      const auto check = [&](const at::Tensor& tensor) {
+        group.all_reduce_in_background(tensor, factor);
+        expect(max_difference(tensor, sum * factor) < 1e-5, "a sum in the background is another");
+      };
+      if (memory.defined())
+        check(memory.narrow(0, 2 * rows, mine.numel()).view_as(mine).copy_(mine));
+      check(mine);
+    }
+  }
+}
+
 void broadcast_gives_the_values_of_the_root(Communicator& group) {
   for (int root = 0; root < group.size(); ++root) {
     at::Tensor mine = rows_of(group.rank(), 4);
@@ -377,6 +398,7 @@ std::vector<std::pair<std::string, Law>> communicator_laws(const at::Device& whe
       // first, so that a backend that starts with its first operation starts with a compound one
       {"all-to-all delivers every row", all_to_all_delivers_every_row},
       {"all-reduce is the sum or the maximum, in every type", all_reduce_is_the_sum},
+      {"a sum in the background is the same", sums_in_the_background_are_sums},
       {"broadcast gives the values of the root", broadcast_gives_the_values_of_the_root},
       {"all-gather joins in rank order", all_gather_joins_in_rank_order},
       {"reduce-scatter sums each share", reduce_scatter_sums_each_share},

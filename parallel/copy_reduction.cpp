@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "parallel/copy_reduction.h"
+
+#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+
+#include "parallel/gather_text.h"
+#include "parallel/nccl_handle.h"
+#include "parallel/runtime.h"
+
+namespace aifs::parallel {
+
+namespace {
+
+bool is_one_host(Communicator& host) {
+  const std::vector<std::string> names = gather_text(host, host_name());
+  return std::equal(names.begin() + 1, names.end(), names.begin());
+}
+
+ncclConfig_t by_copy_engines() {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.CTAPolicy = NCCL_CTA_POLICY_ZERO;
+  return config;
+}
+
+}  // namespace
+
+// Memory of this rank that the others write into.
+struct CopyReduction::Window {
+  NcclHandle nccl;
+  void* memory = nullptr;
+  ncclWindow_t registered = nullptr;  // null: the cards do not reach each other's memory
+
+  Window(Communicator& host, size_t bytes) : nccl(start_nccl(host, by_copy_engines())) {
+    check_nccl(ncclMemAlloc(&memory, bytes), "memory that other cards reach");
+    check_nccl(
+        ncclCommWindowRegister(nccl.get(), memory, bytes, &registered, NCCL_WIN_COLL_SYMMETRIC),
+        "memory that other cards reach");
+  }
+  ~Window() {
+    cudaDeviceSynchronize();
+    if (registered) ncclCommWindowDeregister(nccl.get(), registered);
+    if (memory) ncclMemFree(memory);
+  }
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+};
+
+std::unique_ptr<CopyReduction> CopyReduction::make(Communicator& host, int64_t elements,
+                                                   int64_t largest,
+                                                   const at::TensorOptions& options) {
+  if (!is_one_host(host)) return nullptr;
+  constexpr int64_t kAlignment = 256;  // elements
+  const int64_t inbox = (elements + kAlignment - 1) / kAlignment * kAlignment;
+  const auto bytes = static_cast<size_t>(inbox + largest) * options.dtype().itemsize();
+  auto window = std::make_unique<Window>(host, bytes);
+  if (!window->registered) return nullptr;
+  std::unique_ptr<CopyReduction> made(
+      new CopyReduction(std::move(window), host.rank(), host.size()));
+  const at::Tensor all = at::from_blob(made->window_->memory, {inbox + largest}, options).zero_();
+  made->memory_ = all.narrow(0, 0, elements);
+  made->inbox_ = all.narrow(0, inbox, largest);
+  return made;
+}
+
+CopyReduction::CopyReduction(std::unique_ptr<Window> window, int rank, int size)
+    : window_(std::move(window)), rank_(rank), size_(size) {}
+
+CopyReduction::~CopyReduction() = default;
+
+bool CopyReduction::can_sum(const at::Tensor& piece) const {
+  return piece.is_alias_of(memory_) && piece.scalar_type() == memory_.scalar_type() &&
+         piece.is_contiguous() && piece.numel() % size_ == 0 && piece.numel() <= inbox_.numel();
+}
+
+void CopyReduction::all_reduce(const at::Tensor& piece, double factor) {
+  const int64_t part = piece.numel() / size_;
+  const at::Tensor come = inbox_.narrow(0, 0, piece.numel());
+  at::Tensor own = piece.view(-1).narrow(0, rank_ * part, part);
+  const auto elements = static_cast<size_t>(part);
+  const ncclDataType_t type = nccl_type(piece);
+  const cudaStream_t stream = at::cuda::getCurrentCUDAStream().stream();
+  check_nccl(ncclAlltoAll(piece.const_data_ptr(), come.data_ptr(), elements, type,
+                          window_->nccl.get(), stream),
+             "all-reduce by copies");
+  const at::Tensor parts = come.view({size_, part});
+  if (factor * size_ == 1.0) {
+    at::mean_out(own, parts, 0);
+  } else {
+    at::sum_out(own, parts, 0);
+    if (factor != 1.0) own.mul_(factor);
+  }
+  check_nccl(ncclAllGather(own.const_data_ptr(), piece.data_ptr(), elements, type,
+                           window_->nccl.get(), stream),
+             "all-reduce by copies");
+}
+
+}  // namespace aifs::parallel
