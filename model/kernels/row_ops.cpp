@@ -68,7 +68,7 @@ Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
 
 ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor& weight,
                                           const Activated& x, const at::Tensor& bias_gradient) {
-  if (cuda_rows::product_fits(d, weight, weight.size(1), weight.size(0), /*gelu_backward=*/true))
+  if (cuda_rows::product_fits(d, weight, weight.size(1), weight.size(0)))
     return cuda_rows::product_gelu_backward(d, weight, x, bias_gradient);
   const at::Tensor gradient = at::mm(d, weight);
   return {gradient, gelu_backward_(gradient, x, bias_gradient)};

@@ -193,14 +193,13 @@ Activated rows_of_product(const at::Tensor& x, const at::Tensor& weight, Keep ke
 
 }  // namespace
 
-bool product_fits(const at::Tensor& x, const at::Tensor& weight, int64_t width, int64_t depth,
-                  bool gelu_backward) {
+bool product_fits(const at::Tensor& x, const at::Tensor& weight, int64_t width, int64_t depth) {
   constexpr int64_t kAlignment = 8;
   return x.is_cuda() && x.scalar_type() == at::kBFloat16 && x.is_contiguous() &&
          weight.stride(1) == 1 && weight.stride(0) % kAlignment == 0 &&
          reinterpret_cast<uintptr_t>(weight.const_data_ptr()) % 16 == 0 &&
          reinterpret_cast<uintptr_t>(x.const_data_ptr()) % 16 == 0 &&
-         cuda::tall_product_supported(width, depth, gelu_backward);
+         cuda::tall_product_supported(width, depth);
 }
 
 Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
@@ -391,7 +390,7 @@ NormGradient norm_backward(const at::Tensor&, const at::Tensor&, const at::Tenso
 at::Tensor sum_edges(const at::Tensor&, const EdgeIndex&, bool) {
   absent();
 }
-bool product_fits(const at::Tensor&, const at::Tensor&, int64_t, int64_t, bool) {
+bool product_fits(const at::Tensor&, const at::Tensor&, int64_t, int64_t) {
   return false;
 }
 Activated product_gelu(const at::Tensor&, const at::Tensor&, const at::Tensor&, Keep,

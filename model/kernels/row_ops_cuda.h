@@ -28,9 +28,8 @@ NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, c
 at::Tensor sum_edges(const at::Tensor& rows, const EdgeIndex& edges, bool at_targets);
 
 // Whether one kernel can form x times a weight of `width` columns and sums `depth` long, and what
-// comes with it: the backward pass of a GELU, or anything else.
-bool product_fits(const at::Tensor& x, const at::Tensor& weight, int64_t width, int64_t depth,
-                  bool gelu_backward = false);
+// comes with it.
+bool product_fits(const at::Tensor& x, const at::Tensor& weight, int64_t width, int64_t depth);
 Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                        Keep keep, const at::Tensor& addend);
 Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,

@@ -202,7 +202,15 @@ TEST_CASE("products with GELU before and behind them", "[row_ops]") {
                                            {300, 1024, 128},
                                            {300, 24, 40},
                                            {63, 520, 256},
+                                           {0, 1024, 1024},
+                                           {1, 640, 2048},
+                                           {64, 1024, 640},
+                                           {65, 2048, 1024},
+                                           {127, 640, 4096},
+                                           {129, 4096, 640},
+                                           {kEdges, 640, 640},
                                            {kEdges, 1024, 1024},
+                                           {20000, 1024, 1024},
                                            {5000, 1000, 1024}}) {
     for (const at::ScalarType type : kTypes) {
       if (type != at::kBFloat16 && rows > 3000) continue;  // nothing special there

@@ -13,6 +13,8 @@
 
 namespace aifs::model::cuda {
 
+inline constexpr float kGeluA = 0.7975078840f, kGeluB = 0.03700564618f, kGeluC = -0.00035151680886f;
+
 struct Gelu {
   float value, derivative;
 };
@@ -24,7 +26,7 @@ __device__ inline Gelu gelu(float x) {
     const float density = 0.3989422804014327f * expf(-0.5f * x * x);
     return {x * phi, phi + x * density};
   } else {
-    constexpr float a = 0.7975078840f, b = 0.03700564618f, c = -0.00035151680886f;
+    constexpr float a = kGeluA, b = kGeluB, c = kGeluC;
     const float s = fminf(x * x, 36.0f);  // beyond, the polynomial would turn round
     const float phi = __fdividef(1.0f, 1.0f + __expf(-2.0f * x * (a + s * (b + s * c))));
     const float slope = 2.0f * (a + s * (3.0f * b + s * 5.0f * c));

@@ -71,6 +71,16 @@ __device__ inline void copy_box5(void* to, const CUtensorMap& map, Barrier& barr
       : "memory");
 }
 
+// copy_box() to the same place of all blocks of the cluster in `blocks`, and to a barrier of each.
+__device__ inline void copy_box_to_all(void* to, const CUtensorMap& map, Barrier& barrier,
+                                       int column, int row, uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(shared_address(to)),
+      "l"(&map), "r"(shared_address(&barrier)), "r"(column), "r"(row), "h"(blocks)
+      : "memory");
+}
+
 // Between the blocks of a cluster.
 __device__ inline void wait_for_cluster() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
@@ -81,18 +91,20 @@ __device__ inline uint32_t address_of_peer(const void* p, uint32_t rank) {
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(p)), "r"(rank));
   return there;
 }
-// Counts as bytes at a barrier of that block.
-__device__ inline void send(uint32_t to, float4 v, uint32_t barrier) {
-  asm volatile(
-      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1,%2,%3,%4}, [%5];" ::
-          "r"(to),
-      "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(barrier)
-      : "memory");
-}
 // Behind what the warp has read of its own shared memory; a release to the whole cluster would also
 // wait until all its stores have reached the card's memory.
 __device__ inline void arrive_at_peer(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+// 16 bytes of shared memory.
+__device__ inline uint4 load_shared(const void* from) {
+  uint4 v;
+  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(shared_address(from))
+               : "memory");
+  return v;
 }
 
 // Makes what a thread wrote to shared memory visible to products.
@@ -146,11 +158,41 @@ __device__ void multiply(float (&d)[64], uint64_t a, uint64_t b, int add) {
       : "l"(a), "l"(b), "r"(add), "n"(kColumns ? 1 : 0));
 }
 
+// The same of 256 columns: j up to 31.
+template <bool kColumns>
+__device__ void multiply(float (&d)[128], uint64_t a, uint64_t b, int add) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
+      "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+      "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
+      "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"
+      "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63,"
+      "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,"
+      "%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,"
+      "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,"
+      "%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127}, "
+      "%128, %129, p, 1, 1, 0, %131;\n}"
+      : AIFS_FLOATS16(d, 0), AIFS_FLOATS16(d, 16), AIFS_FLOATS16(d, 32), AIFS_FLOATS16(d, 48),
+        AIFS_FLOATS16(d, 64), AIFS_FLOATS16(d, 80), AIFS_FLOATS16(d, 96), AIFS_FLOATS16(d, 112)
+      : "l"(a), "l"(b), "r"(add), "n"(kColumns ? 1 : 0));
+}
+
 #undef AIFS_FLOATS16
 #undef AIFS_FLOATS4
 
+// Four 8 x 8 matrices of 16 bits as products hold them; lanes 8 i ... 8 i + 7 say where the rows of
+// the i-th are.
+__device__ inline void store_matrices(void* row, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(shared_address(row)),
+      "r"(a), "r"(b), "r"(c), "r"(d)
+      : "memory");
+}
+
 // Keeps the compiler from moving uses of the sums across the products in flight.
-__device__ inline void pin(float (&d)[64]) {
+template <int kFloats>
+__device__ void pin(float (&d)[kFloats]) {
 #pragma unroll
   for (float& x : d)
     asm volatile("" : "+f"(x)::"memory");

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel itself and its launch; tall_product.cuh says how it works.
+// The kernel for weights at most 512 deep and the launch of all; tall_product.cuh says how it
+// works.
 #include "model/kernels/cuda/tall_product.h"
 
 #include <algorithm>
 
+#include "model/kernels/cuda/deep_product.cuh"
 #include "model/kernels/cuda/tall_product.cuh"
 
 namespace aifs::model::cuda {
@@ -44,7 +46,7 @@ __device__ void fetch_weight(const CUtensorMap& w, uint8_t* weight, Barrier& the
   there.arrive_and_expect(share.pieces * kWeightPieceBytes);
   for (int k = 0; k < share.pieces; ++k) {
     uint8_t* piece = weight + k * kWeightPieceBytes;
-    const int depth = (share.first_piece + k) * kPieceDepth;
+    const int depth = k * kPieceDepth;
     if constexpr (kForward) {
       hopper::copy_box5(piece, w, there, depth, share.column / kOrdered);
     } else {
@@ -61,25 +63,24 @@ __device__ void wait_for_consumers() {
   asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory");
 }
 
-template <Kind kKind, int kBlocks>
-__global__ void __launch_bounds__(Shape<kKind, kBlocks>::kThreads, 1)
+template <Kind kKind>
+__global__ void __launch_bounds__(Shape<kKind>::kThreads, 1)
     tall_product_kernel(const __grid_constant__ CUtensorMap x,
                         const __grid_constant__ CUtensorMap w, const Task task) {
   extern __shared__ uint8_t dynamic[];
   auto* weight =
       reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(dynamic) + 1023) / 1024 * 1024);
   uint8_t* pieces = weight + kMaxPieces * kWeightPieceBytes;
-  using Own = Shape<kKind, kBlocks>;
+  using Own = Shape<kKind>;
   constexpr int kGroups = Own::kGroups, kStages = Own::kStages, kConsumers = Own::kConsumers;
 
-  __shared__ Mail mail[kGroups * kWarpsPerGroup];
   __shared__ Ring<kStages> rings[kGroups];
   __shared__ Barrier weight_there;
   __shared__ alignas(8) float bias[kColumns];
   const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
   const bool copies = warp >= kGroups * kWarpsPerGroup;
   const int group = copies ? warp - kGroups * kWarpsPerGroup : warp / kWarpsPerGroup;
-  const Share share(task, group, kGroups, kBlocks);
+  const Share share(task, group, kGroups);
   if (threadIdx.x == 0) {
     for (Ring<kStages>& ring : rings) {
       for (int s = 0; s < kStages; ++s) {
@@ -88,19 +89,11 @@ __global__ void __launch_bounds__(Shape<kKind, kBlocks>::kThreads, 1)
       }
     }
     weight_there.init(1);
-    for (Mail& of_warp : mail) {
-      of_warp.full.init(1);
-      of_warp.free.init(1);
-    }
     hopper::publish_barriers();
   }
   if (kIsForward<kKind> && threadIdx.x < kColumns)
     bias[threadIdx.x] = task.forward.bias[share.column + threadIdx.x];
-  if constexpr (kBlocks > 1) {
-    hopper::wait_for_cluster();
-  } else {
-    __syncthreads();
-  }
+  __syncthreads();
 
   uint8_t* own_pieces = pieces + group * kStages * kPieceBytes;
   if (copies) {
@@ -110,8 +103,7 @@ __global__ void __launch_bounds__(Shape<kKind, kBlocks>::kThreads, 1)
     return;
   }
 
-  auto* inboxes = reinterpret_cast<float4*>(pieces + Own::kPieces * kPieceBytes);
-  Worker<kKind, kBlocks> worker(task, share, bias, mail[warp], inboxes + warp * kWarpSize * 8);
+  Worker<kKind> worker(task, share, bias);
   if constexpr (worker.kGather) worker.ask_for_ends(share.first);
   weight_there.wait(0);
   if constexpr (!kIsForward<kKind>) {
@@ -120,7 +112,6 @@ __global__ void __launch_bounds__(Shape<kKind, kBlocks>::kThreads, 1)
   }
   for (int tile = share.first; tile < share.tiles; tile += share.step)
     worker.do_tile(tile, rings[group], weight, own_pieces);
-  if constexpr (kBlocks > 1) hopper::wait_for_cluster();  // nobody writes here any more
   if constexpr (kIsBackward<kKind>) {
     wait_for_consumers<kConsumers>();  // the pieces have all been used: room for sums
     auto* parts = reinterpret_cast<float*>(pieces);
@@ -130,8 +121,7 @@ __global__ void __launch_bounds__(Shape<kKind, kBlocks>::kThreads, 1)
       float sum = 0.0f;
       for (int w8 = 0; w8 < kGroups * kWarpsPerGroup; ++w8)
         sum += parts[w8 * kColumns + threadIdx.x];
-      const int64_t part = share.team * kBlocks + share.rank;
-      task.backward.scratch[part * task.width + share.column + threadIdx.x] = sum;
+      task.backward.scratch[int64_t{share.team} * task.width + share.column + threadIdx.x] = sum;
     }
   }
 }
@@ -206,50 +196,62 @@ Card current_card() {
 
 constexpr int64_t kBlockDepth = int64_t{kMaxPieces} * kPieceDepth;
 
-int blocks_per_weight(const TallProduct& p) {
-  return p.depth > kBlockDepth ? 2 : 1;
+// Asks for the shared memory that a kernel needs. Once for each.
+template <class Kernel>
+cudaError_t make_room(Kernel* kernel, int bytes) {
+  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
 }
-
-// Blocks that work on a slice of columns, those of clusters counted one by one: the parts of column
-// sums.
-int64_t parts_for(const TallProduct& p, int groups) {
-  const int64_t slices = p.width / kColumns * blocks_per_weight(p);
-  const int64_t tiles = (p.rows + kTileRows - 1) / kTileRows;
-  const int64_t most = std::min<int64_t>(current_card().processors / slices, kColumnSumParts / 2);
-  return blocks_per_weight(p) * std::max<int64_t>(1, std::min(most, (tiles + groups - 1) / groups));
-}
-
-template <Kind kKind, int kBlocks>
-void launch_blocks(const TallProduct& p, const Task& task, cudaStream_t stream) {
-  using Own = Shape<kKind, kBlocks>;
-  auto* kernel = &tall_product_kernel<kKind, kBlocks>;
-  static const cudaError_t room =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Own::kSharedBytes);
+void check_room(cudaError_t room) {
   if (room != cudaSuccess)
     throw std::runtime_error(std::string("tall_product: ") + cudaGetErrorString(room));
-  const CUtensorMap x = box_map(p.x, p.rows, p.depth, p.depth);
-  const CUtensorMap w =
-      kIsForward<kKind> ? column_map(p) : box_map(p.weight, p.depth, p.width, p.weight_stride);
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {kBlocks, 1, 1};
-  cudaLaunchConfig_t config{};
-  config.gridDim = static_cast<unsigned>(parts_for(p, Own::kGroups) * (p.width / kColumns));
-  config.blockDim = Own::kThreads;
-  config.dynamicSmemBytes = Own::kSharedBytes;
-  config.stream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = kBlocks > 1 ? 1 : 0;
-  cudaLaunchKernelEx(&config, kernel, x, w, task);
-  check_launch("tall_product");
+}
+
+// How many blocks, or clusters of them, share the rows of a slice of columns.
+int64_t teams_for(int64_t blocks, int64_t slices, int64_t shares, int64_t parts) {
+  return std::max<int64_t>(1, std::min({blocks / slices, kColumnSumParts / parts, shares}));
 }
 
 template <Kind kKind>
-void launch(const TallProduct& p, const Task& task, cudaStream_t stream) {
-  if constexpr (kIsBackward<kKind>) {
-    if (blocks_per_weight(p) == 2) return launch_blocks<kKind, 2>(p, task, stream);
-  }
-  launch_blocks<kKind, 1>(p, task, stream);
+int64_t launch_tall(const TallProduct& p, const Task& task, cudaStream_t stream) {
+  using Own = Shape<kKind>;
+  auto* kernel = &tall_product_kernel<kKind>;
+  static const cudaError_t room = make_room(kernel, Own::kSharedBytes);
+  check_room(room);
+  const CUtensorMap x = box_map(p.x, p.rows, p.depth, p.depth);
+  const CUtensorMap w =
+      kIsForward<kKind> ? column_map(p) : box_map(p.weight, p.depth, p.width, p.weight_stride);
+  constexpr int kRows = kTileRows * Own::kGroups;
+  const int64_t slices = p.width / kColumns;
+  const int64_t teams =
+      teams_for(current_card().processors, slices, (p.rows + kRows - 1) / kRows, 1);
+  const auto blocks = static_cast<unsigned>(teams * slices);
+  kernel<<<blocks, Own::kThreads, Own::kSharedBytes, stream>>>(x, w, task);
+  return teams;
+}
+
+template <Kind kKind>
+int64_t launch_deep(const TallProduct& p, const Task& task, cudaStream_t stream) {
+  auto* kernel = &deep_product_kernel<kKind>;
+  static const cudaError_t room = make_room(kernel, kDeepSharedBytes);
+  check_room(room);
+  const CUtensorMap x = box_map(p.x, p.rows, p.depth, p.depth);
+  const CUtensorMap w = kIsForward<kKind> ? box_map(p.weight, p.width, p.depth, p.weight_stride)
+                                          : box_map(p.weight, p.depth, p.width, p.weight_stride);
+  const int64_t slices = (p.width + kDeepColumns - 1) / kDeepColumns;
+  const int64_t teams = teams_for(current_card().processors / kDeepBlocks, slices,
+                                  (p.rows + kClusterRows - 1) / kClusterRows, kDeepBlocks);
+  const auto blocks = static_cast<unsigned>(teams * slices * kDeepBlocks);
+  kernel<<<blocks, kDeepThreads, kDeepSharedBytes, stream>>>(x, w, task);
+  return teams * kDeepBlocks;
+}
+
+// Gives the parts of column sums that are written.
+template <Kind kKind>
+int64_t launch(const TallProduct& p, const Task& task, cudaStream_t stream) {
+  const int64_t parts = p.depth > kBlockDepth ? launch_deep<kKind>(p, task, stream)
+                                              : launch_tall<kKind>(p, task, stream);
+  check_launch("tall_product");
+  return parts;
 }
 
 Task task_of(const TallProduct& p) {
@@ -259,19 +261,23 @@ Task task_of(const TallProduct& p) {
 
 }  // namespace
 
-bool tall_product_supported(int64_t width, int64_t depth, bool gelu_backward) {
-  const bool sizes = width % kColumns == 0 && width > 0 && width <= kMaxWidth && depth % 8 == 0 &&
-                     depth > 0 && depth <= (gelu_backward ? 2 : 1) * kBlockDepth;
-  return sizes && current_card().major == 9 && encode() != nullptr;
+bool tall_product_supported(int64_t width, int64_t depth) {
+  return width % kColumns == 0 && width > 0 && depth % 8 == 0 && depth > 0 &&
+         (depth > kBlockDepth || width <= kMaxWidth) && current_card().major == 9 &&
+         encode() != nullptr;
 }
 
 void product_gelu(const TallProduct& p, const ProductGelu& g, cudaStream_t stream) {
   if (p.rows == 0) return;
   Task task = task_of(p);
   task.forward = g;
-  if (g.at_target != nullptr) return launch<Kind::kGeluGather>(p, task, stream);
-  if (g.addend != nullptr) return launch<Kind::kGeluAdd>(p, task, stream);
-  launch<Kind::kGelu>(p, task, stream);
+  if (g.at_target != nullptr) {
+    launch<Kind::kGeluGather>(p, task, stream);
+  } else if (g.addend != nullptr) {
+    launch<Kind::kGeluAdd>(p, task, stream);
+  } else {
+    launch<Kind::kGelu>(p, task, stream);
+  }
 }
 
 void product_gelu_backward(const TallProduct& p, const ProductGeluBackward& b,
@@ -279,13 +285,9 @@ void product_gelu_backward(const TallProduct& p, const ProductGeluBackward& b,
   if (p.rows == 0) return;
   Task task = task_of(p);
   task.backward = b;
-  if (b.slope != nullptr) {
-    launch<Kind::kBackwardSlope>(p, task, stream);
-  } else {
-    launch<Kind::kBackward>(p, task, stream);
-  }
-  constexpr int kGroups = Shape<Kind::kBackward, 1>::kGroups;
-  add_column_sums(b.scratch, {b.column_sum}, p.width, stream, parts_for(p, kGroups));
+  const int64_t parts = b.slope != nullptr ? launch<Kind::kBackwardSlope>(p, task, stream)
+                                           : launch<Kind::kBackward>(p, task, stream);
+  add_column_sums(b.scratch, {b.column_sum}, p.width, stream, parts);
 }
 
 void product_sum(const TallProduct& p, const ProductSum& s, cudaStream_t stream) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the blocks of tall_product.cu work.
+// How the blocks of tall_product.cu work where the weight is at most 512 deep; deep_product.cuh
+// says how they do beyond.
 //
 // A block keeps 128 columns of the product, and so 128 rows of the weight, in shared memory for its
 // whole life, and walks over tiles of 64 rows. Two or three warpgroups take tiles in turn, each fed
@@ -10,10 +11,6 @@
 // The epilogue works from registers. A lane of a product holds two neighbouring columns of every
 // eighth. The weight lies in shared memory with its columns in such an order (reorder_columns())
 // that these are eight neighbours of the matrix, 16 bytes.
-//
-// A weight more than 512 deep (of a gradient) is shared by the two blocks of a cluster. Each
-// multiplies its part of the depth; then every warp hands one half of its rows to its peer and
-// finishes the other.
 #pragma once
 
 #include "model/kernels/cuda/gelu.cuh"
@@ -40,19 +37,14 @@ constexpr bool kIsForward = kKind <= Kind::kGeluGather;
 template <Kind kKind>
 constexpr bool kIsBackward = kKind == Kind::kBackward || kKind == Kind::kBackwardSlope;
 
-// How a block works, alone or as one of kBlocks that share the depth. A plain GELU needs so few
-// registers that a third warpgroup fits.
-template <Kind kKind, int kBlocks>
+// A plain GELU needs so few registers that a third warpgroup fits.
+template <Kind kKind>
 struct Shape {
-  static constexpr int kGroups = kKind == Kind::kGelu && kBlocks == 1 ? 3 : 2;
-  static constexpr int kPieces = kBlocks == 1 ? 12 : 8, kStages = kPieces / kGroups;
+  static constexpr int kGroups = kKind == Kind::kGelu ? 3 : 2;
+  static constexpr int kPieces = 12, kStages = kPieces / kGroups;
   static constexpr int kConsumers = kGroups * kWarpsPerGroup * kWarpSize;
   static constexpr int kThreads = kConsumers + kGroups * kWarpSize;
-  // Of the two halves of its rows of a tile, those that a warp finishes; the pieces of such rows.
-  static constexpr int kHalves = 2 / kBlocks, kUnits = 4 * kHalves;
-  static constexpr int kInboxBytes = (kBlocks - 1) * kConsumers * 32 * 4;
-  static constexpr int kSharedBytes =
-      kMaxPieces * kWeightPieceBytes + kPieces * kPieceBytes + kInboxBytes + 1024;
+  static constexpr int kSharedBytes = kMaxPieces * kWeightPieceBytes + kPieces * kPieceBytes + 1024;
 };
 
 struct Task {
@@ -64,7 +56,7 @@ struct Task {
 
 // x Phi(x) and its derivative, Phi as in gelu.cuh by way of one tanh instruction.
 __device__ inline Gelu fast_gelu(float x) {
-  constexpr float a = 0.7975078840f, b = 0.03700564618f, c = -0.00035151680886f;
+  constexpr float a = kGeluA, b = kGeluB, c = kGeluC;
   const float s = fminf(x * x, 36.0f);
   float t;
   asm("tanh.approx.f32 %0, %1;" : "=f"(t) : "f"(x * (a + s * (b + s * c))));
@@ -73,7 +65,7 @@ __device__ inline Gelu fast_gelu(float x) {
 }
 
 __device__ inline float2 unpack(uint32_t pair) {
-  return __bfloat1622float2(*reinterpret_cast<__nv_bfloat162*>(&pair));
+  return make_float2(__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u));
 }
 __device__ inline uint32_t pack(float x, float y) {
   __nv_bfloat162 pair = __floats2bfloat162_rn(x, y);
@@ -123,28 +115,18 @@ struct Place {  // in a ring
 };
 
 // Whose tiles are whose: warpgroup g of block b starts at first() and takes every step()-th.
-// Its depth are `pieces` from `first_piece` on.
 struct Share {
-  int column, team, first, step, tiles, rank, first_piece, pieces;
-  __device__ Share(const Task& task, int warpgroup, int warpgroups, int blocks) {
-    const int slices = task.width / kColumns, block = static_cast<int>(blockIdx.x) / blocks;
-    const int teams = static_cast<int>(gridDim.x) / blocks / slices;
+  int column, team, first, step, tiles, pieces;
+  __device__ Share(const Task& task, int warpgroup, int warpgroups) {
+    const int slices = task.width / kColumns, block = static_cast<int>(blockIdx.x);
+    const int teams = static_cast<int>(gridDim.x) / slices;
     column = block % slices * kColumns;
     team = block / slices;
     first = team + warpgroup * teams;
     step = warpgroups * teams;
     tiles = (task.rows + kTileRows - 1) / kTileRows;
-    const int all = (task.depth + kPieceDepth - 1) / kPieceDepth;
-    const int most = (all + blocks - 1) / blocks;
-    rank = static_cast<int>(blockIdx.x) % blocks;
-    first_piece = rank * most;
-    pieces = min(most, all - first_piece);
+    pieces = (task.depth + kPieceDepth - 1) / kPieceDepth;
   }
-};
-
-// What a warp and its peer tell each other: that the inbox is full, that it may be filled.
-struct Mail {
-  Barrier full, free;
 };
 
 template <int kStages>
@@ -157,17 +139,17 @@ __device__ void feed(const CUtensorMap& x, Ring<kStages>& ring, uint8_t* pieces,
       ring.empty[place.stage].wait(place.phase);
       ring.full[place.stage].arrive_and_expect(kPieceBytes);
       hopper::copy_box(pieces + place.stage * kPieceBytes, x, ring.full[place.stage],
-                       (share.first_piece + k) * kPieceDepth, tile * kTileRows);
+                       k * kPieceDepth, tile * kTileRows);
       place.advance();
     }
   }
 }
 
 // One warpgroup's work on its tiles.
-template <Kind kKind, int kBlocks>
+template <Kind kKind>
 struct Worker {
-  using Own = Shape<kKind, kBlocks>;
-  static constexpr int kHalves = Own::kHalves, kUnits = Own::kUnits;
+  using Own = Shape<kKind>;
+  static constexpr int kHalves = 2, kUnits = 4 * kHalves;  // of a warp's rows, in units
   static constexpr bool kGather = kKind == Kind::kGeluGather || kKind == Kind::kSum;
   static constexpr bool kFromPre = kKind == Kind::kBackward;
   static constexpr bool kFromSlope = kKind == Kind::kBackwardSlope;
@@ -177,9 +159,6 @@ struct Worker {
   const Task& task;
   const Share& share;
   const float* bias;  // of the block's columns, in shared memory
-  Mail& mail;         // of the warp
-  float4* inbox;
-  uint32_t turn = 0;  // tiles so far
   int warp, lane, q;
   Place<Own::kStages> place;
   float acc[64];
@@ -189,13 +168,10 @@ struct Worker {
   float sums[kBackward ? 32 : 1];
   int next_target[kHalves], next_source[kHalves];
 
-  __device__ Worker(const Task& task_, const Share& share_, const float* bias_, Mail& mail_,
-                    float4* inbox_)
+  __device__ Worker(const Task& task_, const Share& share_, const float* bias_)
       : task(task_),
         share(share_),
         bias(bias_),
-        mail(mail_),
-        inbox(inbox_),
         warp(static_cast<int>(threadIdx.x) / kWarpSize % kWarpsPerGroup),
         lane(static_cast<int>(threadIdx.x) % kWarpSize),
         q(lane % 4) {
@@ -205,7 +181,7 @@ struct Worker {
   }
 
   __device__ int row_of(int tile, int half) const {
-    return tile * kTileRows + 16 * warp + lane / 4 + 8 * (kHalves == 2 ? half : share.rank);
+    return tile * kTileRows + 16 * warp + lane / 4 + 8 * half;
   }
   __device__ int64_t at(int row, int unit) const {
     return int64_t{row} * task.width + share.column + 32 * (unit / kHalves) + 8 * q;
@@ -227,38 +203,6 @@ struct Worker {
   // Where the sums of a pair of columns of unit i are.
   __device__ static constexpr int first_sum(int unit, int pair) {
     return 4 * (4 * (unit / kHalves) + pair) + 2 * (unit % kHalves);
-  }
-
-  // Sums of both blocks for the half of the rows that this one finishes, where those of the first
-  // half are.
-  __device__ void exchange() {
-    const uint32_t peer = static_cast<uint32_t>(1 - share.rank);
-    const uint32_t there = hopper::address_of_peer(inbox + lane, peer);
-    const uint32_t full = hopper::address_of_peer(&mail.full, peer);
-    const bool second = share.rank == 1;
-    constexpr int kBytes = kWarpSize * 32 * 4;
-    if (lane == 0) mail.full.arrive_and_expect(kBytes);
-    mail.free.wait(1 ^ (turn & 1));
-#pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      float* a = acc + 8 * j;
-      hopper::send(
-          there + j * kWarpSize * 16,
-          second ? make_float4(a[0], a[1], a[4], a[5]) : make_float4(a[2], a[3], a[6], a[7]), full);
-    }
-    mail.full.wait(turn & 1);
-#pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      const float4 got = inbox[j * kWarpSize + lane];
-      float* a = acc + 8 * j;
-      a[0] = (second ? a[2] : a[0]) + got.x;
-      a[1] = (second ? a[3] : a[1]) + got.y;
-      a[4] = (second ? a[6] : a[4]) + got.z;
-      a[5] = (second ? a[7] : a[5]) + got.w;
-    }
-    __syncwarp();
-    if (lane == 0) hopper::arrive_at_peer(hopper::address_of_peer(&mail.free, peer));
-    ++turn;
   }
 
   // The derivative at unit i of `loaded` replaces it; the GELU is stored.
@@ -424,7 +368,6 @@ struct Worker {
     hopper::wait_products<0>();
     hopper::pin(acc);
     if (lane == 0) ring.empty[before].arrive();
-    if constexpr (kBlocks > 1) exchange();
 
     if constexpr (kBackward) {
       finish_backward(rows, valid);

@@ -17,10 +17,9 @@ struct TallProduct {
   int64_t weight_stride = 0;
 };
 
-// Whether the current device and these sizes will do, for a gradient through a GELU or for anything
-// else. Only the former may be more than 512 deep: others are slower then than the library's
-// products with row kernels behind them.
-bool tall_product_supported(int64_t width, int64_t depth, bool gelu_backward);
+// Whether the current device and these sizes will do. Products more than 512 deep are rounded to
+// bfloat16 before anything else happens to them.
+bool tall_product_supported(int64_t width, int64_t depth);
 
 // pre = product + bias (fp32) + addend (rows, width; or null), or + at_target[target[e]] +
 // at_source[source[e]] where these are given; out = gelu(pre). Written unless null: `pre`, and
