@@ -36,6 +36,7 @@ struct Stage {
   bool encoder = true, decoder = true;
   int64_t layers = 0;
   int64_t in_flight = 1;  // batches between their passes forward and backward, at most
+  bool starts = true;     // has the first layer, and what the processor does before it
 
   // The stages of a pipeline with so many layers each, the encoder before the first, the decoder
   // after the last, for steps of so many batches that overlap.
