@@ -59,12 +59,15 @@ class Walk {
  public:
   Walk(const NetworkInput& in, const RankRows& rows, bool divided, int64_t tensor,
        NetworkCost& cost)
-      : in_(in), m_(in.model), rows_(rows), w_(widths_of(in)), tape_(types_of(in)), cost_(cost) {
-    context_ = {.copies = in.copies,
-                .tensor = tensor,
-                .divided = divided,
-                .gpu = in.gpu,
-                .kernels = in.model.kernels};
+      : in_(in),
+        m_(in.model),
+        rows_(rows),
+        w_(widths_of(in)),
+        tensor_(tensor),
+        tape_(types_of(in)),
+        cost_(cost) {
+    context_ = {
+        .copies = in.copies, .divided = divided, .gpu = in.gpu, .kernels = in.model.kernels};
   }
 
   void run(const Stage& stage) {
@@ -128,6 +131,7 @@ class Walk {
 
   const PartContext& context(const model::BlockOptions& block) {
     context_.channels = m_.width(block);
+    context_.tensor = &block == &m_.processor ? tensor_ : 1;
     return context_;
   }
 
@@ -217,6 +221,7 @@ class Walk {
   const model::ModelOptions& m_;
   const RankRows& rows_;
   Widths w_;
+  int64_t tensor_;
   PartContext context_;
   Tape tape_;
   NetworkCost& cost_;

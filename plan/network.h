@@ -58,7 +58,7 @@ struct NetworkCost {
   double saved() const;
 };
 
-// `tensor`: ranks that share the products of a layer.
+// `tensor`: ranks that share the products of processor layers; for the one that has most of them.
 NetworkCost network_cost(const NetworkInput& input, const RankRows& rows, bool divided,
                          const Stage& stage, int64_t tensor = 1);
 
