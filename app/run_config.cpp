@@ -46,10 +46,12 @@ void check_slices(const RunConfig& c) {
   const model::BlockOptions& processor = c.model.processor;
   const auto is = [&](model::BlockKind kind) { return processor.kind == kind; };
   if (is(model::BlockKind::kPointWise) || is(model::BlockKind::kNone)) {
-    throw ConfigError("parallel.tensor",
-                      concat("is ", ranks, ", but a processor of kind \"",
-                             enum_name(processor.kind), "\" cannot be sliced"),
-                      "use 1, and parallel.model or parallel.data for more ranks");
+    throw ConfigError(
+        "parallel.tensor",
+        concat("is ", ranks, ", but a processor of kind \"", enum_name(processor.kind),
+               "\" cannot be sliced: it has no layers, or norms of the channels that "
+               "would be"),
+        "use 1, and parallel.model or parallel.data for more ranks");
   }
   if (!is(model::BlockKind::kGnn) && processor.heads < ranks) {
     throw ConfigError(
@@ -61,7 +63,7 @@ void check_slices(const RunConfig& c) {
 
 // What stages can share.
 void check_stages(const RunConfig& c) {
-  const int64_t stages = c.parallel.sizes.pipeline, layers = c.model.layers;
+  const int64_t stages = c.parallel.sizes.pipeline, layers = c.model.num_layers();
   const std::vector<int64_t>& given = c.parallel.stage_layers;
   if (!given.empty() &&
       (static_cast<int64_t>(given.size()) != stages || starts_of(given).back() != layers)) {
@@ -84,11 +86,6 @@ void check_stages(const RunConfig& c) {
                         "use 1, and parallel.model or parallel.data for more ranks");
   };
   refuse(c.model.processor.kind == model::BlockKind::kNone, "model.processor.kind \"none\"");
-  refuse(!c.model.hierarchy.meshes.empty(), "model.hierarchy.meshes");
-  refuse(c.model.ensemble.noise != model::NoiseKind::kNone, "model.ensemble.noise");
-  refuse(c.model.residual.kind == model::ResidualKind::kScalarOrnstein ||
-             c.model.residual.kind == model::ResidualKind::kSpectralOrnstein,
-         "the learnt kinds of model.residual");
   refuse(c.train.rollout.recompute, "train.rollout.recompute");
   refuse(c.parallel.reproducible, "parallel.reproducible");
 }
@@ -201,7 +198,9 @@ void ParallelOptions::bind(config::Binder& b) {
              "(train.accumulate_batches) one after another",
              "ranks"});
   b.integer_list("stage_layers", stage_layers, {.min = 0, .max = 1 << 20},
-                 {"processor layers of each stage; empty: shared out evenly", "layers"});
+                 {"processor layers of each stage, of a hierarchy those of all meshes on the way "
+                  "down and up again; empty: shared out evenly",
+                  "layers"});
   b.integer("tensor", sizes.tensor, {.min = 1, .max = 1 << 10},
             {"ranks that hold slices of the same processor layers: hidden channels of MLPs and "
              "attention heads",
@@ -248,7 +247,7 @@ void RunConfig::bind(config::Binder& b) {
 
 std::vector<int64_t> layers_of_stages(const RunConfig& config) {
   return config.parallel.stage_layers.empty()
-             ? balanced_counts(config.model.layers, config.parallel.sizes.pipeline)
+             ? balanced_counts(config.model.num_layers(), config.parallel.sizes.pipeline)
              : config.parallel.stage_layers;
 }
 

@@ -15,6 +15,7 @@
 #include "bench/device_clock.h"
 #include "bench/step_case.h"
 #include "core/check.h"
+#include "core/first_line.h"
 #include "model/graph_tensors.h"
 
 namespace aifs::bench {
@@ -135,8 +136,7 @@ Json run_case(const KernelCase& c, const KernelSite& site, const KernelBenchOpti
                  {"distance", distance},
                  {"within", distance <= largest_distance(site.type)}});
   } catch (const std::exception& error) {
-    const std::string text = error.what();
-    json["error"] = text.substr(0, text.find('\n'));
+    json["error"] = first_line(error.what());
   }
   empty_memory_cache(options.device);
   return json;

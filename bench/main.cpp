@@ -17,7 +17,9 @@
 #include "bench/kernels.h"
 #include "bench/step.h"
 #include "core/check.h"
+#include "core/config.h"
 #include "core/file_io.h"
+#include "core/first_line.h"
 #include "core/version.h"
 #include "parallel/process_mesh.h"
 #include "parallel/runtime.h"
@@ -136,8 +138,7 @@ Json run_case(const CommandLine& c, const std::string& name, const at::Device& d
                   check["within"].get<bool>() ? "within bounds" : "OUT OF BOUNDS");
     }
   } catch (const std::exception& error) {
-    const std::string text = error.what();
-    json["error"] = text.substr(0, text.find('\n'));
+    json["error"] = first_line(error.what());
     std::printf("%-28s failed: %s\n", name.c_str(), json["error"].get<std::string>().c_str());
   }
   std::fflush(stdout);
@@ -182,7 +183,7 @@ int run_comm(const CommandLine& c) {
 
 // The earlier results that --compare names.
 Json earlier_results(const CommandLine& c) {
-  return c.compare.empty() ? Json() : Json::parse(read_file(c.compare));
+  return c.compare.empty() ? Json() : config::parse_json(read_file(c.compare), c.compare);
 }
 
 // Prints what took longer than before; whether nothing did.

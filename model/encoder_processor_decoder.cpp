@@ -79,8 +79,7 @@ EncoderProcessorDecoder::EncoderProcessorDecoder(ParameterSet& parameters, const
       uses_host_memory_(plan.options.processor.offload > 0),
       num_members_(plan.options.ensemble.members),
       aggregation_(plan.aggregation),
-      mesh_(plan.meshes.front()),
-      deepest_(plan.meshes.back()) {
+      mesh_(plan.meshes.front()) {
   plan.validate();
   const ParameterScope root(parameters);
   add_attributes(plan, graph);
@@ -89,7 +88,7 @@ EncoderProcessorDecoder::EncoderProcessorDecoder(ParameterSet& parameters, const
   if (has_step_input_) {
     const EnsembleOptions& ensemble = plan.options.ensemble;
     noise_ =
-        std::make_unique<NoiseInjector>(root / "noise_injector",
+        std::make_unique<NoiseInjector>((root / "noise_injector").of_layer(0),
                                         NoiseOptions{ensemble.noise_channels, ensemble.noise_hidden,
                                                      ensemble.noise_std, ensemble.noise_activation},
                                         graph.nodes(mesh_), plan.noise_projection);
@@ -102,18 +101,20 @@ EncoderProcessorDecoder::EncoderProcessorDecoder(ParameterSet& parameters, const
 }
 
 void EncoderProcessorDecoder::add_attributes(const NetworkPlan& plan, const GraphTensors& graph) {
-  std::vector<std::string> names;
-  for (const DatasetPlan& d : plan.datasets)
-    names.push_back(d.name);
-  names.insert(names.end(), plan.meshes.begin(), plan.meshes.end());
-  for (const std::string& name : names) {
-    if (attributes_.count(name) != 0) continue;
+  const ParameterScope scope = ParameterScope(*parameters_) / "node_attributes";
+  const auto add = [&](const ParameterScope& place, const std::string& name) {
+    if (attributes_.count(name) != 0) return;
     const auto trainable = plan.node_trainable.find(name);
     attributes_.emplace(
-        name,
-        NodeAttributes(ParameterScope(*parameters_) / "node_attributes", name, graph.nodes(name),
-                       trainable == plan.node_trainable.end() ? 0 : trainable->second));
-  }
+        name, NodeAttributes(place, name, graph.nodes(name),
+                             trainable == plan.node_trainable.end() ? 0 : trainable->second));
+  };
+  for (const DatasetPlan& d : plan.datasets)
+    add(scope, d.name);
+  add(scope, mesh_);
+  const int64_t level_layers = plan.options.hierarchy.layers();
+  for (size_t i = 1; i < plan.meshes.size(); ++i)
+    add(scope.of_layer(static_cast<int64_t>(i) * level_layers), plan.meshes[i]);
 }
 
 int64_t EncoderProcessorDecoder::data_width(const Dataset& dataset) const {
@@ -149,40 +150,53 @@ void EncoderProcessorDecoder::add_levels(const NetworkPlan& plan, const GraphTen
   const LayerNormOptions plain{.eps = options.layer_norm_eps};
   const int64_t edge_trainable = options.trainable_parameters.hidden_to_hidden;
   const auto level_processor = [&](const std::string& name, const std::string& mesh,
-                                   int64_t channels) {
-    return make_processor(
-        root / name / mesh, root / (name + "_graph_providers") / mesh, options.processor, plain,
-        {graph, mesh, mesh, edge_trainable, options.kernels}, channels, hierarchy.level_layers);
+                                   int64_t channels, const LayerRange& layers) {
+    return make_processor((root / name / mesh).from_layer(layers.first),
+                          (root / (name + "_graph_providers") / mesh).from_layer(layers.first),
+                          options.processor, plain,
+                          {graph, mesh, mesh, edge_trainable, options.kernels}, channels,
+                          hierarchy.level_layers);
   };
   int64_t channels = options.width(options.processor);
+  layers_ = {0, options.num_layers()};
   for (size_t i = 0; i + 1 < plan.meshes.size(); ++i, channels *= 2) {
     const std::string &mesh = plan.meshes[i], &coarser = plan.meshes[i + 1];
     Level& level = levels_.emplace_back();
-    level.mesh = mesh;
+    level.coarser = coarser;
+    level.down_layers = {layers_.first, layers_.first + hierarchy.layers()};
+    level.up_layers = {layers_.end - hierarchy.layers(), layers_.end};
+    layers_ = {level.down_layers.end, level.up_layers.first};
     if (hierarchy.level_processing) {
-      level.down = level_processor("down_level_processor", mesh, channels);
-      level.up = level_processor("up_level_processor", mesh, channels);
+      level.down = level_processor("down_level_processor", mesh, channels, level.down_layers);
+      level.up = level_processor("up_level_processor", mesh, channels, level.up_layers);
     }
-    const MapperWidths up{
+    const auto down = [&](const std::string& name) {
+      return (root / name / mesh).of_layer(layers_.first);
+    };
+    const auto up = [&](const std::string& name) {
+      return (root / name / mesh).of_layer(layers_.end - 1);
+    };
+    const MapperWidths widths{
         .channels = 2 * channels, .source = channels, .target = attributes_.at(coarser).width()};
-    level.upscale =
-        make_encoder(root / "upscale" / mesh, root / "upscale_graph_providers" / mesh,
-                     hierarchy.upscale, options.layer_norm_eps,
-                     {graph, mesh, coarser, hierarchy.upscale_trainable, options.kernels}, up);
+    level.upscale = make_encoder(
+        down("upscale"), down("upscale_graph_providers"), hierarchy.upscale, options.layer_norm_eps,
+        {graph, mesh, coarser, hierarchy.upscale_trainable, options.kernels}, widths);
     level.downscale =
-        make_decoder(root / "downscale" / mesh, root / "downscale_graph_providers" / mesh,
-                     hierarchy.downscale, /*zero_extractor=*/false, options.layer_norm_eps,
+        make_decoder(up("downscale"), up("downscale_graph_providers"), hierarchy.downscale,
+                     /*zero_extractor=*/false, options.layer_norm_eps,
                      {graph, coarser, mesh, hierarchy.downscale_trainable, options.kernels},
                      {.channels = 2 * channels,
                       .source = 2 * channels,
-                      .target = handed_on_width(hierarchy.upscale, up),
+                      .target = handed_on_width(hierarchy.upscale, widths),
                       .out = channels});
   }
   LayerNormOptions norm = plain;
   if (has_step_input_) norm.condition_width = options.ensemble.noise_channels;
+  const std::string& deepest = plan.meshes.back();
   processor_ = make_processor(
-      root / "processor", root / "processor_graph_provider", options.processor, norm,
-      {graph, deepest_, deepest_, edge_trainable, options.kernels}, channels, options.layers);
+      (root / "processor").from_layer(layers_.first),
+      (root / "processor_graph_provider").from_layer(layers_.first), options.processor, norm,
+      {graph, deepest, deepest, edge_trainable, options.kernels}, channels, options.layers);
 }
 
 void EncoderProcessorDecoder::add_decoder(const NetworkPlan& plan, const DatasetPlan& d,
@@ -246,8 +260,7 @@ void EncoderProcessorDecoder::add_output(const DatasetPlan& d, Dataset& dataset,
     for (const int64_t column : layout.output_prognostic)
       inputs.stdev.push_back(layout.outputs.stdev[static_cast<size_t>(column)]);
   }
-  dataset.residual =
-      make_residual((root / "residual" / d.name).on_last_stage(), d.residual, inputs);
+  dataset.residual = make_residual(root / "residual" / d.name, d.residual, inputs);
   for (size_t i = 0; i < d.bounding.size(); ++i) {
     dataset.boundings.emplace_back(root / "boundings" / d.name / static_cast<int64_t>(i),
                                    d.bounding[i], layout.outputs, concat(d.path, ".bounding.", i));
@@ -268,17 +281,22 @@ at::Tensor EncoderProcessorDecoder::prepare(const at::Tensor& x, size_t dataset)
   return residual ? residual->prepare(x) : x;
 }
 
+bool EncoderProcessorDecoder::filters(size_t dataset) const {
+  return datasets_[dataset].residual && datasets_[dataset].residual->changes_input();
+}
+
 std::vector<at::Tensor> EncoderProcessorDecoder::forward(const std::vector<at::Tensor>& inputs,
                                                          const StepContext& context) const {
   parameters_->update_working_values();
   AIFS_CHECK(inputs.size() == datasets_.size(), inputs.size(), " tensors for ", datasets_.size(),
              " datasets");
+  parallel::StageLinks& stages = parameters_->stages().links();
   std::vector<at::Tensor> x;
   for (size_t i = 0; i < inputs.size(); ++i)
-    x.push_back(prepare(inputs[i], i));
+    x.push_back(stages.is_first() ? prepare(inputs[i], i) : inputs[i]);
   const int64_t batch = x[0].size(0), ensemble = x[0].size(2), copies = batch * ensemble;
+  const at::Device device = x[0].device();
 
-  parallel::StageLinks& stages = parameters_->stages().links();
   // The first stage's work, and what the last one needs of it.
   std::vector<at::Tensor> latents, targets;
   for (size_t i = 0; i < x.size() && stages.is_first(); ++i) {
@@ -287,17 +305,21 @@ std::vector<at::Tensor> EncoderProcessorDecoder::forward(const std::vector<at::T
     latents.push_back(encoded.latent);
     targets.push_back(target_rows(datasets_[i], x[i], encoded.data));
   }
-  at::Tensor latent = aggregate(latents);
-  if (latent_skip_) targets.push_back(latent);
-  targets = stages.first_to_last(targets, x[0].device());
-  if (latent_skip_ && stages.is_last()) latent = targets.back();
-  at::Tensor condition;
-  if (noise_) {
-    condition = noise_->forward(context.noise.defined()
-                                    ? context.noise
-                                    : noise_->draw(batch, ensemble, latents[0].options()));
+  for (size_t i = 0; i < x.size() && stages.is_first(); ++i) {
+    if (filters(i)) targets.push_back(x[i]);
   }
-  latent = process(latent, x[0].device(), copies, condition);
+  targets = stages.first_to_last(targets, device);
+  for (size_t i = x.size(); i-- > 0 && stages.is_last();) {
+    if (!filters(i)) continue;
+    x[i] = targets.back();
+    targets.pop_back();
+  }
+  at::Tensor noise = context.noise;
+  if (noise_ && !noise.defined()) {
+    noise = noise_->draw(batch, ensemble,
+                         at::TensorOptions(parameters_->activation_type()).device(device));
+  }
+  const at::Tensor latent = process(aggregate(latents), noise, copies, device);
   std::vector<at::Tensor> y(x.size());
   for (size_t i = 0; i < x.size() && stages.is_last(); ++i)
     y[i] = assemble(datasets_[i], datasets_[i].decoder->forward(latent, targets[i], copies), x[i]);
@@ -310,8 +332,9 @@ at::Tensor EncoderProcessorDecoder::data_rows(const Dataset& dataset, const at::
   const int64_t copies = x.size(0) * x.size(2);
   // Rows are (b, e, n), columns (time, variable).
   const at::Tensor attributes = attributes_.at(dataset.nodes).forward();
-  const at::Tensor rows =
-      x.permute({0, 2, 3, 1, 4}).reshape({copies * x.size(3), -1}).to(attributes.scalar_type());
+  const at::Tensor rows = x.permute({0, 2, 3, 1, 4})
+                              .reshape({copies * x.size(3), x.size(1) * x.size(4)})
+                              .to(attributes.scalar_type());
   std::vector<at::Tensor> columns{rows, repeat_rows(attributes, copies)};
   if (has_step_input_) {
     columns.push_back(at::full({rows.size(0), 1}, static_cast<double>(std::min<int64_t>(1, step)),
@@ -365,35 +388,36 @@ at::Tensor EncoderProcessorDecoder::aggregate(const std::vector<at::Tensor>& lat
   return aggregation_ == Aggregation::kSum ? sum : sum / static_cast<double>(latents.size());
 }
 
-at::Tensor EncoderProcessorDecoder::process(const at::Tensor& latent, at::Device device,
-                                            int64_t copies, const at::Tensor& condition) const {
+at::Tensor EncoderProcessorDecoder::process(const at::Tensor& latent, const at::Tensor& noise,
+                                            int64_t copies, at::Device device) const {
+  StageWalk walk(parameters_->stages(), latent, copies, device);
   // Down to the coarsest mesh, remembering what the finer ones held.
-  std::vector<at::Tensor> skips;
-  std::vector<at::Tensor> handed_on;
-  at::Tensor x = latent;
   for (const Level& level : levels_) {
-    if (level.down) x = level.down->forward(x, copies);
-    skips.push_back(x);
-    const size_t next = skips.size();
-    const std::string& coarser = next < levels_.size() ? levels_[next].mesh : deepest_;
-    const Encoded encoded = level.upscale->forward(x, attributes_.at(coarser).forward(), copies);
-    handed_on.push_back(encoded.data);
-    x = encoded.latent;
+    if (level.down) walk.run(*level.down, level.down_layers);
+    walk.go_to(level.down_layers.end);
+    walk.keep(walk.x());
+    Encoded encoded;
+    if (walk.is_here()) {
+      encoded = level.upscale->forward(walk.x(), attributes_.at(level.coarser).forward(), copies);
+    }
+    walk.keep(encoded.data);
+    walk.set_x(encoded.latent);
   }
-  parallel::StageLinks& stages = parameters_->stages().links();
-  const Processor::State processed = processor_->run(
-      stages.is_first() ? processor_->start(x, copies) : stages.from_previous(device), copies,
-      condition);
-  if (!stages.is_last()) {
-    stages.to_next(processed);
-    return {};
+  walk.go_to(layers_.first);
+  if (latent_skip_) walk.keep(walk.x());
+  walk.run(*processor_, layers_, noise_ && walk.is_here() ? noise_->forward(noise) : at::Tensor());
+  if (latent_skip_) {
+    const at::Tensor skip = walk.take();
+    if (walk.is_here()) walk.set_x(walk.x() + skip);
   }
-  x = latent_skip_ ? processed[0] + x : processed[0];
-  for (size_t i = levels_.size(); i-- > 0;) {
-    x = levels_[i].downscale->forward(x, handed_on[i], copies) + skips[i];
-    if (levels_[i].up) x = levels_[i].up->forward(x, copies);
+  // And up again.
+  for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
+    const at::Tensor handed_on = walk.take(), skip = walk.take();
+    if (walk.is_here()) walk.set_x(level->downscale->forward(walk.x(), handed_on, copies) + skip);
+    if (level->up) walk.run(*level->up, level->up_layers);
   }
-  return x;
+  walk.go_to_end();
+  return walk.x();
 }
 
 at::Tensor EncoderProcessorDecoder::draw_noise(const at::Tensor& x) const {

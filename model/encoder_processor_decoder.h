@@ -6,6 +6,7 @@
 
 #include "model/layers/noise.h"
 #include "model/parts.h"
+#include "model/stage_walk.h"
 
 namespace aifs::model {
 
@@ -110,10 +111,12 @@ class EncoderProcessorDecoder {
     at::Tensor input_forcing, input_prognostic, output_prognostic;  // i64
     std::vector<Bounding> boundings;
   };
-  // A finer mesh than the deepest, and the way from and to the next coarser one.
+  // A finer mesh than the deepest, and the way from and to the next coarser one, which is on the
+  // stages of the layers after and before it.
   struct Level {
-    std::string mesh;
     std::unique_ptr<Processor> down, up;  // null without level processing
+    LayerRange down_layers, up_layers;
+    std::string coarser;
     std::unique_ptr<Encoder> upscale;
     std::unique_ptr<Decoder> downscale;
   };
@@ -125,23 +128,26 @@ class EncoderProcessorDecoder {
                    const GraphTensors& graph);
   void add_output(const DatasetPlan& d, Dataset& dataset, const GraphTensors& graph);
   int64_t data_width(const Dataset& dataset) const;
+  // Whether the residual changes what the encoder sees, prepare().
+  bool filters(size_t dataset) const;
   at::Tensor data_rows(const Dataset& dataset, const at::Tensor& x, int64_t step) const;
   at::Tensor target_rows(const Dataset& dataset, const at::Tensor& x,
                          const at::Tensor& encoded) const;
   at::Tensor aggregate(const std::vector<at::Tensor>& latents) const;
-  at::Tensor process(const at::Tensor& latent, at::Device device, int64_t copies,
-                     const at::Tensor& condition) const;
+  at::Tensor process(const at::Tensor& latent, const at::Tensor& noise, int64_t copies,
+                     at::Device device) const;
   at::Tensor assemble(const Dataset& dataset, const at::Tensor& decoded, const at::Tensor& x) const;
 
   ParameterSet* parameters_;
   bool latent_skip_, has_step_input_, uses_host_memory_;
   int64_t num_members_;
   Aggregation aggregation_;
-  std::string mesh_, deepest_;  // the one that encoders and decoders join; the processor's
+  std::string mesh_;  // the one that encoders and decoders join
   std::map<std::string, NodeAttributes> attributes_;
   std::vector<Dataset> datasets_;
   std::vector<Level> levels_;
   std::unique_ptr<Processor> processor_;
+  LayerRange layers_;  // of the processor
   std::unique_ptr<NoiseInjector> noise_;
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/options.h"
 
+#include <algorithm>
+
 #include "core/check.h"
 
 namespace aifs::model {
@@ -217,6 +219,11 @@ void ModelOptions::bind(config::Binder& b) {
        "GiB"});
   b.section("hierarchy", hierarchy, {"several meshes instead of one"});
   b.section("ensemble", ensemble, {"several members instead of one"});
+}
+
+int64_t ModelOptions::num_layers() const {
+  const auto meshes = std::max<size_t>(1, hierarchy.meshes.size());
+  return layers + 2 * static_cast<int64_t>(meshes - 1) * hierarchy.layers();
 }
 
 bool ModelOptions::uses(BlockKind kind) const {

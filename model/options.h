@@ -76,6 +76,8 @@ struct HierarchyOptions {
   BlockOptions upscale, downscale;
   int64_t upscale_trainable = 8, downscale_trainable = 8;
 
+  // Of each finer mesh's processor, on the way down and on the way up.
+  int64_t layers() const { return level_processing ? level_layers : 0; }
   void bind(config::Binder& b);
   void validate(const std::string& path) const;
 };
@@ -119,6 +121,8 @@ struct ModelOptions {
   void validate(const std::string& path) const;
   // Whether any part is of this kind.
   bool uses(BlockKind kind) const;
+  // Of all processors: on a hierarchy down to its coarsest mesh and up again.
+  int64_t num_layers() const;
   // The width of a part.
   int64_t width(const BlockOptions& block) const {
     return block.channels > 0 ? block.channels : channels;

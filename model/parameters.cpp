@@ -209,10 +209,8 @@ void ParameterSet::assign(const std::string& name, const at::Tensor& value) {
 }
 
 ParameterScope ParameterScope::operator/(const std::string& name) const {
-  ParameterScope inner(*set_, this->name(name));
-  inner.shared_ = shared_;
-  inner.ranks_ = ranks_;
-  inner.stage_ = stage_;
+  ParameterScope inner = *this;
+  inner.prefix_ = this->name(name);
   return inner;
 }
 

@@ -195,8 +195,17 @@ class ParameterScope {
   }
   // The same place for a part that is on the stage of a processor layer, or on the last one; others
   // are on the first.
-  ParameterScope of_layer(int64_t layer) const { return on_stage(set_->stages().of_layer(layer)); }
+  ParameterScope of_layer(int64_t layer) const {
+    return on_stage(set_->stages().of_layer(first_layer_ + layer));
+  }
   ParameterScope on_last_stage() const { return on_stage(set_->stages().last()); }
+  // The same place for a processor whose first layer is this one of all processors' layers.
+  ParameterScope from_layer(int64_t layer) const {
+    ParameterScope scope = of_layer(layer);
+    scope.first_layer_ = layer;
+    return scope;
+  }
+  int64_t first_layer() const { return first_layer_; }
   // Over which a layer is to be sliced: none unless the scope is sliced.
   const TensorRanks& ranks() const { return ranks_; }
   at::Tensor add_buffer(const std::string& leaf, const at::Tensor& value) const {
@@ -217,6 +226,7 @@ class ParameterScope {
   std::string prefix_;
   bool shared_ = false;
   int stage_ = 0;
+  int64_t first_layer_ = 0;
   TensorRanks ranks_;
 };
 

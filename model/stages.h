@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stages of a pipeline: ranks that have a range of the processor's layers each. The encoder and
-// what processors do before their layers are the first stage's, decoder, residual and boundings the
-// last one's. Every tensor is known on all stages, and kept on the one that uses it.
+// The stages of a pipeline: ranks that have a range of the processors' layers each. Encoders are
+// the first stage's, decoders, residuals and boundings the last one's. Every tensor is known on all
+// stages, and kept on the one that uses it.
 #pragma once
 
 #include "model/tensor_ranks.h"
 #include "parallel/stage_links.h"
 
 namespace aifs::model {
+
+// Layers of one processor among those of all, in the order in which a forward pass meets them.
+struct LayerRange {
+  int64_t first = 0, end = 0;
+};
 
 class Stages {
  public:

@@ -142,12 +142,14 @@ Encoded gnn_encoder(Tape& tape, const BlockOptions& options, const PartContext& 
 Rows gnn_processor(Tape& tape, const BlockOptions& options, const PartContext& context,
                    const PartSizes& sizes, const Rows& x, const Rows& edges, int64_t layers) {
   const Rows features = tape.make(sizes.edges.edges, sizes.edge_width);
+  PartContext whole = context;  // embeddings are not sliced
+  whole.tensor = 1;
   const auto embedded = [&] {
     if (options.edge_ranges == 1)
-      return tape.repeat(embed(tape, options, context, features), context.copies);
+      return tape.repeat(embed(tape, options, whole, features), context.copies);
     return over_ranges(
         tape, options.edge_ranges, /*again=*/true, tape.repeat(features, context.copies), {}, {},
-        [&](const Rows& some, const Rows&) { return embed_here(tape, options, context, some); });
+        [&](const Rows& some, const Rows&) { return embed_here(tape, options, whole, some); });
   };
   const Rows e = edges.rows > 0 ? edges : embedded();
   const auto layer = [&](const State& state, bool ends_part) -> State {

@@ -22,10 +22,8 @@ class Block {
         options_(options),
         context_(context),
         edge_width_(edge_width),
-        heads_(options.heads / context.tensor),
-        attention_(
-            (options.attention_channels > 0 ? options.attention_channels : context.channels) /
-            context.tensor) {}
+        heads_(context.most(options.heads)),
+        attention_(context.own_attention(options)) {}
 
   KeysAndValues keys_and_values(const Rows& u) const {
     return {per_head_norm(tape_.linear(u, attention_)), tape_.linear(u, attention_)};

@@ -84,7 +84,7 @@ Rows mlp(Tape& tape, const model::MlpOptions& options, const PartContext& contex
   // or, in 16 bits, what comes out and its slope in a byte.
   const bool fused = is_fused(options, context);
   const auto keep = fused ? Tape::Keep::kFused : Tape::Keep::kAll;
-  const int64_t hidden = options.hidden / context.tensor;
+  const int64_t hidden = context.most(options.hidden);
   const auto hidden_layers = [&] {
     Rows h;
     for (int64_t i = 0; i <= options.extra_layers; ++i) {

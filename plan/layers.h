@@ -17,6 +17,14 @@ struct PartContext {
   bool divided = false;  // source rows come from other ranks
   bool gpu = false;      // where "auto" kernels are fused (model/layers/fused_mlp.h)
   model::KernelChoice kernels = model::KernelChoice::kAuto;
+
+  // Of n things that the ranks share, those of the one that has most.
+  int64_t most(int64_t n) const { return (n + tensor - 1) / tensor; }
+  // Channels of its attention heads.
+  int64_t own_attention(const model::BlockOptions& options) const {
+    const int64_t width = options.attention_channels > 0 ? options.attention_channels : channels;
+    return most(options.heads) * (width / options.heads);
+  }
 };
 
 // The operands of the first linear of an MLP: x alone; [a | b]; [x | x]; [targets | sources | e].

@@ -59,12 +59,15 @@ class Walk {
  public:
   Walk(const NetworkInput& in, const RankRows& rows, bool divided, int64_t tensor,
        NetworkCost& cost)
-      : in_(in), m_(in.model), rows_(rows), w_(widths_of(in)), tape_(types_of(in)), cost_(cost) {
-    context_ = {.copies = in.copies,
-                .tensor = tensor,
-                .divided = divided,
-                .gpu = in.gpu,
-                .kernels = in.model.kernels};
+      : in_(in),
+        m_(in.model),
+        rows_(rows),
+        w_(widths_of(in)),
+        tensor_(tensor),
+        tape_(types_of(in)),
+        cost_(cost) {
+    context_ = {
+        .copies = in.copies, .divided = divided, .gpu = in.gpu, .kernels = in.model.kernels};
   }
 
   void run(const Stage& stage) {
@@ -83,8 +86,12 @@ class Walk {
     }
     tape_.enter(cost_.processor);
     const Rows processed = process(latent, stage);
-    cost_.to_next = processed.storage + edge_rows().storage;
-    cost_.to_last = data.storage + (m_.latent_skip ? latent.storage : 0.0);
+    cost_.to_next = processed.storage;
+    if (stage.layers > 0) {
+      cost_.to_next += edge_rows().storage;
+      if (m_.latent_skip) cost_.to_next += latent.storage;
+    }
+    cost_.to_last = data.storage;
     // The gradient of what the decoder is handed waits for that of the encoder.
     if (m_.encoder.kind == BlockKind::kGnn) tape_.hold(data.storage);
     if (m_.latent_skip) {
@@ -115,15 +122,16 @@ class Walk {
       learnt(in_.totals.data, trainable.data);
       if (m_.encoder.kind != BlockKind::kPointWise) learnt(in_.totals.hidden, trainable.hidden);
       if (has_edges(m_.encoder)) learnt(in_.totals.encoder_edges, trainable.data_to_hidden);
-      if (has_edges(m_.processor) || m_.processor.kind == BlockKind::kNone)
-        learnt(in_.totals.processor_edges, trainable.hidden_to_hidden);
     }
+    if (stage.starts && (has_edges(m_.processor) || m_.processor.kind == BlockKind::kNone))
+      learnt(in_.totals.processor_edges, trainable.hidden_to_hidden);
     if (stage.decoder && has_edges(m_.decoder))
       learnt(in_.totals.decoder_edges, trainable.hidden_to_data);
   }
 
   const PartContext& context(const model::BlockOptions& block) {
     context_.channels = m_.width(block);
+    context_.tensor = &block == &m_.processor ? tensor_ : 1;
     return context_;
   }
 
@@ -168,7 +176,7 @@ class Walk {
     switch (block.kind) {
       case BlockKind::kGnn:
         return gnn_processor(tape_, block, context(block), sizes, x,
-                             stage.encoder ? Rows() : edge_rows(), layers);
+                             stage.starts ? Rows() : edge_rows(), layers);
       case BlockKind::kGraphTransformer:
         return graph_transformer_processor(tape_, block, context(block), sizes, x, layers);
       case BlockKind::kTransformer:
@@ -213,6 +221,7 @@ class Walk {
   const model::ModelOptions& m_;
   const RankRows& rows_;
   Widths w_;
+  int64_t tensor_;
   PartContext context_;
   Tape tape_;
   NetworkCost& cost_;
@@ -242,7 +251,8 @@ std::vector<Stage> Stage::pipeline(const std::vector<int64_t>& layers, int64_t b
   std::vector<Stage> result;
   for (const int64_t share : layers) {
     const auto after = static_cast<int64_t>(layers.size() - result.size());
-    result.push_back({result.empty(), false, share, std::min(after, batches)});
+    const bool starts = share > 0 && (result.empty() || result.back().layers == 0);
+    result.push_back({result.empty(), false, share, std::min(after, batches), starts});
   }
   result.back().decoder = true;
   return result;

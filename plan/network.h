@@ -36,6 +36,7 @@ struct Stage {
   bool encoder = true, decoder = true;
   int64_t layers = 0;
   int64_t in_flight = 1;  // batches between their passes forward and backward, at most
+  bool starts = true;     // has the first layer, and what the processor does before it
 
   // The stages of a pipeline with so many layers each, the encoder before the first, the decoder
   // after the last, for steps of so many batches that overlap.
@@ -57,7 +58,7 @@ struct NetworkCost {
   double saved() const;
 };
 
-// `tensor`: ranks that share the products of a layer.
+// `tensor`: ranks that share the products of processor layers; for the one that has most of them.
 NetworkCost network_cost(const NetworkInput& input, const RankRows& rows, bool divided,
                          const Stage& stage, int64_t tensor = 1);
 

@@ -22,12 +22,10 @@ void check(const StepInput& input) {
       throw ConfigError("parallel.model", "attention over all nodes cannot be divided by nodes",
                         "use parallel.tensor, parallel.pipeline or parallel.data");
     }
-    if (block->heads % layout.tensor != 0 || m.width(*block) % layout.tensor != 0) {
-      throw ConfigError("parallel.tensor",
-                        concat(layout.tensor, " ranks for ", block->heads, " heads and ",
-                               m.width(*block), " channels"),
-                        "it must divide both");
-    }
+  }
+  if (m.processor.kind != model::BlockKind::kGnn && m.processor.heads < layout.tensor) {
+    throw ConfigError("parallel.tensor", concat("is ", layout.tensor, ", the processor has ",
+                                                m.processor.heads, " attention heads"));
   }
 }
 

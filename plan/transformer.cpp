@@ -18,9 +18,7 @@ double number(int64_t v) {
 // HeadAttention of model/layers/transformer.h on the heads of a tensor-parallel rank.
 Rows attention(Tape& tape, const BlockOptions& options, const PartContext& context,
                const Rows& targets, const Rows& sources) {
-  const int64_t width =
-      options.attention_channels > 0 ? options.attention_channels : context.channels;
-  const int64_t own = width / context.tensor, heads = options.heads / context.tensor;
+  const int64_t own = context.own_attention(options), heads = context.most(options.heads);
   const auto prepared = [&](const Rows& x) {
     Rows y = tape.linear(x, own, /*bias=*/false);
     if (options.qk_norm) {

@@ -2,6 +2,7 @@
 #include "train/device_graph.h"
 
 #include "core/check.h"
+#include "core/first_line.h"
 
 #ifdef AIFS_HAVE_CUDA
 #include <ATen/cuda/CUDAGraph.h>
@@ -39,8 +40,7 @@ DeviceGraph::DeviceGraph(const std::function<void()>& work, const DeviceGraph* o
     cudaGetLastError();
     c10::cuda::CUDACachingAllocator::endAllocateToPool(c10::cuda::current_device(), pool);
   }
-  if (!reason.empty())
-    throw Error(concat("cannot be recorded: ", reason.substr(0, reason.find('\n'))));
+  if (!reason.empty()) throw Error(concat("cannot be recorded: ", first_line(reason)));
 }
 
 void DeviceGraph::launch() {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/first_line.h"
+
 namespace aifs::conformance {
 
 namespace {
@@ -65,8 +67,7 @@ void Report::run(const std::string& kind, const std::string& name,
   } catch (const Error& error) {
     return fail(concat(error.what(), error.hint().empty() ? "" : " — ", error.hint()));
   } catch (const std::exception& error) {
-    const std::string text = error.what();
-    return fail(text.substr(0, text.find('\n')));  // without the library's list of calls
+    return fail(first_line(error.what()));
   }
   if (comparison.passed()) {
     ++num_passed_;

@@ -92,14 +92,15 @@ GnnProcessor::GnnProcessor(const ParameterScope& scope, const ParameterScope& ed
                  options.mlp(edge_features_.width(), options.channels)),
       edges_(std::make_unique<LocalEdges>(edges)),
       ranges_(options.edge_ranges),
-      units_(scope.set()) {
+      units_(scope) {
   for (int64_t layer = 0; layer < num_layers; ++layer) {
     blocks_.emplace_back((scope / "proc" / layer).sliced().of_layer(layer), options);
     units_.end_layer();
   }
 }
 
-Processor::State GnnProcessor::start(const at::Tensor& x, int64_t copies) const {
+Processor::State GnnProcessor::start(const at::Tensor& x, int64_t copies,
+                                     const at::Tensor& /*condition*/) const {
   const at::Tensor features = edge_features_.forward();
   const std::vector<EdgeChunk>& ranges = ranges_.of(edges_->index(copies));
   if (ranges.size() == 1)
@@ -113,8 +114,7 @@ Processor::State GnnProcessor::start(const at::Tensor& x, int64_t copies) const 
   return state;
 }
 
-Processor::State GnnProcessor::run(const State& state, int64_t copies,
-                                   const at::Tensor& /*condition*/) const {
+Processor::State GnnProcessor::run(const State& state, int64_t copies) const {
   const std::vector<EdgeChunk>& ranges = ranges_.of(edges_->index(copies));
   std::vector<Step> steps;
   for (const GraphConvBlock& block : blocks_) {
@@ -142,7 +142,8 @@ Processor::State GnnProcessor::run(const State& state, int64_t copies,
       return next;
     });
   }
-  return units_.run(steps, {options_.recompute, options_.chunks, options_.offload}, state, {});
+  return units_.run(steps, {options_.recompute, options_.chunks, options_.offload}, state,
+                    state.size());
 }
 
 GnnDecoder::GnnDecoder(const ParameterScope& scope, const ParameterScope& edge_scope,

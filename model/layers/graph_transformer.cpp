@@ -133,7 +133,7 @@ GraphTransformerProcessor::GraphTransformerProcessor(const ParameterScope& scope
     : options_(options),
       edge_features_(edge_scope, edges, num_edge_trainable),
       edges_(std::make_unique<LocalEdges>(edges)),
-      units_(scope.set()) {
+      units_(scope) {
   for (int64_t layer = 0; layer < num_layers; ++layer) {
     blocks_.emplace_back((scope / "proc" / layer).sliced().of_layer(layer), options,
                          edge_features_.width(), GraphTransformerBlock::Use::kProcessor);
@@ -141,30 +141,31 @@ GraphTransformerProcessor::GraphTransformerProcessor(const ParameterScope& scope
   }
 }
 
-Processor::State GraphTransformerProcessor::start(const at::Tensor& x, int64_t /*copies*/) const {
-  return {x, edge_features_.forward()};
+Processor::State GraphTransformerProcessor::start(const at::Tensor& x, int64_t /*copies*/,
+                                                  const at::Tensor& condition) const {
+  State state{x, edge_features_.forward()};
+  if (condition.defined()) state.push_back(condition);
+  return state;
 }
 
-Processor::State GraphTransformerProcessor::run(const State& state, int64_t copies,
-                                                const at::Tensor& condition) const {
+Processor::State GraphTransformerProcessor::run(const State& state, int64_t copies) const {
   const auto run_block = [this, copies](size_t layer) -> Step {
     return [this, copies, layer](const TensorList& in) -> TensorList {
       const GraphTransformerBlock& block = blocks_[layer];
-      const auto [start, u] = block.norm_targets(in[0], in[1]);
-      const at::Tensor e = repeat_rows(block.edge_features(in[2]), copies);
+      const at::Tensor condition = in.size() > 2 ? in[2] : at::Tensor();
+      const auto [start, u] = block.norm_targets(in[0], condition);
+      const at::Tensor e = repeat_rows(block.edge_features(in[1]), copies);
       const at::Tensor from = edges_->sources(u, copies);
       const auto [sources, targets] =
           from.is_same(u) ? block.both(u) : std::pair(block.sources(from), block.targets(u));
-      return {block.forward(start, targets, sources, e, edges_->index(copies), in[1],
+      return {block.forward(start, targets, sources, e, edges_->index(copies), condition,
                             options_.recompute == RecomputePolicy::kBlock)};
     };
   };
   std::vector<Step> steps;
   for (size_t layer = 0; layer < blocks_.size(); ++layer)
     steps.push_back(run_block(layer));
-  return {units_.run(steps, {options_.recompute, options_.chunks, options_.offload}, {state[0]},
-                     {condition, state[1]})[0],
-          state[1]};
+  return units_.run(steps, {options_.recompute, options_.chunks, options_.offload}, state, 1);
 }
 
 // ------------------------------------------------------------------------------------- mappers ---

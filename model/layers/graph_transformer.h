@@ -110,9 +110,9 @@ class GraphTransformerProcessor : public Processor {
   GraphTransformerProcessor(const ParameterScope& scope, const ParameterScope& edge_scope,
                             const GraphTransformerOptions& options, const EdgeTensors& edges,
                             int64_t num_edge_trainable, int64_t num_layers);
-  // The state is x and the edge features, for every layer.
-  State start(const at::Tensor& x, int64_t copies) const override;
-  State run(const State& state, int64_t copies, const at::Tensor& condition) const override;
+  // The state is x and, for every layer, the edge features and the condition if there is one.
+  State start(const at::Tensor& x, int64_t copies, const at::Tensor& condition) const override;
+  State run(const State& state, int64_t copies) const override;
 
  private:
   GraphTransformerOptions options_;

@@ -51,6 +51,13 @@ at::Tensor initial_logits(const ResidualOptions& options, const ResidualInputs& 
   return logits;
 }
 
+// A tensor that starts like this.
+at::Tensor learnt(const ParameterScope& scope, const std::string& name, const at::Tensor& start) {
+  const at::Tensor tensor = scope.add(name, start.sizes(), Init::zeros());
+  scope.set().assign(scope.name(name), start);
+  return tensor;
+}
+
 // gain * state + mean + sum of weights times regressors; w0, w1, w2... broadcast against state.
 at::Tensor ornstein(const at::Tensor& newest, const at::Tensor& state, const at::Tensor& regressors,
                     double buffer, const std::vector<at::Tensor>& w) {
@@ -75,8 +82,7 @@ class ScalarOrnsteinResidual : public Residual {
     start[0].copy_(initial_logits(options, inputs));
     start = start.to(scope.dtype());
     if (options.theta_train) {
-      weight_ = scope.add("weight", {rows, width}, Init::zeros());
-      weight_.detach().copy_(start);
+      weight_ = learnt(scope.on_last_stage(), "weight", start);
     } else {
       weight_ = scope.add_buffer("weight", start);
     }
@@ -127,6 +133,7 @@ class SpectralOrnsteinResidual : public Residual {
                            const ResidualInputs& inputs)
       : SpectralOrnsteinResidual(scope, options, inputs, ring_lengths(options.grid, inputs)) {}
 
+  bool changes_input() const override { return truncate_; }
   // The filtered state is what the whole network sees.
   at::Tensor prepare(const at::Tensor& x) const override {
     if (!truncate_) return x;
@@ -157,17 +164,18 @@ class SpectralOrnsteinResidual : public Residual {
         prognostic_(columns(scope, inputs.input_prognostic)),
         regressors_(columns(scope, regressor_columns(options, inputs))) {
     const int64_t rows = 2 + regressors_.size(0), width = prognostic_.size(0), l = options.lmax;
-    weight_ = scope.add("weight", {rows, width, l, l, 2}, Init::zeros());
-    weight_.detach().select(0, 0).select(1, 0).select(1, 0).select(1, 0).copy_(
+    const at::Tensor start = at::zeros({rows, width, l, l, 2}, scope.dtype());
+    start.select(0, 0).select(1, 0).select(1, 0).select(1, 0).copy_(
         4.0 * std::numbers::pi * initial_logits(options, inputs));
-    at::Tensor mask = at::ones({rows, width, l, l, 2}, weight_.options().requires_grad(false));
+    weight_ = learnt(scope.on_last_stage(), "weight", start);
+    const at::Tensor mask = at::ones_like(start);
     if (!options.use_mean) mask.select(0, 1).zero_();
     mean_mask_ = scope.add_buffer("muzero", mask);
     if (!options.truncate) return;
     const auto rings = static_cast<int64_t>(lengths.size());
     const double kept = std::max(options.theta_init, 0.01);
-    filter_ = scope.add("filter", {width, rings}, Init::zeros());
-    filter_.detach().fill_(std::sqrt(kept / ((0.5 - kept) * static_cast<double>(rings))));
+    const double each = std::sqrt(kept / ((0.5 - kept) * static_cast<double>(rings)));
+    filter_ = learnt(scope, "filter", at::full({width, rings}, each, scope.dtype()));
     alias_ = scope.add("walias", {width, l, l, 2}, Init::zeros());
   }
 

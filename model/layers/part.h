@@ -32,13 +32,16 @@ class Processor {
   virtual ~Processor() = default;
   using State = std::vector<at::Tensor>;
   // What the first layer is given: x (copies * N, C), and what layers need or hand on besides.
-  virtual State start(const at::Tensor& x, int64_t /*copies*/) const { return {x}; }
-  // The same after the layers of this rank's stage. `condition` has a row per row of x, or is
-  // undefined where no norm is conditional.
-  virtual State run(const State& state, int64_t copies, const at::Tensor& condition) const = 0;
+  // `condition` has a row per row of x, or is undefined where no norm is conditional.
+  virtual State start(const at::Tensor& x, int64_t /*copies*/,
+                      const at::Tensor& /*condition*/) const {
+    return {x};
+  }
+  // The same after the layers of this rank's stage.
+  virtual State run(const State& state, int64_t copies) const = 0;
   // All of it, where there is one stage: x -> the same shape.
   at::Tensor forward(const at::Tensor& x, int64_t copies, const at::Tensor& condition = {}) const {
-    return run(start(x, copies), copies, condition)[0];
+    return run(start(x, copies, condition), copies)[0];
   }
 };
 
@@ -53,10 +56,7 @@ class Decoder {
 // A processor that does nothing (autoencoders).
 class NoProcessor : public Processor {
  public:
-  State run(const State& state, int64_t /*copies*/,
-            const at::Tensor& /*condition*/) const override {
-    return state;
-  }
+  State run(const State& state, int64_t /*copies*/) const override { return state; }
 };
 
 }  // namespace aifs::model

@@ -14,7 +14,7 @@ Encoded PointWiseEncoder::forward(const at::Tensor& x_data, const at::Tensor& /*
 
 PointWiseProcessor::PointWiseProcessor(const ParameterScope& scope, const PointWiseOptions& options,
                                        int64_t num_layers)
-    : options_(options), units_(scope.set()) {
+    : options_(options), units_(scope) {
   for (int64_t i = 0; i < num_layers; ++i) {
     const ParameterScope mlp = (scope / "proc" / i / "mlp").of_layer(i);
     Layer& layer = layers_.emplace_back();
@@ -27,8 +27,7 @@ PointWiseProcessor::PointWiseProcessor(const ParameterScope& scope, const PointW
   }
 }
 
-Processor::State PointWiseProcessor::run(const State& state, int64_t /*copies*/,
-                                         const at::Tensor& /*condition*/) const {
+Processor::State PointWiseProcessor::run(const State& state, int64_t /*copies*/) const {
   std::vector<Step> steps;
   for (const Layer& layer : layers_) {
     steps.push_back([this, &layer](const TensorList& in) -> TensorList {
@@ -37,7 +36,7 @@ Processor::State PointWiseProcessor::run(const State& state, int64_t /*copies*/,
       return {layer.out.weight.defined() ? layer.out.forward(h) : h};
     });
   }
-  return units_.run(steps, {options_.recompute, options_.chunks, options_.offload}, state, {});
+  return units_.run(steps, {options_.recompute, options_.chunks, options_.offload}, state, 1);
 }
 
 PointWiseDecoder::PointWiseDecoder(const ParameterScope& scope, const PointWiseOptions& options,

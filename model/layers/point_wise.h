@@ -39,7 +39,7 @@ class PointWiseProcessor : public Processor {
  public:
   PointWiseProcessor(const ParameterScope& scope, const PointWiseOptions& options,
                      int64_t num_layers);
-  State run(const State& state, int64_t copies, const at::Tensor& condition) const override;
+  State run(const State& state, int64_t copies) const override;
 
  private:
   struct Layer {

@@ -56,10 +56,11 @@ struct ResidualInputs {
 class Residual {
  public:
   virtual ~Residual() = default;
-  // What the network is given instead of x; x itself for most.
+  // What the network is given instead of x; x itself for most. On the first stage of a pipeline.
   virtual at::Tensor prepare(const at::Tensor& x) const { return x; }
+  virtual bool changes_input() const { return false; }  // whether that is something else than x
   // prepare(x) (B, T, E, N, V_in) -> (B, 1, E, N, P), the prognostic variables in dataset order.
-  // Both take and give own nodes; truncated and spectral ones are collective.
+  // On the last stage. Both take and give own nodes; truncated and spectral ones are collective.
   virtual at::Tensor forward(const at::Tensor& x) const = 0;
 };
 

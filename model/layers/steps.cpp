@@ -39,16 +39,20 @@ void LayerUnits::end_layer() {
 }
 
 TensorList LayerUnits::run(const std::vector<Step>& steps, const StepsOptions& options,
-                           const TensorList& state, const TensorList& context) const {
+                           TensorList state, size_t num_changing) const {
   const Stages& stages = set_->stages();
   std::vector<Step> own;
   for (size_t i = 0; i < steps.size(); ++i) {
-    if (!stages.is_here(stages.of_layer(static_cast<int64_t>(i)))) continue;
+    if (!stages.is_here(stages.of_layer(first_layer_ + static_cast<int64_t>(i)))) continue;
     own.push_back([set = set_, unit = units_[i], step = steps[i]](const TensorList& in) {
       return in_unit(*set, unit, step, in);
     });
   }
-  return run_steps(own, options, state, context, &set_->stash());
+  const auto rest = state.begin() + static_cast<std::ptrdiff_t>(num_changing);
+  const TensorList next = run_steps(own, options, TensorList(state.begin(), rest),
+                                    TensorList(rest, state.end()), &set_->stash());
+  std::copy(next.begin(), next.end(), state.begin());
+  return state;
 }
 
 StepGroups step_groups(int64_t num_steps, const StepsOptions& options) {

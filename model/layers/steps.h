@@ -59,16 +59,18 @@ TensorList run_steps(const std::vector<Step>& steps, const StepsOptions& options
 class LayerUnits {
  public:
   // Before the first layer is built.
-  explicit LayerUnits(ParameterSet& set) : set_(&set), first_(set.entries().size()) {}
+  explicit LayerUnits(const ParameterScope& scope)
+      : set_(&scope.set()), first_layer_(scope.first_layer()), first_(set_->entries().size()) {}
   // After each layer.
   void end_layer();
-  // run_steps() with steps, one a layer, those of this rank's stage, each with the tensors of its
-  // unit.
-  TensorList run(const std::vector<Step>& steps, const StepsOptions& options,
-                 const TensorList& state, const TensorList& context) const;
+  // The state after steps, one a layer: those of this rank's stage, each with the tensors of its
+  // unit. Layers change the first `num_changing` tensors of the state.
+  TensorList run(const std::vector<Step>& steps, const StepsOptions& options, TensorList state,
+                 size_t num_changing) const;
 
  private:
   ParameterSet* set_;
+  int64_t first_layer_;
   size_t first_;
   std::vector<int64_t> units_;
 };

@@ -100,7 +100,7 @@ at::Tensor HeadAttention::forward(const at::Tensor& targets, const at::Tensor& s
 TransformerProcessor::TransformerProcessor(const ParameterScope& scope,
                                            const TransformerOptions& options, int64_t num_layers,
                                            const SequenceNodes& nodes)
-    : options_(options), ranks_(scope.sliced().ranks()), units_(scope.set()) {
+    : options_(options), ranks_(scope.sliced().ranks()), units_(scope) {
   for (int64_t i = 0; i < num_layers; ++i) {
     const ParameterScope block = (scope / "proc" / i).sliced().of_layer(i);
     Layer& layer = layers_.emplace_back();
@@ -114,22 +114,26 @@ TransformerProcessor::TransformerProcessor(const ParameterScope& scope,
   }
 }
 
-Processor::State TransformerProcessor::run(const State& state, int64_t copies,
-                                           const at::Tensor& condition) const {
+Processor::State TransformerProcessor::start(const at::Tensor& x, int64_t /*copies*/,
+                                             const at::Tensor& condition) const {
+  return condition.defined() ? State{x, condition} : State{x};
+}
+
+Processor::State TransformerProcessor::run(const State& state, int64_t copies) const {
   std::vector<Step> steps;
   for (const Layer& layer : layers_) {
     steps.push_back([this, &layer, copies](const TensorList& in) -> TensorList {
-      const SumAndNormed start = layer.norm_attention.forward_sum(in[0], {}, in[1]);
+      const at::Tensor condition = in.size() > 1 ? in[1] : at::Tensor();
+      const SumAndNormed start = layer.norm_attention.forward_sum(in[0], {}, condition);
       const at::Tensor u = ranks_.copied(start.normed);
-      return {residual_mlp(start.sum, layer.attention.forward(u, u, copies), in[1],
+      return {residual_mlp(start.sum, layer.attention.forward(u, u, copies), condition,
                            {.norm = layer.norm_mlp,
                             .mlp = layer.mlp,
                             .recomputed = options_.recompute == RecomputePolicy::kMlp,
                             .ends_part = options_.recompute == RecomputePolicy::kBlock})};
     });
   }
-  return units_.run(steps, {options_.recompute, options_.chunks, options_.offload}, state,
-                    {condition});
+  return units_.run(steps, {options_.recompute, options_.chunks, options_.offload}, state, 1);
 }
 
 // ------------------------------------------------------------------------------------- mappers ---

@@ -73,7 +73,9 @@ class TransformerProcessor : public Processor {
  public:
   TransformerProcessor(const ParameterScope& scope, const TransformerOptions& options,
                        int64_t num_layers, const SequenceNodes& nodes = {});
-  State run(const State& state, int64_t copies, const at::Tensor& condition) const override;
+  // The state is x and, for every layer, the condition if there is one.
+  State start(const at::Tensor& x, int64_t copies, const at::Tensor& condition) const override;
+  State run(const State& state, int64_t copies) const override;
 
  private:
   struct Layer {

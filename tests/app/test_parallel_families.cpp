@@ -67,20 +67,28 @@ std::string apart(const fs::path& folder, const std::string& options) {
   return set(concat("init.from=", (start / kLast).string()));
 }
 
-void require_same_training(const fs::path& folder, const std::string& options, int ranks,
-                           const std::string& precision) {
+struct Layout {
+  int model = 1, tensor = 1, pipeline = 1;
+};
+
+void require_same_training(const fs::path& folder, const std::string& options,
+                           const std::string& precision, const Layout& layout) {
   // Nothing depends on the bias of keys, and a smaller epsilon would make its rounding large.
   const std::string more =
       concat(kFiveSteps, set("train.precision=" + precision), set("optimizer.eps=1e-5"),
              set("train.validation.max_dates=1"), options);
-  const fs::path one = folder / (precision + "-one"), many = folder / concat(precision, "-", ranks);
+  const std::string name = concat(layout.model, "x", layout.tensor, "x", layout.pipeline);
+  const fs::path one = folder / (precision + "-one"), many = folder / (precision + name);
   if (!fs::exists(one)) {
     const auto alone = run_train(one, more);
     INFO(alone.err);
     REQUIRE(alone.exit_code == 0);
   }
-  const auto result = run_ranks(ranks, many, concat(more, set(concat("parallel.model=", ranks))));
-  INFO(ranks << " ranks, " << precision << ": " << result.err);
+  const auto result = run_ranks(layout.model * layout.tensor * layout.pipeline, many,
+                                concat(more, set(concat("parallel.model=", layout.model)),
+                                       set(concat("parallel.tensor=", layout.tensor)),
+                                       set(concat("parallel.pipeline=", layout.pipeline))));
+  INFO("model x tensor x pipeline " << name << ", " << precision << ": " << result.err);
   REQUIRE(result.exit_code == 0);
   require_close(losses_of(many), losses_of(one), precision == "fp32" ? 1e-6 : 1e-13);
   REQUIRE(parameter_difference(many / kLast, one / kLast) <= (precision == "fp32" ? 1e-5 : 1e-12));
@@ -94,16 +102,34 @@ TEST_CASE("every family trains as on one rank", "[parallel]") {
     const TemporaryFolder folder;
     std::string options = family.options;
     if (!family.member_loss.empty()) options += apart(folder.path(), options) + family.member_loss;
-    require_same_training(folder.path(), options, 2, "fp32");
-    require_same_training(folder.path(), options, 3, "fp64");
-    require_same_training(folder.path(), options, 4, "fp64");
+    require_same_training(folder.path(), options, "fp32", {.model = 2});
+    require_same_training(folder.path(), options, "fp64", {.model = 3});
+    require_same_training(folder.path(), options, "fp64", {.pipeline = 2});
+    require_same_training(folder.path(), options, "fp64", {.model = 2, .pipeline = 2});
+    if (family.name != "point-wise")
+      require_same_training(folder.path(), options, "fp64", {.tensor = 2});
   }
+}
+
+// Each replica draws noise of its own: two of them are the standard.
+TEST_CASE("replicas of ensembles train alike whatever ranks share each and its states",
+          "[parallel]") {
+  const TemporaryFolder folder;
+  const std::string more =
+      concat(kFiveSteps, set("train.precision=fp64"), set("optimizer.eps=1e-5"),
+             set("train.accumulate_batches=2"), kinds(kMixed, kMixed), kEnsemble, kRollout);
+  const fs::path two = train_ranks(folder, 2, "two", more);
+  const std::string shared = set("parallel.sharding.states=parameters");
+  require_alike(train_ranks(folder, 2, "shared", more + shared), two, "fp64");
+  require_alike(train_ranks(folder, 4, "stages", more + shared + set("parallel.pipeline=2")), two,
+                "fp64");
+  require_alike(train_ranks(folder, 4, "model", more + set("parallel.model=2")), two, "fp64");
 }
 
 TEST_CASE("what was not measured counts nowhere, whoever has the cell", "[parallel]") {
   const TemporaryFolder folder;
   const std::string options = unmeasured_cells(folder) + kinds(kMixed, kAll) + kRollout;
-  require_same_training(folder.path(), options, 3, "fp64");
+  require_same_training(folder.path(), options, "fp64", {.model = 3});
 }
 
 TEST_CASE("attention and residuals are reproducible on any number of processes", "[parallel]") {

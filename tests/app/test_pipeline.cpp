@@ -210,6 +210,7 @@ TEST_CASE("what cannot be divided into stages is a mistake in the configuration"
   refused(set("model.layers=4") + stages(2) + set("parallel.stage_layers=[2, 1]"),
           "names 3 layers of 2 stages");
   refused(stages(2) + set("train.rollout.recompute=true"), "train.rollout.recompute");
-  refused(stages(2) + set("model.residual.kind=scalar_ornstein"), "learnt kinds");
+  refused(stages(2) + set("model.processor.kind=none") + set("model.latent_skip=false"),
+          "model.processor.kind");
   refused(stages(2) + set("parallel.reproducible=true"), "parallel.reproducible");
 }

@@ -55,6 +55,10 @@ TEST_CASE("kernels and reading are measured by the same program", "[bench]") {
   write_file_atomic(before, earlier.dump());
   REQUIRE(run_command(concat(program, kernels, " --compare '", before.string(), "'")).exit_code ==
           4);
+  write_file_atomic(before, "[{");
+  const auto broken = run_command(concat(program, kernels, " --compare '", before.string(), "'"));
+  REQUIRE(broken.exit_code == 2);
+  REQUIRE(broken.err.find(before.string()) != std::string::npos);
   REQUIRE(run_command(program + "kernels --device cpu --case nonsense").exit_code == 2);
   const std::string demo = (test::source_folder() / "configs/demo.json").string();
   REQUIRE(measure(concat("data --device cpu --batches 3 --config '", demo, "'"))["threads"] == 2);

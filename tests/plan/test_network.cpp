@@ -14,6 +14,7 @@
 
 #include "core/check.h"
 #include "model/encoder_processor_decoder.h"
+#include "parallel/comm_virtual.h"
 #include "tests/plan/published.h"
 #include "tests/support/catch.h"
 #include "tests/support/small_graph.h"
@@ -175,6 +176,45 @@ TEST_CASE("parameters and kept activations are those of the real network", "[pla
       model::ModelOptions o = options;
       o.set_recompute(policy);
       require_close(o, copies);
+    }
+  }
+}
+
+TEST_CASE("slices of layers take what the rank that has most of them takes", "[plan]") {
+  const graph::Graph graph = test::random_graph(kSizes, 4);
+  const at::Tensor x = test::random_tensor({1, 2, 1, kSizes.data, 10}, 1).to(at::kFloat);
+  for (const BlockKind kind :
+       {BlockKind::kGnn, BlockKind::kGraphTransformer, BlockKind::kTransformer}) {
+    for (const int ranks : {2, 3}) {  // four heads
+      INFO(enum_name(kind) << " over " << ranks << " ranks");
+      const model::ModelOptions options = options_of(BlockKind::kGnn, kind);
+      const NetworkCost cost = network_cost(input_of(options, graph, 1), whole(graph), false,
+                                            {.layers = options.layers}, ranks);
+      int64_t flat_elements = 0, kept = 0;
+      const Counted counted;
+      parallel::run_as_threads(ranks, [&](parallel::Communicator& group) {
+        model::ParameterSet parameters(at::kFloat, 1);
+        parameters.slice_over(group);
+        const model::EncoderProcessorDecoder network(
+            parameters, options,
+            model::GraphTensors::create(graph, options.edge_attributes, at::kFloat), layout());
+        parameters.flatten(at::kCPU);
+        network.forward(x);
+        group.barrier();
+        const int64_t before = CountingAllocator::instance().live();
+        group.barrier();
+        const at::Tensor loss = network.forward(x).square().sum();
+        group.barrier();
+        if (group.rank() == 0) {
+          kept = CountingAllocator::instance().live() - before;
+          flat_elements = parameters.flat_size();
+        }
+        group.barrier();
+      });
+      CHECK(cost.flat_elements() == flat_elements);
+      const double mean = static_cast<double>(kept) / ranks;
+      if (ranks == 2) CHECK(cost.saved() == Approx(mean).epsilon(0.05));
+      if (ranks == 3) CHECK(cost.saved() >= mean);
     }
   }
 }

@@ -10,12 +10,13 @@
 #include "data/data_loader.h"
 #include "model/encoder_processor_decoder.h"
 #include "parallel/process_mesh.h"
+#include "tests/support/network_families.h"
 #include "tests/support/small_graph.h"
 #include "train/rollout.h"
 
 namespace aifs::test {
 
-inline constexpr int64_t kCells = 19;
+inline constexpr int64_t kCells = kFamilyData;
 
 // One rank alone.
 inline const parallel::ProcessMesh& single_mesh() {
@@ -58,6 +59,7 @@ class WaveDataset : public data::Dataset {
 
 struct SmallTraining {
   std::shared_ptr<WaveDataset> dataset;
+  parallel::Counts cells_per_rank{kCells};
   data::VariableTable variables;
   data::SampleSource source;
   train::Window window{2, 1, 1};
@@ -65,14 +67,38 @@ struct SmallTraining {
   std::unique_ptr<model::EncoderProcessorDecoder> network;
 
   explicit SmallTraining(int64_t rows = 12, uint64_t seed = 3, at::ScalarType dtype = at::kFloat)
-      : dataset(std::make_shared<WaveDataset>(rows)),
-        variables(dataset->info().variables, {.forcing = {"f"}, .diagnostic = {"d"}}),
-        parameters(dtype, seed) {
-    data::Statistics statistics = dataset->info().statistics;
-    source = {dataset, data::Normaliser::create(dataset->info().variables, statistics, {}), {}};
+      : SmallTraining(Data(), rows, seed, dtype) {
     model::ModelOptions options;
     options.channels = 4;
     options.layers = 1;
+    const graph::Graph graph = random_graph({kCells, 7, 40, 30, 60}, 5);
+    network = std::make_unique<model::EncoderProcessorDecoder>(
+        parameters, options, model::GraphTensors::create(graph, options.edge_attributes, dtype),
+        layout());
+    parameters.flatten(at::kCPU);
+  }
+
+  // In fp64, divided over the ranks of `mesh`; its stages have as many layers each.
+  SmallTraining(int64_t rows, const NetworkFamily& family, const parallel::ProcessMesh& mesh)
+      : SmallTraining(Data(), rows, /*seed=*/3, at::kDouble) {
+    const model::NetworkPlan plan = family.plan(layout());
+    parameters.slice_over(mesh.tensor());
+    parameters.divide_over(
+        {mesh.stage_links(), balanced_counts(plan.options.num_layers(), mesh.sizes().pipeline)});
+    const graph::Graph graph = NetworkFamily::graph();
+    const graph::GraphPartition partition =
+        graph::make_partition(graph, mesh.sizes().model, graph::HiddenOrder::kHilbert, 2);
+    cells_per_rank = partition.data.counts();
+    const model::Shard shard{partition, mesh.model(), graph::SourceRows::kHalo,
+                             model::AttentionSharing::kAuto};
+    network = std::make_unique<model::EncoderProcessorDecoder>(
+        parameters, plan,
+        model::GraphTensors::create(graph, plan.options.edge_attributes, at::kDouble,
+                                    mesh.sizes().model > 1 ? &shard : nullptr));
+    parameters.flatten(at::kCPU);
+  }
+
+  model::FieldLayout layout() const {
     model::FieldLayout layout;
     layout.times_in = window.times_in;
     layout.times_out = window.times_out;
@@ -80,11 +106,7 @@ struct SmallTraining {
     layout.input_prognostic = variables.input_prognostic();
     layout.output_prognostic = variables.output_prognostic();
     layout.outputs.names = variables.output_names();
-    const graph::Graph graph = random_graph({kCells, 7, 40, 30, 60}, 5);
-    network = std::make_unique<model::EncoderProcessorDecoder>(
-        parameters, options, model::GraphTensors::create(graph, options.edge_attributes, dtype),
-        layout);
-    parameters.flatten(at::kCPU);
+    return layout;
   }
 
   // The normalised sample around a row, (1, T, 1, N, V).
@@ -92,6 +114,16 @@ struct SmallTraining {
     const data::LoaderOptions options{.nodes = {0, kCells}};
     return data::read_batch(source, options, {{row}, window.offsets(steps)})
         .values.to(parameters.dtype());
+  }
+
+ private:
+  struct Data {};
+  SmallTraining(Data /*only*/, int64_t rows, uint64_t seed, at::ScalarType dtype)
+      : dataset(std::make_shared<WaveDataset>(rows)),
+        variables(dataset->info().variables, {.forcing = {"f"}, .diagnostic = {"d"}}),
+        parameters(dtype, seed) {
+    data::Statistics statistics = dataset->info().statistics;
+    source = {dataset, data::Normaliser::create(dataset->info().variables, statistics, {}), {}};
   }
 };
 
