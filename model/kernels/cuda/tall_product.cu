@@ -61,7 +61,7 @@ __device__ void wait_for_consumers() {
   asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory");
 }
 
-template <Kind kKind, int kBlocks>
+template <Kind kKind, int kBlocks, Kept kKept>
 __global__ void __launch_bounds__(Shape<kKind, kBlocks>::kThreads, 1)
     tall_product_kernel(const __grid_constant__ CUtensorMap x,
                         const __grid_constant__ CUtensorMap w, const Task task) {
@@ -111,7 +111,8 @@ __global__ void __launch_bounds__(Shape<kKind, kBlocks>::kThreads, 1)
   }
 
   auto* inboxes = reinterpret_cast<float4*>(pieces + Own::kPieces * kPieceBytes);
-  Worker<kKind, kBlocks> worker(task, share, bias, mail[warp], inboxes + warp * kWarpSize * 8);
+  Worker<kKind, kBlocks, kKept> worker(task, share, bias, mail[warp],
+                                       inboxes + warp * kWarpSize * 8);
   if constexpr (worker.kGather) worker.ask_for_ends(share.first);
   weight_there.wait(0);
   if constexpr (!kIsForward<kKind>) {
@@ -219,10 +220,10 @@ int64_t parts_for(const TallProduct& p, int groups) {
   return blocks_per_weight(p) * std::max<int64_t>(1, std::min(most, (tiles + groups - 1) / groups));
 }
 
-template <Kind kKind, int kBlocks>
+template <Kind kKind, int kBlocks, Kept kKept = Kept::kNothing>
 void launch_blocks(const TallProduct& p, const Task& task, cudaStream_t stream) {
   using Own = Shape<kKind, kBlocks>;
-  auto* kernel = &tall_product_kernel<kKind, kBlocks>;
+  auto* kernel = &tall_product_kernel<kKind, kBlocks, kKept>;
   static const cudaError_t room =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, Own::kSharedBytes);
   if (room != cudaSuccess)
@@ -245,10 +246,15 @@ void launch_blocks(const TallProduct& p, const Task& task, cudaStream_t stream) 
 }
 
 template <Kind kKind>
-void launch(const TallProduct& p, const Task& task, cudaStream_t stream) {
-  if constexpr (kIsBackward<kKind>) {
-    if (blocks_per_weight(p) == 2) return launch_blocks<kKind, 2>(p, task, stream);
-  }
+void launch_forward(const TallProduct& p, const Task& task, cudaStream_t stream) {
+  if (task.forward.slope != nullptr) return launch_blocks<kKind, 1, Kept::kSlope>(p, task, stream);
+  if (task.forward.pre != nullptr) return launch_blocks<kKind, 1, Kept::kPre>(p, task, stream);
+  launch_blocks<kKind, 1>(p, task, stream);
+}
+
+template <Kind kKind>
+void launch_backward(const TallProduct& p, const Task& task, cudaStream_t stream) {
+  if (blocks_per_weight(p) == 2) return launch_blocks<kKind, 2>(p, task, stream);
   launch_blocks<kKind, 1>(p, task, stream);
 }
 
@@ -269,9 +275,9 @@ void product_gelu(const TallProduct& p, const ProductGelu& g, cudaStream_t strea
   if (p.rows == 0) return;
   Task task = task_of(p);
   task.forward = g;
-  if (g.at_target != nullptr) return launch<Kind::kGeluGather>(p, task, stream);
-  if (g.addend != nullptr) return launch<Kind::kGeluAdd>(p, task, stream);
-  launch<Kind::kGelu>(p, task, stream);
+  if (g.at_target != nullptr) return launch_forward<Kind::kGeluGather>(p, task, stream);
+  if (g.addend != nullptr) return launch_forward<Kind::kGeluAdd>(p, task, stream);
+  launch_forward<Kind::kGelu>(p, task, stream);
 }
 
 void product_gelu_backward(const TallProduct& p, const ProductGeluBackward& b,
@@ -280,9 +286,9 @@ void product_gelu_backward(const TallProduct& p, const ProductGeluBackward& b,
   Task task = task_of(p);
   task.backward = b;
   if (b.slope != nullptr) {
-    launch<Kind::kBackwardSlope>(p, task, stream);
+    launch_backward<Kind::kBackwardSlope>(p, task, stream);
   } else {
-    launch<Kind::kBackward>(p, task, stream);
+    launch_backward<Kind::kBackward>(p, task, stream);
   }
   constexpr int kGroups = Shape<Kind::kBackward, 1>::kGroups;
   add_column_sums(b.scratch, {b.column_sum}, p.width, stream, parts_for(p, kGroups));
@@ -292,7 +298,7 @@ void product_sum(const TallProduct& p, const ProductSum& s, cudaStream_t stream)
   if (p.rows == 0) return;
   Task task = task_of(p);
   task.sum = s;
-  launch<Kind::kSum>(p, task, stream);
+  launch_blocks<Kind::kSum, 1>(p, task, stream);
 }
 
 }  // namespace aifs::model::cuda
