@@ -94,8 +94,7 @@ class Stepper {
   at::Tensor step() {
     if (captured_) captured_->launch();
     const at::Tensor value = captured_ ? captured_loss_ : gradients();
-    train::clip_gradients(net_.parameters.flat_gradients(), train::ClipKind::kValue, kClip);
-    optimizer_.step(kLearningRate);
+    optimizer_.step(kLearningRate, kClip);
     return value;
   }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "model/field_rows.h"
 
 namespace aifs::model {
 
@@ -330,17 +331,13 @@ std::vector<at::Tensor> EncoderProcessorDecoder::forward(const std::vector<at::T
 at::Tensor EncoderProcessorDecoder::data_rows(const Dataset& dataset, const at::Tensor& x,
                                               int64_t step) const {
   const int64_t copies = x.size(0) * x.size(2);
-  // Rows are (b, e, n), columns (time, variable).
-  const at::Tensor attributes = attributes_.at(dataset.nodes).forward();
-  const at::Tensor rows = x.permute({0, 2, 3, 1, 4})
-                              .reshape({copies * x.size(3), x.size(1) * x.size(4)})
-                              .to(attributes.scalar_type());
-  std::vector<at::Tensor> columns{rows, repeat_rows(attributes, copies)};
+  at::Tensor beside = repeat_rows(attributes_.at(dataset.nodes).forward(), copies);
   if (has_step_input_) {
-    columns.push_back(at::full({rows.size(0), 1}, static_cast<double>(std::min<int64_t>(1, step)),
-                               rows.options()));
+    const at::Tensor first = at::full(
+        {beside.size(0), 1}, static_cast<double>(std::min<int64_t>(1, step)), beside.options());
+    beside = at::cat({beside, first}, 1);
   }
-  return at::cat(columns, 1);
+  return field_rows(x, beside);
 }
 
 at::Tensor EncoderProcessorDecoder::target_rows(const Dataset& dataset, const at::Tensor& x,
@@ -435,11 +432,10 @@ at::Tensor EncoderProcessorDecoder::assemble(const Dataset& dataset, const at::T
   at::Tensor y =
       decoded.view({x.size(0), x.size(2), x.size(3), layout.times_out, layout.num_outputs()})
           .permute({0, 3, 1, 2, 4})
-          .to(x.scalar_type());
+          .to(x.scalar_type(), /*non_blocking=*/false, /*copy=*/dataset.residual != nullptr);
   if (dataset.residual) {
     const at::Tensor guess = dataset.residual->forward(x);
-    y = y.index_add(-1, dataset.output_prognostic,
-                    guess.expand({-1, layout.times_out, -1, -1, -1}));
+    y.index_add_(-1, dataset.output_prognostic, guess.expand({-1, layout.times_out, -1, -1, -1}));
   }
   for (const Bounding& bounding : dataset.boundings)
     y = bounding.forward(y);

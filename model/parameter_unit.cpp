@@ -34,9 +34,17 @@ std::vector<at::Tensor> in_unit(const ParameterSet& set, int64_t unit, const Ten
   UnitKeeper* keeper = set.keeper();
   if (!keeper) return layer(inputs);
   keeper->fetch(unit);
-  const std::vector<at::Tensor> outputs = layer(inputs);
+  std::vector<at::Tensor> outputs = layer(inputs), defined;
   keeper->release(unit);
-  return FetchForBackward::apply(at::TensorList(outputs), keeper, unit);
+  for (const at::Tensor& output : outputs) {
+    if (output.defined()) defined.push_back(output);
+  }
+  defined = FetchForBackward::apply(at::TensorList(defined), keeper, unit);
+  auto next = defined.begin();
+  for (at::Tensor& output : outputs) {
+    if (output.defined()) output = *next++;
+  }
+  return outputs;
 }
 
 }  // namespace aifs::model

@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "core/check.h"
+#include "train/squared_errors.h"
 
 namespace aifs::train {
 
@@ -60,18 +61,37 @@ std::pair<at::Tensor, at::Tensor> without_nans(const at::Tensor& members, const 
   return {members.masked_fill(bad, 0.0), truth.masked_fill(bad, 0.0)};
 }
 
-at::Tensor apply_scalers(at::Tensor field, const std::vector<Scaler>& scalers,
-                         const NodeSlice& nodes) {
+namespace {
+
+// The scalers cut to the own nodes of a field.
+std::vector<at::Tensor> own_factors(const std::vector<Scaler>& scalers, int64_t field_nodes,
+                                    const NodeSlice& nodes) {
+  std::vector<at::Tensor> factors;
   bool has_grid = scalers.empty();
   for (const Scaler& scaler : scalers) {
-    const at::Tensor factor = own_nodes(scaler.factor, field.size(kGrid), nodes);
-    AIFS_CHECK(factor.size(kGrid) == 1 || factor.size(kGrid) == field.size(kGrid), "scaler '",
-               scaler.name, "' has ", factor.size(kGrid), " values over the grid for ",
-               field.size(kGrid), " errors");
-    field = field * factor;
+    factors.push_back(own_nodes(scaler.factor, field_nodes, nodes));
+    const int64_t size = factors.back().size(kGrid);
+    AIFS_CHECK(size == 1 || size == field_nodes, "scaler '", scaler.name, "' has ", size,
+               " values over the grid for ", field_nodes, " errors");
     has_grid = has_grid || scaler.acts_on(kGrid);
   }
   AIFS_CHECK(has_grid, "a loss with scalers needs one over the grid");
+  return factors;
+}
+
+at::Tensor reduce_nodes(const at::Tensor& value, const NodeSlice& nodes) {
+  const at::Tensor partial =
+      value.sum({kTime, kGrid}, /*keepdim=*/false, at::kDouble)
+          .mean(at::IntArrayRef{kBatch, 1});  // 1: the ensemble, now that time is gone
+  return nodes.sum_over_ranks(partial);
+}
+
+}  // namespace
+
+at::Tensor apply_scalers(at::Tensor field, const std::vector<Scaler>& scalers,
+                         const NodeSlice& nodes) {
+  for (const at::Tensor& factor : own_factors(scalers, field.size(kGrid), nodes))
+    field = field * factor;
   return field;
 }
 
@@ -79,17 +99,24 @@ at::Tensor reduce_field(const at::Tensor& field, OverVariables reduction, const 
   at::Tensor value = field;
   if (reduction == OverVariables::kMean) value = field.mean(kVariable);
   if (reduction == OverVariables::kSum) value = field.sum(kVariable);
-  const at::Tensor partial =
-      value.sum({kTime, kGrid}, /*keepdim=*/false, at::kDouble)
-          .mean(at::IntArrayRef{kBatch, 1});  // 1: the ensemble, now that time is gone
-  return nodes.sum_over_ranks(partial);
+  return reduce_nodes(value, nodes);
 }
 
 at::Tensor PointwiseLoss::operator()(const at::Tensor& prediction, const at::Tensor& target,
                                      OverVariables reduction) const {
   AIFS_CHECK(prediction.dim() == 5 && target.dim() == 5, "a loss needs (B, T, E, N, V) fields");
-  const at::Tensor errors = apply_scalers(field(prediction, target), scalers, nodes);
-  const at::Tensor value = reduce_field(errors, reduction, nodes);
+  const bool squares = (kind == LossKind::kMse || kind == LossKind::kRmse) && !ignore_nans;
+  at::Tensor value;
+  if (squares && reduction != OverVariables::kKeep && prediction.is_cuda()) {
+    const std::vector<at::Tensor> factors = own_factors(scalers, prediction.size(kGrid), nodes);
+    const double count = static_cast<double>(prediction.size(kVariable));
+    const double scale = reduction == OverVariables::kMean ? 1.0 / count : 1.0;
+    if (squared_errors_fit(prediction, target, factors))
+      value = reduce_nodes(squared_errors(prediction, target, factors, scale), nodes);
+  }
+  if (!value.defined())
+    value =
+        reduce_field(apply_scalers(field(prediction, target), scalers, nodes), reduction, nodes);
   return kind == LossKind::kRmse ? value.sqrt() : value;
 }
 

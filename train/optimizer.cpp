@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/check.h"
 
@@ -110,6 +109,10 @@ struct AdamW::Stretch {
   at::Tensor value, gradient, moment1, moment2, slow_moment;
 };
 
+struct AdamW::Rates {
+  double lr, clip, correction1, correction2;
+};
+
 void AdamW::set_ranges(std::vector<ParameterRange> ranges) {
   ranges_ = std::move(ranges);
   for (const model::Parameter& parameter : parameters_.entries()) {
@@ -140,8 +143,7 @@ void AdamW::leave_out(const model::Parameter& parameter) {
 
 // One stretch by one kernel.
 bool AdamW::step_on_gpu([[maybe_unused]] const Stretch& stretch,
-                        [[maybe_unused]] double weight_decay, [[maybe_unused]] double lr,
-                        [[maybe_unused]] double correction1, [[maybe_unused]] double correction2) {
+                        [[maybe_unused]] double weight_decay, [[maybe_unused]] const Rates& rates) {
 #ifdef AIFS_HAVE_CUDA
   if (options_.kind != OptimizerKind::kAdamW) return false;
   const at::Tensor& value = stretch.value;
@@ -151,13 +153,13 @@ bool AdamW::step_on_gpu([[maybe_unused]] const Stretch& stretch,
                                     .moment1 = stretch.moment1.data_ptr<float>(),
                                     .moment2 = stretch.moment2.data_ptr<float>(),
                                     .size = value.numel(),
-                                    .clip = std::numeric_limits<float>::infinity(),
-                                    .decay = static_cast<float>(1.0 - lr * weight_decay),
+                                    .clip = static_cast<float>(rates.clip),
+                                    .decay = static_cast<float>(1.0 - rates.lr * weight_decay),
                                     .beta1 = static_cast<float>(options_.beta1),
                                     .beta2 = static_cast<float>(options_.beta2),
                                     .eps = static_cast<float>(options_.eps),
-                                    .step_size = static_cast<float>(lr / correction1),
-                                    .root_correction2 = static_cast<float>(correction2)};
+                                    .step_size = static_cast<float>(rates.lr / rates.correction1),
+                                    .root_correction2 = static_cast<float>(rates.correction2)};
   model::cuda::adamw_step(step, c10::cuda::getCurrentCUDAStream(value.device().index()));
   return true;
 #else
@@ -165,13 +167,17 @@ bool AdamW::step_on_gpu([[maybe_unused]] const Stretch& stretch,
 #endif
 }
 
-void AdamW::step(double lr) {
+void AdamW::step(double lr, double clip) {
   ++num_steps_;
   for (const ParameterRange& range : ranges_)
-    step_range(range, lr * range.lr_factor);
+    step_range(range, lr * range.lr_factor, clip);
 }
 
-void AdamW::step_range(const ParameterRange& range, double lr) {
+void AdamW::step_range(const ParameterRange& range, double lr, double clip) {
+  const auto correction = [&](double beta) {
+    return 1.0 - std::pow(beta, static_cast<double>(num_steps_));
+  };
+  const Rates rates{lr, clip, correction(options_.beta1), std::sqrt(correction(options_.beta2))};
   for (const OwnPart& part : parts_) {
     const int64_t begin = std::max(range.begin, part.begin);
     const int64_t size = std::min(range.end, part.end()) - begin;
@@ -187,17 +193,17 @@ void AdamW::step_range(const ParameterRange& range, double lr) {
                           .moment1 = in_moment(moment1_),
                           .moment2 = in_moment(moment2_),
                           .slow_moment = in_moment(slow_moment_)};
-    step_stretch(stretch, range.weight_decay, lr);
+    step_stretch(stretch, range.weight_decay, rates);
     if (value.device() != place) value.copy_(stretch.value);
   }
 }
 
-void AdamW::step_stretch(const Stretch& stretch, double weight_decay, double lr) {
+void AdamW::step_stretch(const Stretch& stretch, double weight_decay, const Rates& rates) {
   const auto& o = options_;
-  const double correction1 = 1.0 - std::pow(o.beta1, static_cast<double>(num_steps_));
-  const double correction2 = std::sqrt(1.0 - std::pow(o.beta2, static_cast<double>(num_steps_)));
-  if (step_on_gpu(stretch, weight_decay, lr, correction1, correction2)) return;
+  if (step_on_gpu(stretch, weight_decay, rates)) return;
   const auto& [value, gradient, m, v, slow] = stretch;
+  const auto [lr, clip, correction1, correction2] = rates;
+  if (std::isfinite(clip)) gradient.clamp_(-clip, clip);
   if (o.kind == OptimizerKind::kAdamW) value.mul_(1.0 - lr * weight_decay);
   m.lerp_(gradient, 1.0 - o.beta1);
   v.mul_(o.beta2).addcmul_(gradient, gradient, 1.0 - o.beta2);

@@ -4,6 +4,7 @@
 // features too); a parameter that never gets a gradient is left alone entirely, as PyTorch does.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,8 +92,9 @@ class AdamW {
   // Parameters that got no gradient in the first backward pass; they are never updated.
   void exclude(const std::vector<std::string>& names);
 
-  // One update with this learning rate, from the gradients in the flat buffer.
-  void step(double lr);
+  // One update with this learning rate, from the gradients in the flat buffer, clipped by value on
+  // the way.
+  void step(double lr, double clip = std::numeric_limits<double>::infinity());
 
   int64_t num_steps() const { return num_steps_; }
   void set_num_steps(int64_t steps) { num_steps_ = steps; }
@@ -107,12 +109,13 @@ class AdamW {
 
  private:
   void leave_out(const model::Parameter& parameter);
-  void step_range(const ParameterRange& range, double lr);
+  void step_range(const ParameterRange& range, double lr, double clip);
   // One stretch of values, gradients and moments.
   struct Stretch;
-  void step_stretch(const Stretch& stretch, double weight_decay, double lr);
-  bool step_on_gpu(const Stretch& stretch, double weight_decay, double lr, double correction1,
-                   double correction2);
+  // Of one update: its learning rate and limit of gradients, and the corrections of the moments.
+  struct Rates;
+  void step_stretch(const Stretch& stretch, double weight_decay, const Rates& rates);
+  bool step_on_gpu(const Stretch& stretch, double weight_decay, const Rates& rates);
 
   const model::ParameterSet& parameters_;
   AdamWOptions options_;

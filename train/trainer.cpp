@@ -426,9 +426,13 @@ void Trainer::update_weights(StepFigures& figures) {
     }
   }
   if (finite) {
-    figures.gradient_norm =
-        clip_gradients(gradients, options_.optimizer.clip, options_.optimizer.clip_limit);
-    optimizer_->step(figures.lr);
+    const auto [kind, limit] = std::pair(options_.optimizer.clip, options_.optimizer.clip_limit);
+    if (kind == ClipKind::kValue) {
+      optimizer_->step(figures.lr, limit);
+    } else {
+      figures.gradient_norm = clip_gradients(gradients, kind, limit);
+      optimizer_->step(figures.lr);
+    }
     if (average_) average_->update(shards_->local_values());
     shards_->publish();
   }

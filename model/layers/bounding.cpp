@@ -2,8 +2,11 @@
 #include "model/layers/bounding.h"
 
 #include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "core/check.h"
 
@@ -36,6 +39,51 @@ at::Tensor leaky_clamp(const at::Tensor& x, double low, double high) {
   const at::Tensor above = high + kLeak * (x - high);
   return at::where(x < low, below, at::where(x > high, above, x));
 }
+
+// The columns x one by one, before any total.
+at::Tensor bounded(const BoundingOptions& options, const at::Tensor& thresholds,
+                   const at::Tensor& x) {
+  switch (options.kind) {
+    case BoundingKind::kRelu:
+      return at::relu(x);
+    case BoundingKind::kLeakyRelu:
+      return at::leaky_relu(x, kLeak);
+    case BoundingKind::kHardtanh:
+    case BoundingKind::kFraction:
+      return at::hardtanh(x, options.min_val, options.max_val);
+    case BoundingKind::kLeakyHardtanh:
+    case BoundingKind::kLeakyFraction:
+      return leaky_clamp(x, options.min_val, options.max_val);
+    case BoundingKind::kNormalizedRelu:
+      return at::relu(x - thresholds) + thresholds;
+    case BoundingKind::kNormalizedLeakyRelu:
+      return at::leaky_relu(x - thresholds, kLeak) + thresholds;
+  }
+  return x;
+}
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+using ElementWise = std::function<at::Tensor(const at::Tensor&)>;
+
+// y with f of some columns in their place. Both passes copy all columns once and no more.
+struct ReplaceColumns : torch::autograd::Function<ReplaceColumns> {
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& y, const at::Tensor& columns,
+                            const ElementWise& f) {
+    const at::AutoGradMode with_grad(true);
+    const at::Tensor x = y.detach().index_select(-1, columns).set_requires_grad(true);
+    const at::Tensor bounded = f(x);
+    const at::Tensor slope = torch::autograd::grad({bounded}, {x}, {at::ones_like(bounded)})[0];
+    ctx->save_for_backward({columns, slope});
+    return y.detach().index_copy(-1, columns, bounded.detach());
+  }
+  static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
+    const variable_list saved = ctx->get_saved_variables();
+    const at::Tensor &columns = saved[0], &slope = saved[1], &g = gradients[0];
+    return {g.index_copy(-1, columns, g.index_select(-1, columns) * slope), at::Tensor(),
+            at::Tensor()};
+  }
+};
 
 }  // namespace
 
@@ -103,32 +151,14 @@ Bounding::Bounding(const ParameterScope& scope, const BoundingOptions& options,
 }
 
 at::Tensor Bounding::forward(const at::Tensor& y) const {
-  const at::Tensor x = y.index_select(-1, columns_);
-  at::Tensor bounded;
-  switch (options_.kind) {
-    case BoundingKind::kRelu:
-      bounded = at::relu(x);
-      break;
-    case BoundingKind::kLeakyRelu:
-      bounded = at::leaky_relu(x, kLeak);
-      break;
-    case BoundingKind::kHardtanh:
-    case BoundingKind::kFraction:
-      bounded = at::hardtanh(x, options_.min_val, options_.max_val);
-      break;
-    case BoundingKind::kLeakyHardtanh:
-    case BoundingKind::kLeakyFraction:
-      bounded = leaky_clamp(x, options_.min_val, options_.max_val);
-      break;
-    case BoundingKind::kNormalizedRelu:
-      bounded = at::relu(x - thresholds_) + thresholds_;
-      break;
-    case BoundingKind::kNormalizedLeakyRelu:
-      bounded = at::leaky_relu(x - thresholds_, kLeak) + thresholds_;
-      break;
+  if (total_ < 0 && y.requires_grad()) {
+    return ReplaceColumns::apply(y, columns_, ElementWise([this](const at::Tensor& x) {
+                                   return bounded(options_, thresholds_, x);
+                                 }));
   }
-  if (total_ >= 0) bounded = bounded * y.select(-1, total_).unsqueeze(-1);
-  return y.index_copy(-1, columns_, bounded);
+  at::Tensor x = bounded(options_, thresholds_, y.index_select(-1, columns_));
+  if (total_ >= 0) x = x * y.select(-1, total_).unsqueeze(-1);
+  return y.index_copy(-1, columns_, x);
 }
 
 }  // namespace aifs::model

@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+
 #include "core/check.h"
 #include "model/layers/mixed_products.h"
 
@@ -25,7 +27,10 @@ struct Operands {
       : rows(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(num_rows)),
         parameters(all.begin() + static_cast<std::ptrdiff_t>(num_rows), all.end()),
         weights(weights_),
-        plan(plan_) {}
+        plan(plan_) {
+    if (plan.first == FirstProduct::kPlain)
+      rows[0] = pad_columns(rows[0], padding(rows[0], rows[0].size(1)));
+  }
 
   at::ScalarType type() const { return rows[0].scalar_type(); }
   size_t num_linears() const { return weights.size(); }
@@ -44,12 +49,9 @@ struct Operands {
     return {parameters[i], parameters[i + 1], *plan.layer_norm_eps};
   }
   const at::Tensor& residual() const { return rows[plan.first == FirstProduct::kEdges ? 2 : 0]; }
-  // A plain input, filled up.
-  at::Tensor padded_input() const {
-    return pad_columns(rows[0], padding(rows[0], rows[0].size(1)));
-  }
+  // Of a plain input, which is filled up.
   at::Tensor padded_weight() const {
-    return pad_columns(weights[0], padding(rows[0], rows[0].size(1)));
+    return pad_columns(weights[0], rows[0].size(1) - weights[0].size(1));
   }
 };
 
@@ -58,7 +60,7 @@ Activated first_product(const Operands& o, Keep keep) {
   const at::Tensor& bias = o.bias(0);
   switch (o.plan.first) {
     case FirstProduct::kPlain:
-      return product_gelu(o.padded_input(), o.padded_weight(), bias, keep);
+      return product_gelu(o.rows[0], o.padded_weight(), bias, keep);
     case FirstProduct::kPair: {
       const auto w = o.first_weights();
       return product_gelu(o.rows[1], w[1], bias, keep, at::mm(o.rows[0], w[0].t()));
@@ -87,10 +89,15 @@ std::vector<Activated> hidden_layers(const Operands& o, Keep keep) {
 }
 
 // Gradients of the results of a norm: of its rows and their sums at targets, either of which may be
-// undefined; or, `total`, of both.
+// undefined; or, `total`, of both. And what came back by the target, undefined if not handed on.
 struct ResultGradients {
-  at::Tensor rows, sums, total;
+  at::Tensor rows, sums, total, target;
 };
+
+// d weight, and what comes past the product (undefined: nothing).
+at::Tensor product_past(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& past) {
+  return past.defined() ? product_sum(d, weight, past) : at::mm(d, weight);
+}
 
 // d weight, and what reaches the residual.
 at::Tensor residual_product(const Operands& o, const at::Tensor& d, const at::Tensor& weight,
@@ -101,15 +108,15 @@ at::Tensor residual_product(const Operands& o, const at::Tensor& d, const at::Te
 }
 
 // Gradients of the operands of the first linear, from that of its result; that of the weight is
-// added to `d_weight`. `g` becomes part of that of the operand that the residual is.
+// added to `d_weight`. `g` becomes part of that of the operand that the residual is. That of a
+// plain input is only computed if it is wanted.
 variable_list first_backward(const Operands& o, const at::Tensor& d, const ResultGradients& g,
-                             const at::Tensor& d_weight) {
+                             const at::Tensor& d_weight, bool input_wanted) {
   switch (o.plan.first) {
     case FirstProduct::kPlain: {
-      const int64_t width = o.rows[0].size(1);
-      add_padded_weight_gradient(d_weight, d, o.padded_input());
-      if (!o.rows[0].requires_grad()) return {at::Tensor()};
-      return {at::mm(d, o.padded_weight()).narrow(1, 0, width)};
+      add_padded_weight_gradient(d_weight, d, o.rows[0]);
+      if (!input_wanted) return {at::Tensor()};
+      return {at::mm(d, o.padded_weight()).narrow(1, 0, d_weight.size(1))};
     }
     case FirstProduct::kPair: {
       const auto w = o.first_weights(), d_w = d_weight.chunk(2, 1);
@@ -138,7 +145,7 @@ variable_list first_backward(const Operands& o, const at::Tensor& d, const Resul
           result[0].addmm_(d_node, w[i]);
           result.emplace_back();
         } else {
-          result.push_back(at::mm(d_node, w[i]));
+          result.push_back(product_past(d_node, w[i], i == 0 ? g.target : at::Tensor()));
         }
       }
       add_weight_gradient(d_w[2], d, o.rows[2]);
@@ -167,6 +174,7 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
     holder->num_operands = all.size();
     const Operands o(holder->plan, holder->weights, all.vec(), holder->num_rows);
     variable_list saved = all.vec();
+    std::copy(o.rows.begin(), o.rows.end(), saved.begin());
 
     std::vector<Activated> hidden = hidden_layers(o, differentiated ? plan.hidden : Keep::kNothing);
     const size_t last = o.num_linears() - 1;
@@ -187,6 +195,7 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
       saved.push_back(norm.statistics);
       if (plan.edges) result.push_back(norm.sums);
       if (plan.rows_wanted) result.push_back(norm.rows);
+      if (plan.hands_on_target) result.push_back(o.rows[0]);
     } else {
       result = {z.narrow(1, 0, out_width)};
       if (plan.adds_rows && !plan.unread) result[0].add_(o.rows[1]);
@@ -222,7 +231,8 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
     if (plan.layer_norm_eps) {
       const auto contiguous = [](const at::Tensor& g) { return g.defined() ? g.contiguous() : g; };
       if (plan.edges) of_result.sums = contiguous(gradients.front());
-      if (plan.rows_wanted) of_result.rows = contiguous(gradients.back());
+      if (plan.rows_wanted) of_result.rows = contiguous(gradients[plan.edges ? 1 : 0]);
+      if (plan.hands_on_target) of_result.target = contiguous(gradients.back());
       const bool total_wanted = plan.residual && of_result.sums.defined() &&
                                 !product_sum_fits(of_norm[0], o.first_weights().back());
       const NormGradient g = norm_backward(
@@ -247,7 +257,8 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
       d = g.gradient;
       below = {};
     }
-    variable_list result = first_backward(o, d, of_result, d_parameters[0]);
+    variable_list result =
+        first_backward(o, d, of_result, d_parameters[0], ctx->needs_input_grad(0));
     if (plan.adds_rows) result.push_back(gradients[0]);
     const variable_list& handed = d_parameters.hand_over();
     result.insert(result.end(), handed.begin(), handed.end());
@@ -289,6 +300,7 @@ FusedMlpResult fused_mlp(const FusedMlpPlan& plan, const std::vector<at::Tensor>
   AIFS_CHECK(weights.working.size() >= 2 && (!plan.residual || plan.layer_norm_eps) &&
                  (plan.edges != nullptr) == (plan.first == FirstProduct::kEdges) &&
                  (!plan.edges || plan.layer_norm_eps) && (plan.edges || plan.rows_wanted) &&
+                 (plan.edges || !plan.hands_on_target) &&
                  (!(plan.adds_rows || plan.unread) || !plan.layer_norm_eps) &&
                  (!plan.adds_rows || plan.first == FirstProduct::kPlain),
              "not a plan");
@@ -301,8 +313,9 @@ FusedMlpResult fused_mlp(const FusedMlpPlan& plan, const std::vector<at::Tensor>
   const variable_list result =
       FusedMlp::apply(at::TensorList(all), full, weights.working, static_cast<int64_t>(rows.size()),
                       at::GradMode::is_enabled());
-  return {plan.rows_wanted ? result.back() : at::Tensor(),
-          plan.edges ? result.front() : at::Tensor()};
+  return {plan.rows_wanted ? result[plan.edges ? 1 : 0] : at::Tensor(),
+          plan.edges ? result.front() : at::Tensor(),
+          plan.hands_on_target ? result.back() : at::Tensor()};
 }
 
 }  // namespace aifs::model

@@ -38,11 +38,15 @@ struct FusedMlpPlan {
   bool one_node_set = false;  // kEdges: x_target is x_source; filled in
   // kEdges: in place of x_source stands source_product(x_source).
   bool sources_multiplied = false;
+  // kEdges: x_target is a result, too. Whoever needs it once more takes that: the gradient that
+  // comes back by it is added in a product of this one's backward pass.
+  bool hands_on_target = false;
 };
 
 struct FusedMlpResult {
   at::Tensor rows;
-  at::Tensor sums;  // kEdges: of rows at their targets, (num_targets, C)
+  at::Tensor sums;    // kEdges: of rows at their targets, (num_targets, C)
+  at::Tensor target;  // x_target, if it is handed on
 };
 
 // Weight and bias of each linear, then of the norm, in fp32 (fp64), and the weights of the linears

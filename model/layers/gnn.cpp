@@ -69,7 +69,7 @@ Encoded GnnEncoder::forward(const at::Tensor& x_data, const at::Tensor& x_hidden
         const NodeAndEdgeState sent =
             block_->messages(part[0], part[2], embedding.of_range(part[1]), edges,
                              /*edges_wanted=*/false);
-        return {block_->update_nodes(part[0], sent.nodes)};
+        return {block_->update_nodes(sent.targets, sent.nodes)};
       };
     };
     return {over_rows(options_, source,
@@ -118,29 +118,33 @@ Processor::State GnnProcessor::run(const State& state, int64_t copies) const {
   const std::vector<EdgeChunk>& ranges = ranges_.of(edges_->index(copies));
   std::vector<Step> steps;
   for (const GraphConvBlock& block : blocks_) {
-    steps.push_back([this, &block, copies, &ranges](const TensorList& in) -> TensorList {
-      const at::Tensor sources = edges_->sources(in[0], copies);
-      if (ranges.size() == 1) {
-        const NodeAndEdgeState sent = block.messages(in[0], sources, in[1], ranges[0].index);
-        return {block.update_nodes(in[0], sent.nodes), sent.edges};
-      }
-      const at::Tensor shared = block.shared_sources(sources);
-      const TensorList targets = split_targets(in[0], ranges);
-      TensorList nodes, next{at::Tensor()};
-      for (size_t i = 0; i < ranges.size(); ++i) {
-        const Piece piece = [&block,
-                             edges = ranges[i].index](const TensorList& part) -> TensorList {
-          const NodeAndEdgeState sent = block.messages_from(part[2], part[0], part[1], edges);
-          return {block.update_nodes(part[0], sent.nodes), sent.edges};
-        };
-        const TensorList some = maybe_recomputed(true, piece, {targets[i], in[1 + i], shared},
-                                                 {.width = 2, .ends_part = true});
-        nodes.push_back(some[0]);
-        next.push_back(some[1]);
-      }
-      next[0] = at::cat(nodes);
-      return next;
-    });
+    // Nobody reads the edges of the last layer; a part that runs again gives all of its state.
+    const bool edges_wanted = &block != &blocks_.back() || runs_layers_again(options_.recompute);
+    steps.push_back(
+        [this, &block, copies, &ranges, edges_wanted](const TensorList& in) -> TensorList {
+          const at::Tensor sources = edges_->sources(in[0], copies);
+          if (ranges.size() == 1) {
+            const NodeAndEdgeState sent =
+                block.messages(in[0], sources, in[1], ranges[0].index, edges_wanted);
+            return {block.update_nodes(sent.targets, sent.nodes), sent.edges};
+          }
+          const at::Tensor shared = block.shared_sources(sources);
+          const TensorList targets = split_targets(in[0], ranges);
+          TensorList nodes, next{at::Tensor()};
+          for (size_t i = 0; i < ranges.size(); ++i) {
+            const Piece piece = [&block,
+                                 edges = ranges[i].index](const TensorList& part) -> TensorList {
+              const NodeAndEdgeState sent = block.messages_from(part[2], part[0], part[1], edges);
+              return {block.update_nodes(sent.targets, sent.nodes), sent.edges};
+            };
+            const TensorList some = maybe_recomputed(true, piece, {targets[i], in[1 + i], shared},
+                                                     {.width = 2, .ends_part = true});
+            nodes.push_back(some[0]);
+            next.push_back(some[1]);
+          }
+          next[0] = at::cat(nodes);
+          return next;
+        });
   }
   return units_.run(steps, {options_.recompute, options_.chunks, options_.offload}, state,
                     state.size());
@@ -170,7 +174,7 @@ at::Tensor GnnDecoder::forward(const at::Tensor& latent, const at::Tensor& data,
         const NodeAndEdgeState sent =
             block_->messages_from(part[2], part[0], embedding.of_range(part[1]), edges,
                                   /*edges_wanted=*/false);
-        return {extractor_.forward(block_->update_nodes(part[0], sent.nodes),
+        return {extractor_.forward(block_->update_nodes(sent.targets, sent.nodes),
                                    kept_hidden(options_.recompute))};
       };
     };

@@ -44,6 +44,7 @@ class GnnProcessor : public Processor {
                int64_t num_edge_trainable, int64_t num_layers);
 
   // The state is x and the edge features, which layers update; the latter in ranges of targets.
+  // After the last layer edges may be undefined.
   State start(const at::Tensor& x, int64_t copies, const at::Tensor& condition) const override;
   State run(const State& state, int64_t copies) const override;
 

@@ -39,7 +39,7 @@ TensorList GraphConvBlock::run(const Mlp& mlp, FusedMlpPlan plan, const TensorLi
   plan.hidden = hidden_;
   if (mlp.is_fused(rows.back())) {
     const FusedMlpResult result = mlp.fused(plan, rows);
-    return {result.rows, result.sums};
+    return {result.rows, result.sums, result.target};
   }
   const EdgeIndexPtr edges = plan.edges;
   const Piece piece = [plain, edges](const TensorList& in) -> TensorList {
@@ -47,16 +47,19 @@ TensorList GraphConvBlock::run(const Mlp& mlp, FusedMlpPlan plan, const TensorLi
     if (!edges) return {y};
     return {y, sum_at_targets(y, edges)};
   };
-  return maybe_recomputed(recompute_mlps_, piece, rows);
+  TensorList result = maybe_recomputed(recompute_mlps_, piece, rows);
+  if (edges) result.push_back(rows[0]);
+  return result;
 }
 
 NodeAndEdgeState GraphConvBlock::send(FusedMlpPlan plan, const TensorList& rows) const {
   plan.first = FirstProduct::kEdges;
+  plan.hands_on_target = true;
   const TensorList sent =
       run(edge_mlp_, plan, rows, [this, edges = plan.edges](const TensorList& in) {
         return edge_mlp_.forward_edges(in[0], in[1], in[2], edges) + in[2];
       });
-  return {sent[1], sent[0]};
+  return {sent[1], sent[0], sent[2]};
 }
 
 NodeAndEdgeState GraphConvBlock::messages(const at::Tensor& x_target, const at::Tensor& x_source,

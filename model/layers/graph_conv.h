@@ -34,6 +34,9 @@ Keep kept_hidden(RecomputePolicy recompute);
 struct NodeAndEdgeState {
   at::Tensor nodes;  // (N, C)
   at::Tensor edges;  // (M, C)
+  // x_target, to be used in its place from there on: gradients of both uses are added up on the
+  // way.
+  at::Tensor targets = {};
 };
 
 class GraphConvBlock {

@@ -87,6 +87,14 @@ TEST_CASE("gradients of every form of a fused MLP are central differences", "[fu
       {{.first = FirstProduct::kTwice, .residual = true, .layer_norm_eps = 1e-5}, {5}, 2},
       {{.first = FirstProduct::kEdges, .edges = edges, .residual = true, .layer_norm_eps = 1e-5},
        {kTargets, kSources, kEdges},
+       3},
+      {{.first = FirstProduct::kEdges,
+        .edges = edges,
+        .residual = true,
+        .layer_norm_eps = 1e-5,
+        .rows_wanted = false,
+        .hands_on_target = true},
+       {kTargets, kSources, kEdges},
        3}};
   for (const Form& form : forms) {
     INFO("form " << static_cast<int>(form.plan.first));
@@ -108,8 +116,11 @@ TEST_CASE("gradients of every form of a fused MLP are central differences", "[fu
       for (size_t i = 0; i < 6; i += 2)
         weights.working.push_back(weights.parameters[i].detach());
       const FusedMlpResult out = fused_mlp(form.plan, {in.begin(), end}, weights);
-      const at::Tensor rows = out.rows.tanh();
-      return out.sums.defined() ? at::cat({rows, out.sums.tanh()}) : rows;
+      std::vector<at::Tensor> results;
+      for (const at::Tensor& result : {out.rows, out.sums, out.target}) {
+        if (result.defined()) results.push_back(result.tanh());
+      }
+      return at::cat(results);
     };
     REQUIRE(test::gradient_error(function, inputs) <= test::gradient_tolerance());
   }

@@ -67,6 +67,18 @@ TEST_CASE("a step at rate zero moves the moments only", "[optimizer]") {
   REQUIRE(max_difference(optimizer.moment2().narrow(0, 0, 2), row({5e-4, 2e-3})) <= 1e-17);
 }
 
+TEST_CASE("a step can clip gradients by value on the way, and keeps NaN", "[optimizer]") {
+  Weights w({{"p", row({0.5, -0.25, 1.0, 2.0})}}), before({{"p", row({0.5, -0.25, 1.0, 2.0})}});
+  AdamW optimizer(w.set, {}), plain(before.set, {});
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  w.set_gradient("p", row({7.0, -9.0, 0.25, nan}));
+  before.set_gradient("p", row({2.0, -2.0, 0.25, nan}));
+  optimizer.step(0.1, 2.0);
+  plain.step(0.1);
+  REQUIRE(at::equal(w["p"].narrow(0, 0, 3), before["p"].narrow(0, 0, 3)));
+  REQUIRE(std::isnan(w["p"][3].item<double>()));
+}
+
 TEST_CASE("decay shrinks parameters without gradient, too", "[optimizer]") {
   Weights w({{"bias", row({2.0})}});
   AdamW optimizer(w.set, {.weight_decay = 0.1});

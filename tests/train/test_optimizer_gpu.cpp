@@ -28,8 +28,7 @@ struct Run {
     for (int64_t i = 0; i < count; ++i) {
       const auto seed = static_cast<uint64_t>(i + 1);
       set.flat_gradients().copy_(test::random_tensor({set.flat_gradients().numel()}, seed));
-      clip_gradients(set.flat_gradients(), ClipKind::kValue, 1.5);
-      optimizer->step(1e-2);
+      optimizer->step(1e-2, 1.5);
     }
   }
 };

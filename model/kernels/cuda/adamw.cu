@@ -8,7 +8,7 @@ namespace aifs::model::cuda {
 namespace {
 
 __device__ void update(const AdamWStep& s, float& value, float& gradient, float& m, float& v) {
-  gradient = fminf(fmaxf(gradient, -s.clip), s.clip);
+  if (fabsf(gradient) > s.clip) gradient = copysignf(s.clip, gradient);  // NaN stays
   value *= s.decay;
   m += (1.0f - s.beta1) * (gradient - m);
   v = s.beta2 * v + (1.0f - s.beta2) * gradient * gradient;

@@ -5,6 +5,7 @@
 // bfloat16 resolves near 1.
 #pragma once
 
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -34,10 +35,16 @@ __device__ inline Gelu gelu(float x) {
   }
 }
 
-// Derivatives in 8 bits (model/kernels/gelu_slope.h), by way of a float whose last bits they are.
+// Derivatives in 8 bits (model/kernels/gelu_slope.h), by way of a number whose last bits they are.
 inline constexpr float kSlopeBase = 8388608.0f + kSlopeZero;
 __device__ inline uint32_t encode_slope(float derivative) {
   return __float_as_uint(fmaf(derivative, kSlopeSteps, kSlopeBase));  // in the lowest byte
+}
+// Of two, in the lowest bytes of both halves.
+__device__ inline uint32_t encode_slopes(__half2 derivatives) {
+  const __half2 codes =
+      __hfma2(derivatives, __float2half2_rn(kSlopeSteps), __float2half2_rn(1024.0f + kSlopeZero));
+  return *reinterpret_cast<const uint32_t*>(&codes);
 }
 // Byte `i` of `bytes`.
 __device__ inline float decode_slope(uint32_t bytes, uint32_t i) {

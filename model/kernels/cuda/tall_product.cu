@@ -63,7 +63,7 @@ __device__ void wait_for_consumers() {
   asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory");
 }
 
-template <Kind kKind>
+template <Kind kKind, Kept kKept>
 __global__ void __launch_bounds__(Shape<kKind>::kThreads, 1)
     tall_product_kernel(const __grid_constant__ CUtensorMap x,
                         const __grid_constant__ CUtensorMap w, const Task task) {
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(Shape<kKind>::kThreads, 1)
     return;
   }
 
-  Worker<kKind> worker(task, share, bias);
+  Worker<kKind, kKept> worker(task, share, bias);
   if constexpr (worker.kGather) worker.ask_for_ends(share.first);
   weight_there.wait(0);
   if constexpr (!kIsForward<kKind>) {
@@ -211,10 +211,10 @@ int64_t teams_for(int64_t blocks, int64_t slices, int64_t shares, int64_t parts)
   return std::max<int64_t>(1, std::min({blocks / slices, kColumnSumParts / parts, shares}));
 }
 
-template <Kind kKind>
+template <Kind kKind, Kept kKept = Kept::kNothing>
 int64_t launch_tall(const TallProduct& p, const Task& task, cudaStream_t stream) {
   using Own = Shape<kKind>;
-  auto* kernel = &tall_product_kernel<kKind>;
+  auto* kernel = &tall_product_kernel<kKind, kKept>;
   static const cudaError_t room = make_room(kernel, Own::kSharedBytes);
   check_room(room);
   const CUtensorMap x = box_map(p.x, p.rows, p.depth, p.depth);
@@ -245,11 +245,20 @@ int64_t launch_deep(const TallProduct& p, const Task& task, cudaStream_t stream)
   return teams * kDeepBlocks;
 }
 
+template <Kind kKind>
+int64_t launch_kept(const TallProduct& p, const Task& task, cudaStream_t stream) {
+  if constexpr (kIsForward<kKind>) {
+    if (task.forward.slope != nullptr) return launch_tall<kKind, Kept::kSlope>(p, task, stream);
+    if (task.forward.pre != nullptr) return launch_tall<kKind, Kept::kPre>(p, task, stream);
+  }
+  return launch_tall<kKind>(p, task, stream);
+}
+
 // Gives the parts of column sums that are written.
 template <Kind kKind>
 int64_t launch(const TallProduct& p, const Task& task, cudaStream_t stream) {
   const int64_t parts = p.depth > kBlockDepth ? launch_deep<kKind>(p, task, stream)
-                                              : launch_tall<kKind>(p, task, stream);
+                                              : launch_kept<kKind>(p, task, stream);
   check_launch("tall_product");
   return parts;
 }

@@ -36,6 +36,7 @@ template <Kind kKind>
 constexpr bool kIsForward = kKind <= Kind::kGeluGather;
 template <Kind kKind>
 constexpr bool kIsBackward = kKind == Kind::kBackward || kKind == Kind::kBackwardSlope;
+enum class Kept { kNothing, kPre, kSlope };  // of a forward kind, beside its GELUs
 
 // A plain GELU needs so few registers that a third warpgroup fits.
 template <Kind kKind>
@@ -54,14 +55,20 @@ struct Task {
   ProductSum sum;
 };
 
-// x Phi(x) and its derivative, Phi as in gelu.cuh by way of one tanh instruction.
-__device__ inline Gelu fast_gelu(float x) {
-  constexpr float a = kGeluA, b = kGeluB, c = kGeluC;
-  const float s = fminf(x * x, 36.0f);
+// Phi as in gelu.cuh by way of one tanh instruction; s of square().
+__device__ inline float square(float x) {
+  return fminf(x * x, 36.0f);
+}
+__device__ inline float fast_phi(float x, float s) {
   float t;
-  asm("tanh.approx.f32 %0, %1;" : "=f"(t) : "f"(x * (a + s * (b + s * c))));
-  const float phi = 0.5f + 0.5f * t, value = x * phi;
-  return {value, phi + value * (1.0f - phi) * 2.0f * (a + s * (3.0f * b + s * 5.0f * c))};
+  asm("tanh.approx.f32 %0, %1;" : "=f"(t) : "f"(x * (kGeluA + s * (kGeluB + s * kGeluC))));
+  return 0.5f + 0.5f * t;
+}
+// x Phi(x) and its derivative.
+__device__ inline Gelu fast_gelu(float x) {
+  const float s = square(x), phi = fast_phi(x, s), value = x * phi;
+  return {value,
+          phi + value * (1.0f - phi) * 2.0f * (kGeluA + s * (3.0f * kGeluB + s * 5.0f * kGeluC))};
 }
 
 __device__ inline float2 unpack(uint32_t pair) {
@@ -75,6 +82,49 @@ __device__ inline uint32_t pack(float x, float y) {
 struct Unit {  // eight columns of one row
   uint32_t pairs[4];
 };
+__device__ inline Unit pack(const float (&x)[8]) {
+  return {{pack(x[0], x[1]), pack(x[2], x[3]), pack(x[4], x[5]), pack(x[6], x[7])}};
+}
+
+// GELUs of eight values and, kSlopes, their derivatives in 8 bits. Step by step for all, which
+// hides how long each takes; derivatives in half precision, a fifth of a step of their codes.
+template <bool kSlopes>
+__device__ inline Unit fast_gelus(const float (&x)[8], uint2& slopes) {
+  float s[8], phi[8], value[8];
+  Unit out;
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    s[i] = square(x[i]);
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    phi[i] = fast_phi(x[i], s[i]);
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    value[i] = x[i] * phi[i];
+#pragma unroll
+  for (int k = 0; k < 4; ++k)
+    out.pairs[k] = pack(value[2 * k], value[2 * k + 1]);
+  if constexpr (kSlopes) {
+    uint32_t codes[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const auto halves = [k](const float(&v)[8]) {
+        return __floats2half2_rn(v[2 * k], v[2 * k + 1]);
+      };
+      const __half2 p = halves(phi), squares = halves(s);
+      const __half2 rest = __floats2half2_rn(value[2 * k] - value[2 * k] * phi[2 * k],
+                                             value[2 * k + 1] - value[2 * k + 1] * phi[2 * k + 1]);
+      const __half2 polynomial = __hfma2(
+          squares,
+          __hfma2(squares, __float2half2_rn(10.0f * kGeluC), __float2half2_rn(6.0f * kGeluB)),
+          __float2half2_rn(2.0f * kGeluA));
+      codes[k] = encode_slopes(__hfma2(rest, polynomial, p));
+    }
+    slopes = make_uint2(__byte_perm(codes[0], codes[1], 0x6420),
+                        __byte_perm(codes[2], codes[3], 0x6420));
+  }
+  return out;
+}
 
 // Volatile: asked for where it stands in the text, before the products.
 __device__ inline Unit load_unit(const Bf16* from, bool valid) {
@@ -146,7 +196,7 @@ __device__ void feed(const CUtensorMap& x, Ring<kStages>& ring, uint8_t* pieces,
 }
 
 // One warpgroup's work on its tiles.
-template <Kind kKind>
+template <Kind kKind, Kept kKept>
 struct Worker {
   using Own = Shape<kKind>;
   static constexpr int kHalves = 2, kUnits = 4 * kHalves;  // of a warp's rows, in units
@@ -184,7 +234,7 @@ struct Worker {
     return tile * kTileRows + 16 * warp + lane / 4 + 8 * half;
   }
   __device__ int64_t at(int row, int unit) const {
-    return int64_t{row} * task.width + share.column + 32 * (unit / kHalves) + 8 * q;
+    return int64_t{row} * task.width + (share.column + 8 * q) + 32 * (unit / kHalves);
   }
 
   // The ends of a tile's edges, asked for one tile ahead.
@@ -248,11 +298,9 @@ struct Worker {
 
   __device__ void finish_forward(const int (&rows)[kHalves], const bool (&valid)[kHalves],
                                  Unit (&others)[kGather ? kUnits : 1]) {
-    const bool slopes_wanted = kIsForward<kKind> && task.forward.slope != nullptr;
 #pragma unroll
     for (int i = 0; i < kUnits; ++i) {
-      Unit pre, out;
-      uint32_t codes[4];  // of slopes, in pairs
+      float values[8];
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         const int s = first_sum(i, k);
@@ -273,28 +321,21 @@ struct Worker {
           x += more.x;
           y += more.y;
         }
-        pre.pairs[k] = pack(x, y);
-        if constexpr (kIsForward<kKind>) {
-          const Gelu at_x = fast_gelu(x), at_y = fast_gelu(y);
-          out.pairs[k] = pack(at_x.value, at_y.value);
-          if (slopes_wanted) {
-            codes[k] =
-                __byte_perm(encode_slope(at_x.derivative), encode_slope(at_y.derivative), 0x0040);
-          }
-        }
+        values[2 * k] = x;
+        values[2 * k + 1] = y;
       }
       const int64_t place = at(rows[i % kHalves], i);
       const bool there = valid[i % kHalves];
       if constexpr (kIsForward<kKind>) {
-        store_unit(static_cast<Bf16*>(task.forward.pre) + place, pre,
-                   there && task.forward.pre != nullptr);
+        if constexpr (kKept == Kept::kPre)
+          store_unit(static_cast<Bf16*>(task.forward.pre) + place, pack(values), there);
+        uint2 slopes{};
+        const Unit out = fast_gelus<kKept == Kept::kSlope>(values, slopes);
         store_unit(static_cast<Bf16*>(task.forward.out) + place, out, there);
-        if (slopes_wanted && there) {
-          *reinterpret_cast<uint2*>(task.forward.slope + place) = make_uint2(
-              __byte_perm(codes[0], codes[1], 0x5410), __byte_perm(codes[2], codes[3], 0x5410));
-        }
+        if (kKept == Kept::kSlope && there)
+          *reinterpret_cast<uint2*>(task.forward.slope + place) = slopes;
       } else {
-        store_unit(static_cast<Bf16*>(task.sum.out) + place, pre, there);
+        store_unit(static_cast<Bf16*>(task.sum.out) + place, pack(values), there);
       }
     }
   }
