@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/kernels/cuda/layer_norm.h"
 
+#include <algorithm>
+
 #include "model/kernels/cuda/row_tile.cuh"
 
 namespace aifs::model::cuda {
@@ -19,12 +21,18 @@ __device__ void clear_beyond(Tile& tile, int width) {
   }
 }
 
-template <class T, class Tile>
-__device__ void norm_row(const NormForward& f, int64_t row, int width, Tile& x) {
-  x.load(static_cast<const T*>(f.z) + row * width, width);
+// What is added to rows, before the norm or after it.
+__device__ inline const void* added_rows(const NormForward& f) {
+  return f.addend != nullptr ? f.addend : f.residual;
+}
+
+// Of z in x; load_added(tile) gives the row of what is added.
+template <class T, class Tile, class LoadAdded>
+__device__ void norm_row(const NormForward& f, int64_t row, int width, Tile& x,
+                         LoadAdded&& load_added) {
   Tile other;
   if (f.addend != nullptr) {
-    other.load(static_cast<const T*>(f.addend) + row * width, width);
+    load_added(other);
     x.add(other);
     x.store(static_cast<T*>(f.z_sum) + row * width, width);
     x.apply([](float v) { return to_float(from_float<T>(v)); });  // as the backward pass reads it
@@ -40,7 +48,7 @@ __device__ void norm_row(const NormForward& f, int64_t row, int width, Tile& x) 
   other.load(f.bias, width);
   x.add(other);
   if (f.residual != nullptr) {
-    other.load(static_cast<const T*>(f.residual) + row * width, width);
+    load_added(other);
     x.add(other);
   }
   if (f.out != nullptr) x.store(static_cast<T*>(f.out) + row * width, width);
@@ -54,8 +62,14 @@ __global__ void __launch_bounds__(kThreads)
     norm_forward_kernel(int64_t rows, int width, NormForward f) {
   const int64_t item = global_warp();
   Tile x;
+  const auto norm = [&](int64_t row) {
+    x.load(static_cast<const T*>(f.z) + row * width, width);
+    norm_row<T>(f, row, width, x, [&](Tile& added) {
+      added.load(static_cast<const T*>(added_rows(f)) + row * width, width);
+    });
+  };
   if (f.groups.begin == nullptr) {
-    if (item < rows) norm_row<T>(f, item, width, x);
+    if (item < rows) norm(item);
     return;
   }
   if (item >= f.groups.count) return;
@@ -63,10 +77,132 @@ __global__ void __launch_bounds__(kThreads)
   sum.fill(0.0f);
   const int32_t end = f.groups.begin[item + 1];
   for (int32_t row = f.groups.begin[item]; row < end; ++row) {
-    norm_row<T>(f, row, width, x);
+    norm(row);
     sum.add(x);
   }
   sum.store(static_cast<T*>(f.sums) + item * width, width);
+}
+
+// Copies to shared memory behind the thread's back where they are of a size that allows it.
+template <class Pack>
+__device__ void copy_async(Pack* to, const Pack* from) {
+  if constexpr (sizeof(Pack) == 16 || sizeof(Pack) == 8) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(
+                     static_cast<uint32_t>(__cvta_generic_to_shared(to))),
+                 "l"(from), "n"(sizeof(Pack))
+                 : "memory");
+  } else {
+    *to = *from;
+  }
+}
+
+// Rows of up to 16 columns a lane come to shared memory ahead of their turn: a lane reads what it
+// has copied itself. Blocks stay for many groups (or rows, each a group of its own).
+constexpr int kRingRows = 3, kRingBlocksHere = 3, kRingBlocks = 132 * kRingBlocksHere * 4;
+
+template <class T, class Tile>
+constexpr bool kHasRing = Tile::kVector * sizeof(T) == 16 && Tile::kVector* Tile::kChunks <= 16;
+
+template <class T, class Tile>
+struct ForwardRing {
+  using Row = Pack<T, Tile::kVector>[Tile::kChunks][kThreads];
+  Row z[kRingRows], added[kRingRows];
+
+  __device__ static void ask(Row& to, const void* rows, int64_t row, int width) {
+    if (rows == nullptr) return;
+    const T* from = static_cast<const T*>(rows) + row * width;
+#pragma unroll
+    for (int k = 0; k < Tile::kChunks; ++k) {
+      const int c = Tile::column(k);
+      if (c < width)
+        copy_async(&to[k][threadIdx.x], reinterpret_cast<const Pack<T, Tile::kVector>*>(from + c));
+    }
+  }
+  __device__ static void read(Tile& tile, const Row& from, int width) {
+#pragma unroll
+    for (int k = 0; k < Tile::kChunks; ++k) {
+      Pack<T, Tile::kVector> pack{};
+      if (Tile::column(k) < width) pack = from[k][threadIdx.x];
+#pragma unroll
+      for (int i = 0; i < Tile::kVector; ++i)
+        tile.x[k][i] = to_float(pack.values[i]);
+    }
+  }
+};
+
+// The groups of one warp, every step()-th.
+struct WarpGroups {
+  const int32_t* begin;
+  int count;
+  __device__ static int first() { return static_cast<int>(global_warp()); }
+  __device__ static int step() { return static_cast<int>(gridDim.x) * kWarpsPerBlock; }
+  __device__ int begin_of(int group) const { return begin != nullptr ? begin[group] : group; }
+};
+
+// The rows of a warp's groups one after another; where the next group begins is known early.
+struct WarpRows {
+  const WarpGroups& groups;
+  int group = WarpGroups::first(), row = 0, end = 0, next_row = 0, next_end = 0;
+
+  __device__ explicit WarpRows(const WarpGroups& groups_) : groups(groups_) {
+    look(group);
+    row = next_row;
+    end = next_end;
+    look(group + WarpGroups::step());
+  }
+  __device__ void look(int at) {
+    if (at >= groups.count) return;
+    next_row = groups.begin_of(at);
+    next_end = groups.begin_of(at + 1);
+  }
+  // Whether there is one more, then `row`.
+  __device__ bool find() {
+    while (group < groups.count && row == end) {
+      group += WarpGroups::step();
+      row = next_row;
+      end = next_end;
+      look(group + WarpGroups::step());
+    }
+    return group < groups.count;
+  }
+};
+
+template <class T, class Tile>
+__global__ void __launch_bounds__(kThreads, kRingBlocksHere)
+    norm_forward_ring_kernel(int count, int width, NormForward f) {
+  extern __shared__ __align__(16) uint8_t dynamic[];
+  auto& ring = *reinterpret_cast<ForwardRing<T, Tile>*>(dynamic);
+  const WarpGroups groups{f.groups.begin, count};
+  WarpRows ahead(groups);
+  int free = 0, now = 0;  // places in the ring
+  const auto turn = [](int& place) { place = place + 1 == kRingRows ? 0 : place + 1; };
+  const auto ask = [&] {
+    if (ahead.find()) {
+      ring.ask(ring.z[free], f.z, ahead.row, width);
+      ring.ask(ring.added[free], added_rows(f), ahead.row, width);
+      ++ahead.row;
+    }
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    turn(free);
+  };
+#pragma unroll
+  for (int i = 0; i + 1 < kRingRows; ++i)
+    ask();
+  for (int group = WarpGroups::first(); group < count; group += WarpGroups::step()) {
+    Tile x, sum;
+    sum.fill(0.0f);
+    const int end = groups.begin_of(group + 1);
+    for (int row = groups.begin_of(group); row < end; ++row) {
+      asm volatile("cp.async.wait_group %0;" ::"n"(kRingRows - 2) : "memory");
+      ring.read(x, ring.z[now], width);
+      norm_row<T>(f, row, width, x, [&](Tile& added) { ring.read(added, ring.added[now], width); });
+      turn(now);
+      ask();
+      sum.add(x);
+    }
+    if (f.sums != nullptr) sum.store(static_cast<T*>(f.sums) + int64_t{group} * width, width);
+  }
+  asm volatile("cp.async.wait_group 0;" ::: "memory");
 }
 
 // The backward pass is bound by memory, and its three column sums fill the registers: a row is
@@ -99,19 +235,6 @@ struct TeamTile {
         f(k, i);
   }
 };
-
-// Copies to shared memory behind the thread's back where they are of a size that allows it.
-template <class Pack>
-__device__ void copy_async(Pack* to, const Pack* from) {
-  if constexpr (sizeof(Pack) == 16 || sizeof(Pack) == 8) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(
-                     static_cast<uint32_t>(__cvta_generic_to_shared(to))),
-                 "l"(from), "n"(sizeof(Pack))
-                 : "memory");
-  } else {
-    *to = *from;
-  }
-}
 
 // A ring of rows on their way: what one lane reads of z, the gradient of the rows, that of the sums
 // or what comes past the norm, and the statistics.
@@ -283,6 +406,16 @@ __global__ void __launch_bounds__(kTeamThreads, 1)
                           reinterpret_cast<float*>(dynamic), width);
 }
 
+// So much dynamic shared memory for a kernel; true.
+template <class Kernel>
+bool make_room(Kernel* kernel, int bytes, const char* name) {
+  const cudaError_t room =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  if (room != cudaSuccess)
+    throw std::runtime_error(std::string(name) + ": " + cudaGetErrorString(room));
+  return true;
+}
+
 }  // namespace
 
 void layer_norm_forward(const RowShape& shape, const NormForward& f, cudaStream_t stream) {
@@ -290,30 +423,37 @@ void layer_norm_forward(const RowShape& shape, const NormForward& f, cudaStream_
   if (items == 0) return;
   dispatch_tile(shape, {f.z, f.addend, f.z_sum, f.residual, f.weight, f.bias, f.out, f.sums},
                 [&]<class T, class Tile>() {
-                  norm_forward_kernel<T, Tile><<<blocks_for(items), kThreads, 0, stream>>>(
-                      shape.rows, static_cast<int>(shape.width), f);
+                  const int width = static_cast<int>(shape.width);
+                  if constexpr (kHasRing<T, Tile>) {
+                    auto* kernel = &norm_forward_ring_kernel<T, Tile>;
+                    constexpr int kBytes = static_cast<int>(sizeof(ForwardRing<T, Tile>));
+                    [[maybe_unused]] static const bool room =
+                        make_room(kernel, kBytes, "layer_norm_forward");
+                    const unsigned blocks = std::min<unsigned>(blocks_for(items), kRingBlocks);
+                    kernel<<<blocks, kThreads, kBytes, stream>>>(static_cast<int>(items), width, f);
+                  } else {
+                    norm_forward_kernel<T, Tile>
+                        <<<blocks_for(items), kThreads, 0, stream>>>(shape.rows, width, f);
+                  }
                   check_launch("layer_norm_forward");
                 });
 }
 
 void layer_norm_backward(const RowShape& shape, const NormBackward& b, cudaStream_t stream) {
   static_assert(kTeamBlocks <= kColumnSumParts);
-  dispatch_tile(
-      shape, {b.d_out, b.d_sums, b.d_past, b.z, b.weight, b.d_residual, b.d_z},
-      [&]<class T, class Tile>() {
-        constexpr int kWarps = kTeam<Tile>;
-        using Part = TeamTile<Tile::kVector, Tile::kChunks / kWarps, kWarps>;
-        auto* kernel = &norm_backward_kernel<T, Part, kWarps>;
-        constexpr int kBytes = static_cast<int>(sizeof(Ahead<T, Part>));
-        static_assert(kBytes >= 3 * Tile::kVector * Tile::kChunks * kWarpSize * 4);
-        static const cudaError_t room =
-            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-        if (room != cudaSuccess)
-          throw std::runtime_error(std::string("layer_norm_backward: ") + cudaGetErrorString(room));
-        kernel<<<kTeamBlocks, kTeamThreads, kBytes, stream>>>(shape.rows,
-                                                              static_cast<int>(shape.width), b);
-        check_launch("layer_norm_backward");
-      });
+  dispatch_tile(shape, {b.d_out, b.d_sums, b.d_past, b.z, b.weight, b.d_residual, b.d_z},
+                [&]<class T, class Tile>() {
+                  constexpr int kWarps = kTeam<Tile>;
+                  using Part = TeamTile<Tile::kVector, Tile::kChunks / kWarps, kWarps>;
+                  auto* kernel = &norm_backward_kernel<T, Part, kWarps>;
+                  constexpr int kBytes = static_cast<int>(sizeof(Ahead<T, Part>));
+                  static_assert(kBytes >= 3 * Tile::kVector * Tile::kChunks * kWarpSize * 4);
+                  [[maybe_unused]] static const bool room =
+                      make_room(kernel, kBytes, "layer_norm_backward");
+                  kernel<<<kTeamBlocks, kTeamThreads, kBytes, stream>>>(
+                      shape.rows, static_cast<int>(shape.width), b);
+                  check_launch("layer_norm_backward");
+                });
   add_column_sums(b.scratch, {b.weight_sum, b.bias_sum, b.z_sum}, shape.width, stream, kTeamBlocks);
 }
 
