@@ -154,6 +154,7 @@ plan::StepInput step_input(const RunConfig& config, const graph::Graph& graph,
     input.stage_layers = layers_of_stages(config);
   input.hidden_order = hidden_order(config);
   input.mapper_sources = config.parallel.mapper_sources;
+  input.attention = config.parallel.attention;
   input.arithmetic = arithmetic_of(precision);
   input.rollout = std::max(config.train.rollout.start, config.train.rollout.epoch_increment > 0
                                                            ? config.train.rollout.maximum

@@ -204,22 +204,58 @@ int64_t sequence_moved(const NodePartition& sources, const NodePartition& target
   return moved;
 }
 
-}  // namespace
-
-AttentionSharing choose_sharing(const SequenceNodes& nodes,
-                                const SequenceAttentionOptions& options) {
-  const NodePartition &sources = nodes.sources.share->partition,
-                      &targets = nodes.targets.share->partition;
+AttentionSharing choose(AttentionSharing wanted, const NodePartition& sources,
+                        const NodePartition& targets, const SequenceAttentionOptions& options) {
   const bool in_order = sources.in_node_order() && targets.in_node_order();
-  if (nodes.sharing == AttentionSharing::kSequence && !in_order) {
+  if (wanted == AttentionSharing::kSequence && !in_order) {
     throw ConfigError("parallel.attention",
                       "\"sequence\" needs hidden nodes that are divided in their own order",
                       "set parallel.hidden_order to \"mesh\" or \"auto\"");
   }
-  if (nodes.sharing != AttentionSharing::kAuto) return nodes.sharing;
+  if (wanted != AttentionSharing::kAuto) return wanted;
   const bool fewer = sequence_moved(sources, targets, options) <=
                      heads_moved(sources, targets, heads_of(options, targets));
   return in_order && fewer ? AttentionSharing::kSequence : AttentionSharing::kHeads;
+}
+
+}  // namespace
+
+AttentionSharing choose_sharing(const SequenceNodes& nodes,
+                                const SequenceAttentionOptions& options) {
+  return choose(nodes.sharing, nodes.sources.share->partition, nodes.targets.share->partition,
+                options);
+}
+
+SequenceShare share_of_rank(int64_t rank, AttentionSharing sharing, const NodePartition& sources,
+                            const NodePartition& targets, const SequenceAttentionOptions& options) {
+  const int64_t own_sources = sources.num_owned(rank), own_targets = targets.num_owned(rank);
+  if (choose(sharing, sources, targets, options) == AttentionSharing::kHeads) {
+    const int64_t own = heads_of(options, targets)[static_cast<size_t>(rank)],
+                  others = options.heads - own;
+    const int64_t other_sources = sources.num_nodes() - own_sources,
+                  other_targets = targets.num_nodes() - own_targets;
+    return {own,
+            targets.num_nodes(),
+            sources.num_nodes(),
+            options.shift,
+            {{own_targets * others, other_targets * own},
+             {2 * own_sources * others, 2 * other_sources * own},
+             {other_targets * own, own_targets * others}}};
+  }
+  const KeyRange mine = keys_of(rank, sources, targets, options);
+  SequenceShare::Exchange both;  // keys and values
+  for (int64_t p = 0; p < sources.num_ranks(); ++p) {
+    if (p == rank) continue;
+    const KeyRange wanted = part_of(keys_of(p, sources, targets, options), sources, rank);
+    const KeyRange got = part_of(mine, sources, p);
+    both.sent += 2 * options.heads * (wanted.end - wanted.begin);
+    both.received += 2 * options.heads * (got.end - got.begin);
+  }
+  return {options.heads,
+          own_targets,
+          mine.end - mine.begin,
+          options.shift + targets.begin(rank) - mine.begin,
+          {both}};
 }
 
 std::shared_ptr<const LocalSequences> make_local_sequences(

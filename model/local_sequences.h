@@ -34,6 +34,20 @@ class LocalSequences {
 // nodes are not in order.
 AttentionSharing choose_sharing(const SequenceNodes& nodes,
                                 const SequenceAttentionOptions& options);
+// What one rank does of a divided attention, in numbers of one copy.
+struct SequenceShare {
+  int64_t heads = 0, queries = 0, keys = 0;  // that meet there
+  int64_t shift = 0;                         // position of the first query among the keys
+  // Each exchange of a forward pass: rows times heads for other ranks and from them.
+  struct Exchange {
+    int64_t sent = 0, received = 0;
+  };
+  std::vector<Exchange> exchanges;
+};
+SequenceShare share_of_rank(int64_t rank, AttentionSharing sharing,
+                            const graph::NodePartition& sources,
+                            const graph::NodePartition& targets,
+                            const SequenceAttentionOptions& options);
 std::shared_ptr<const LocalSequences> make_local_sequences(const SequenceNodes& nodes,
                                                            const SequenceAttentionOptions& options);
 

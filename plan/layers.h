@@ -12,10 +12,11 @@ namespace aifs::plan {
 // How a part runs, apart from its options.
 struct PartContext {
   int64_t channels = 0;
-  int64_t copies = 1;    // of the graph: batch and ensemble
-  int64_t tensor = 1;    // ranks that share the products
-  bool divided = false;  // source rows come from other ranks
-  bool gpu = false;      // where "auto" kernels are fused (model/layers/fused_mlp.h)
+  int64_t copies = 1;                               // of the graph: batch and ensemble
+  int64_t tensor = 1;                               // ranks that share the products
+  bool divided = false;                             // source rows come from other ranks
+  const model::SequenceShare* attention = nullptr;  // of a Transformer that is divided
+  bool gpu = false;  // where "auto" kernels are fused (model/layers/fused_mlp.h)
   model::KernelChoice kernels = model::KernelChoice::kAuto;
 
   // Of n things that the ranks share, those of the one that has most.

@@ -61,6 +61,8 @@ MemoryPlan plan_memory(const StepInput& input, const RankRows& rows, const Stage
       largest_transfer = std::max(largest_transfer,
                                   t.row_bytes * static_cast<double>(edges.sent + edges.received));
     }
+    for (const AttentionExchange& e : part.exchanges)
+      largest_transfer = std::max(largest_transfer, e.sent + e.received);
   };
   transfers(cost.encoder, rows.encoder);
   transfers(cost.processor, rows.processor);

@@ -132,6 +132,10 @@ class Walk {
   const PartContext& context(const model::BlockOptions& block) {
     context_.channels = m_.width(block);
     context_.tensor = &block == &m_.processor ? tensor_ : 1;
+    const EdgeRows& rows = &block == &m_.encoder     ? rows_.encoder
+                           : &block == &m_.processor ? rows_.processor
+                                                     : rows_.decoder;
+    context_.attention = rows.attention ? &*rows.attention : nullptr;
     return context_;
   }
 

@@ -89,7 +89,17 @@ std::vector<EdgeRows> edge_rows(const graph::EdgeSet& edges, const graph::NodePa
   return ranks;
 }
 
+// Rows times heads that a rank exchanges.
+int64_t exchanged(const EdgeRows& rows) {
+  int64_t sum = 0;
+  for (const model::SequenceShare::Exchange& exchange : rows.attention->exchanges)
+    sum += exchange.sent + exchange.received;
+  return sum;
+}
+
 void raise(EdgeRows& most, const EdgeRows& other) {
+  if (other.attention && (!most.attention || exchanged(other) > exchanged(most)))
+    most.attention = other.attention;
   if (other.sent + other.received >
       most.sent + most.received) {  // of one rank: they belong together
     most.sent = other.sent;
@@ -126,12 +136,25 @@ Division divide(const graph::Graph& graph, const DivisionOptions& options) {
                         const graph::NodePartition& targets, graph::SourceRows how) {
     return edge_rows(graph.edges(from, to), sources, targets, how, options.ranks_per_node);
   };
-  const auto encoder =
+  auto encoder =
       rows("data", partition.data, "hidden", partition.of("hidden"), options.mapper_sources);
-  const auto processor = rows("hidden", partition.of("hidden"), "hidden", partition.of("hidden"),
-                              graph::SourceRows::kHalo);
-  const auto decoder =
+  auto processor = rows("hidden", partition.of("hidden"), "hidden", partition.of("hidden"),
+                        graph::SourceRows::kHalo);
+  auto decoder =
       rows("hidden", partition.of("hidden"), "data", partition.data, options.mapper_sources);
+  const auto attend = [&](std::vector<EdgeRows>& ranks,
+                          const std::optional<model::TransformerOptions>& part, bool is_mapper,
+                          const graph::NodePartition& sources,
+                          const graph::NodePartition& targets) {
+    for (size_t r = 0; r < ranks.size() && ranks.size() > 1 && part; ++r) {
+      ranks[r].attention = model::share_of_rank(
+          static_cast<int64_t>(r), options.attention, sources, targets,
+          part->attention(is_mapper, sources.num_nodes(), targets.num_nodes()));
+    }
+  };
+  attend(encoder, options.encoder, true, partition.data, partition.of("hidden"));
+  attend(processor, options.processor, false, partition.of("hidden"), partition.of("hidden"));
+  attend(decoder, options.decoder, true, partition.of("hidden"), partition.data);
   Division division{.ranks = {}, .mapper_sources = options.mapper_sources};
   for (int64_t rank = 0; rank < options.ranks; ++rank) {
     const auto r = static_cast<size_t>(rank);

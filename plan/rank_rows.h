@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/partition.h"
+#include "model/layers/transformer.h"
 
 namespace aifs::plan {
 
@@ -18,6 +19,8 @@ struct EdgeRows {
   int64_t peers = 0;      // ranks it sends to or receives from
   int64_t far = 0;        // of the larger of sent and received, rows over the network
   int64_t far_peers = 0;  // of the peers, those on other hosts
+  // Of a Transformer, which has no use for edges.
+  std::optional<model::SequenceShare> attention = {};
 };
 
 struct RankRows {
@@ -40,6 +43,9 @@ struct DivisionOptions {
   graph::SourceRows mapper_sources = graph::SourceRows::kHalo;
   int64_t processor_layers = 1;  // what kAuto weighs
   int64_t ranks_per_node = 8;    // of the machine: consecutive ranks share a host
+  // Of parts that attend to whole node sets, with the heads of a tensor rank.
+  std::optional<model::TransformerOptions> encoder = {}, processor = {}, decoder = {};
+  model::AttentionSharing attention = model::AttentionSharing::kAuto;
 };
 
 // Throws ConfigError (path "parallel.model") for more ranks than hidden nodes.

@@ -16,13 +16,6 @@ void check(const StepInput& input) {
     throw ConfigError("parallel.pipeline",
                       concat("is ", layout.pipeline, ", the processor has ", m.layers, " layers"));
   }
-  for (const model::BlockOptions* block :
-       {&m.encoder, &m.processor, static_cast<const model::BlockOptions*>(&m.decoder)}) {
-    if (layout.model > 1 && block->kind == model::BlockKind::kTransformer) {
-      throw ConfigError("parallel.model", "attention over all nodes cannot be divided by nodes",
-                        "use parallel.tensor, parallel.pipeline or parallel.data");
-    }
-  }
   if (m.processor.kind != model::BlockKind::kGnn && m.processor.heads < layout.tensor) {
     throw ConfigError("parallel.tensor", concat("is ", layout.tensor, ", the processor has ",
                                                 m.processor.heads, " attention heads"));
@@ -55,11 +48,24 @@ double StepPlan::calls(const std::string& operation) const {
 }
 
 Division divide(const StepInput& input, const graph::Graph& graph) {
+  const model::ModelOptions& m = input.network.model;
+  const auto attention = [](const model::BlockOptions& block,
+                            int64_t tensor) -> std::optional<model::TransformerOptions> {
+    if (block.kind != model::BlockKind::kTransformer) return std::nullopt;
+    return model::TransformerOptions{
+        .heads = PartContext{.tensor = tensor}.most(block.heads),
+        .window = block.window == 0 ? std::nullopt : std::optional(block.window),
+        .backend = block.attention};
+  };
   return divide(graph, {.ranks = input.layout.model,
                         .order = input.hidden_order,
                         .mapper_sources = input.mapper_sources,
                         .processor_layers = input.network.model.layers,
-                        .ranks_per_node = input.machine.ranks_per_node});
+                        .ranks_per_node = input.machine.ranks_per_node,
+                        .encoder = attention(m.encoder, 1),
+                        .processor = attention(m.processor, input.layout.tensor),
+                        .decoder = attention(m.decoder, 1),
+                        .attention = input.attention});
 }
 
 StepPlan plan_step(const StepInput& input, const graph::Graph& graph) {

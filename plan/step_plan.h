@@ -21,6 +21,7 @@ struct StepInput {
   Layout layout = {};
   graph::HiddenOrder hidden_order = graph::HiddenOrder::kAuto;
   graph::SourceRows mapper_sources = graph::SourceRows::kHalo;
+  model::AttentionSharing attention = model::AttentionSharing::kAuto;
   Arithmetic arithmetic = Arithmetic::kFp32;
   int64_t rollout = 1;                     // forecast steps of a training step
   bool recompute_steps = false;            // train.rollout.recompute

@@ -107,6 +107,10 @@ void Tape::transfer(double row_bytes) {
   part_->transfers.push_back({row_bytes, forward_runs()});
 }
 
+void Tape::exchange(double sent, double received) {
+  part_->exchanges.push_back({sent, received, forward_runs()});
+}
+
 void Tape::tensor_sum(double bytes) {
   part_->tensor_sums.push_back({bytes, forward_runs()});
 }

@@ -48,6 +48,12 @@ struct SourceTransfer {
   int64_t forward_runs = 1;
 };
 
+// An exchange of attention between ranks: bytes for others and from them.
+struct AttentionExchange {
+  double sent = 0.0, received = 0.0;
+  int64_t forward_runs = 1;
+};
+
 // A tensor that a tensor-parallel group adds up, forward or backward.
 struct TensorSum {
   double bytes = 0.0;
@@ -65,6 +71,7 @@ struct PartCost {
   double unsplit_flops = 0.0;    // of one forward pass, as a model with whole products counts
   std::vector<Work> work;
   std::vector<SourceTransfer> transfers;
+  std::vector<AttentionExchange> exchanges;
   std::vector<TensorSum> tensor_sums;
 
   double forward_flops() const;   // of one forward pass as it is done
@@ -124,6 +131,7 @@ class Tape {
   // Bytes of gradients that an operation has at hand.
   void transient(double bytes);
   void transfer(double row_bytes);
+  void exchange(double sent, double received);
   void tensor_sum(double bytes);
 
   // The body, run again in the backward pass if wanted: then only the inputs are kept. What ends a

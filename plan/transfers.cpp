@@ -27,6 +27,9 @@ class Transfers {
       add_sources("encoder sources", cost_.encoder, rows_.encoder, rows_.data, halo);
       add_sources("processor sources", cost_.processor, rows_.processor, rows_.hidden, true);
       add_sources("decoder sources", cost_.decoder, rows_.decoder, rows_.hidden, halo);
+      add_exchanges("encoder attention", cost_.encoder);
+      add_exchanges("processor attention", cost_.processor);
+      add_exchanges("decoder attention", cost_.decoder);
       add_loss();
     }
     if (cost_.processor.on_host > 0.0) add_host_copies();
@@ -94,6 +97,20 @@ class Transfers {
            .bytes = passes() * (sent * row_bytes_forward + received * row_bytes_backward),
            .seconds = passes() * (forward + backward) * seconds(width)});
     }
+  }
+
+  // Gradients go the same ways back.
+  void add_exchanges(const char* what, const PartCost& part) {
+    if (part.exchanges.empty()) return;
+    Transfer t{.what = what, .operation = "all-to-all", .group = layout_.model};
+    for (const AttentionExchange& exchange : part.exchanges) {
+      const double forward = runs(exchange.forward_runs), calls = passes() * (forward + 1.0);
+      t.calls += calls;
+      t.bytes += passes() * (exchange.sent * forward + exchange.received);
+      t.seconds += calls * exchange_s(layout_.model - 1, std::max(exchange.sent, exchange.received),
+                                      machine_.link(layout_.model));
+    }
+    add(t);
   }
 
   void add_loss() {

@@ -15,10 +15,23 @@ double number(int64_t v) {
   return static_cast<double>(v);
 }
 
+// Pairs of queries and keys of a copy for which sequence_attention() has scores.
+double scored_pairs(int64_t queries, int64_t keys, const model::SequenceAttentionOptions& options) {
+  const int64_t size = model::block_of_queries(options);
+  double pairs = 0.0;
+  for (int64_t first = 0; first < queries; first += size) {
+    const int64_t count = std::min(size, queries - first);
+    const model::KeyRange seen = model::visible_keys(first, count, keys, options);
+    pairs += number(count) * number(seen.end - seen.begin);
+  }
+  return pairs;
+}
+
 // HeadAttention of model/layers/transformer.h on the heads of a tensor-parallel rank.
 Rows attention(Tape& tape, const BlockOptions& options, const PartContext& context,
                const Rows& targets, const Rows& sources) {
-  const int64_t own = context.own_attention(options), heads = context.most(options.heads);
+  const int64_t own = context.own_attention(options);
+  int64_t heads = context.most(options.heads);
   const auto prepared = [&](const Rows& x) {
     Rows y = tape.linear(x, own, /*bias=*/false);
     if (options.qk_norm) {
@@ -30,26 +43,41 @@ Rows attention(Tape& tape, const BlockOptions& options, const PartContext& conte
     }
     return options.rotary ? tape.make(y.rows, y.width) : y;
   };
-  const Rows q = prepared(targets), k = prepared(sources);
-  const Rows v = tape.linear(sources, own, /*bias=*/false);
-  const int64_t num_keys = sources.rows / context.copies;
-  // As flash_does() in model/kernels/sequence_attention.cpp has it.
+  Rows q = prepared(targets), k = prepared(sources);
+  Rows v = tape.linear(sources, own, /*bias=*/false);
   const int64_t head = own / std::max<int64_t>(1, heads);
+  if (const model::SequenceShare* share = context.attention) {
+    const double bytes = number(head * context.copies * tape.types().activation);
+    for (const model::SequenceShare::Exchange& rows : share->exchanges)
+      tape.exchange(number(rows.sent) * bytes, number(rows.received) * bytes);
+    const int64_t width = share->heads * head;
+    q = share->heads == heads ? q : tape.make(share->queries * context.copies, width);
+    k = tape.make(share->keys * context.copies, width);
+    v = tape.make(share->keys * context.copies, width);
+    tape.move(2.0 * (q.storage + k.storage + v.storage));
+    heads = share->heads;
+  }
+  const int64_t num_keys = k.rows / context.copies;
+  // As flash_does() in model/kernels/sequence_attention.cpp has it.
   const bool flash = context.gpu && tape.types().activation == 2 && head % 8 == 0 && head <= 256 &&
                      options.window > 0 && options.softcap <= 0.0 && !options.alibi;
   const bool banded = (options.window > 0 && !flash) || options.softcap > 0.0 || options.alibi;
   const int64_t band = options.window > 0 ? std::min(num_keys, 2 * options.window + 1) : num_keys;
   for (const Rows& x : {q, k, v})
     tape.save(x);
-  const double scores = number(q.rows) * number(band) * number(heads);
   if (banded) {  // probabilities are kept
+    model::SequenceAttentionOptions window;
+    if (options.window > 0) window.window = options.window;
+    if (context.attention) window.shift = context.attention->shift;
+    const double scores =
+        number(context.copies * heads) * scored_pairs(q.rows / context.copies, num_keys, window);
     tape.save_bytes(scores * number(tape.types().activation));
     tape.transient(3.0 * scores * number(tape.types().activation));
   } else {
     tape.save_bytes(number(q.rows * heads * tape.types().wide()));
   }
-  tape.product(number(q.rows), number(2 * own), number(band), number(2 * own));
-  const Rows out = tape.linear(tape.make(q.rows, own), context.channels);
+  tape.product(number(q.rows), number(2 * heads * head), number(band), number(2 * own));
+  const Rows out = tape.linear(tape.make(targets.rows, own), context.channels);
   if (context.tensor > 1) tape.tensor_sum(out.storage);
   return out;
 }

@@ -13,8 +13,6 @@ namespace aifs::model {
 
 namespace {
 
-constexpr int64_t kSmallestBlock = 128;  // queries that are worked on together
-
 // Scores, softmax and sum for queries [q0, q0 + n_q) and keys [k0, k0 + n_k), all (B, H, n, d).
 struct Block {
   at::Tensor query, key, value;
@@ -123,7 +121,7 @@ at::Tensor sequence_attention(const at::Tensor& query, const at::Tensor& key,
     out = at::scaled_dot_product_attention(q, k, v);
   } else {
     // A block of queries sees a band of keys at most.
-    const int64_t size = std::max(kSmallestBlock, options.window.value_or(0));
+    const int64_t size = block_of_queries(options);
     std::vector<at::Tensor> parts;
     for (int64_t first = 0; first < num_queries; first += size) {
       const int64_t count = std::min(size, num_queries - first);

@@ -11,6 +11,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <optional>
 
 namespace aifs::model {
@@ -30,6 +31,13 @@ struct KeyRange {
 };
 KeyRange visible_keys(int64_t first, int64_t count, int64_t num_keys,
                       const SequenceAttentionOptions& options);
+
+// So many queries, the last ones less, meet the keys they see together, where attention is not the
+// library's.
+inline int64_t block_of_queries(const SequenceAttentionOptions& options) {
+  constexpr int64_t kSmallest = 128;
+  return std::max(kSmallest, options.window.value_or(0));
+}
 
 // One sequence per copy: query (copies * N_q, H d), key and value (copies * N_k, H d) ->
 // (copies * N_q, H d). Scores are q . k / sqrt(d). With a window, memory is that of a band, not of

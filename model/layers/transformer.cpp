@@ -52,21 +52,27 @@ HeadAttention::HeadAttention(const ParameterScope& scope, const TransformerOptio
   }
 }
 
-SequenceAttentionOptions HeadAttention::attention_options(int64_t num_sources,
-                                                          int64_t num_targets) const {
-  const bool flash = options_.backend == AttentionBackend::kFlash;
-  SequenceAttentionOptions attention{.heads = heads_.size,
-                                     .window = options_.window,
+SequenceAttentionOptions TransformerOptions::attention(bool is_mapper, int64_t num_sources,
+                                                       int64_t num_targets) const {
+  const bool flash = backend == AttentionBackend::kFlash;
+  SequenceAttentionOptions attention{.heads = heads,
+                                     .window = window,
                                      .shift = flash ? num_sources - num_targets : 0,
-                                     .softcap = options_.softcap};
-  if (options_.window == -1) {
-    const bool counts_keys = is_mapper_ && !flash;
+                                     .softcap = softcap};
+  if (window == -1) {
+    const bool counts_keys = is_mapper && !flash;
     attention.window = counts_keys ? std::optional(num_sources) : std::nullopt;
   }
-  if (options_.alibi) {
-    attention.alibi_slopes = alibi_slopes(options_.heads).narrow(0, heads_.begin, heads_.size);
-  }
+  if (alibi) attention.alibi_slopes = alibi_slopes(heads);
   return attention;
+}
+
+SequenceAttentionOptions HeadAttention::attention_options(int64_t num_sources,
+                                                          int64_t num_targets) const {
+  SequenceAttentionOptions own = options_.attention(is_mapper_, num_sources, num_targets);
+  own.heads = heads_.size;
+  if (options_.alibi) own.alibi_slopes = own.alibi_slopes.narrow(0, heads_.begin, heads_.size);
+  return own;
 }
 
 at::Tensor HeadAttention::forward(const at::Tensor& targets, const at::Tensor& sources,

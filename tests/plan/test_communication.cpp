@@ -34,6 +34,8 @@ struct Case {
   RecomputePolicy recompute;
   graph::SourceRows mapper_sources;
   int64_t copies;
+  model::AttentionSharing attention = model::AttentionSharing::kAuto;
+  graph::HiddenOrder order = graph::HiddenOrder::kAuto;
 };
 
 model::ModelOptions options_of(const Case& c) {
@@ -42,6 +44,7 @@ model::ModelOptions options_of(const Case& c) {
   options.layers = 3;
   options.encoder.kind = options.processor.kind = options.decoder.kind = c.kind;
   options.encoder.heads = options.processor.heads = options.decoder.heads = 4;
+  if (c.kind == BlockKind::kTransformer) options.processor.window = 3;
   options.set_recompute(c.recompute);
   return options;
 }
@@ -51,8 +54,8 @@ void run_step(const Case& c, parallel::Communicator& world) {
   const graph::Graph graph = toy_graph();
   const model::ModelOptions options = options_of(c);
   const graph::GraphPartition partition =
-      graph::make_partition(graph, world.size(), graph::HiddenOrder::kAuto, options.layers);
-  const model::Shard shard{partition, world, c.mapper_sources};
+      graph::make_partition(graph, world.size(), c.order, options.layers);
+  const model::Shard shard{partition, world, c.mapper_sources, c.attention};
   model::ParameterSet parameters(at::kFloat, 3);
   const model::EncoderProcessorDecoder network(
       parameters, options,
@@ -82,6 +85,8 @@ plan::StepPlan plan_of(const Case& c, int ranks, int rank) {
                                     .copies = c.copies}};
   input.layout.model = ranks;
   input.mapper_sources = c.mapper_sources;
+  input.attention = c.attention;
+  input.hidden_order = c.order;
   plan::Division division = plan::divide(input, graph);
   const plan::RankRows own = division.ranks[static_cast<size_t>(rank)];
   for (plan::RankRows& any : division.ranks)
@@ -89,33 +94,41 @@ plan::StepPlan plan_of(const Case& c, int ranks, int rank) {
   return plan::plan_step(input, division);
 }
 
+void require_planned(const Case& c) {
+  parallel::Communicator& world = runtime().world();
+  const auto count = std::make_shared<parallel::CommunicationCount>();
+  parallel::CountingCommunicator counting(world, count);
+  run_step(c, counting);
+  const plan::StepPlan plan = plan_of(c, world.size(), world.rank());
+  INFO(enum_name(c.kind) << ", recompute " << enum_name(c.recompute) << ", sources "
+                         << enum_name(c.mapper_sources) << ", attention by "
+                         << enum_name(c.attention) << ", rank " << world.rank() << "\n"
+                         << count->table());
+  for (const Operation operation :
+       {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter,
+        Operation::kAllToAll, Operation::kBroadcast, Operation::kSend}) {
+    INFO(enum_name(operation));
+    const parallel::OperationCount real = count->of(operation);
+    CHECK(static_cast<double>(real.calls) == plan.calls(enum_name(operation)));
+    CHECK(static_cast<double>(real.bytes) ==
+          Approx(plan.bytes(enum_name(operation))).epsilon(1e-9));
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a step sends what the plan says, call by call and byte by byte", "[plan][parallel]") {
-  parallel::Communicator& world = runtime().world();
-  for (const BlockKind kind : {BlockKind::kGnn, BlockKind::kGraphTransformer}) {
-    for (const RecomputePolicy recompute : {RecomputePolicy::kNone, RecomputePolicy::kMlp,
-                                            RecomputePolicy::kBlock, RecomputePolicy::kFull}) {
-      for (const auto sources : {graph::SourceRows::kHalo, graph::SourceRows::kAll}) {
-        const Case c{kind, recompute, sources, recompute == RecomputePolicy::kNone ? 2 : 1};
-        const auto count = std::make_shared<parallel::CommunicationCount>();
-        parallel::CountingCommunicator counting(world, count);
-        run_step(c, counting);
-        const plan::StepPlan plan = plan_of(c, world.size(), world.rank());
-        INFO(enum_name(kind) << ", recompute " << enum_name(recompute) << ", sources "
-                             << enum_name(sources) << ", rank " << world.rank() << "\n"
-                             << count->table());
-        for (const Operation operation :
-             {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter,
-              Operation::kAllToAll, Operation::kBroadcast, Operation::kSend}) {
-          INFO(enum_name(operation));
-          const parallel::OperationCount real = count->of(operation);
-          CHECK(static_cast<double>(real.calls) == plan.calls(enum_name(operation)));
-          CHECK(static_cast<double>(real.bytes) ==
-                Approx(plan.bytes(enum_name(operation))).epsilon(1e-9));
-        }
-      }
+  for (const RecomputePolicy recompute : {RecomputePolicy::kNone, RecomputePolicy::kMlp,
+                                          RecomputePolicy::kBlock, RecomputePolicy::kFull}) {
+    const int64_t copies = recompute == RecomputePolicy::kNone ? 2 : 1;
+    for (const BlockKind kind : {BlockKind::kGnn, BlockKind::kGraphTransformer}) {
+      for (const auto sources : {graph::SourceRows::kHalo, graph::SourceRows::kAll})
+        require_planned({kind, recompute, sources, copies});
     }
+    for (const auto attention :
+         {model::AttentionSharing::kHeads, model::AttentionSharing::kSequence})
+      require_planned({BlockKind::kTransformer, recompute, graph::SourceRows::kHalo, copies,
+                       attention, graph::HiddenOrder::kMesh});
   }
 }
 
