@@ -39,28 +39,6 @@ constexpr std::array kNotHashed{"/run/dir",
                                 "/train/max_epochs",
                                 "/train/validation"};
 
-// What tensor ranks can share.
-void check_slices(const RunConfig& c) {
-  const int64_t ranks = c.parallel.sizes.tensor;
-  if (ranks == 1) return;
-  const model::BlockOptions& processor = c.model.processor;
-  const auto is = [&](model::BlockKind kind) { return processor.kind == kind; };
-  if (is(model::BlockKind::kPointWise) || is(model::BlockKind::kNone)) {
-    throw ConfigError(
-        "parallel.tensor",
-        concat("is ", ranks, ", but a processor of kind \"", enum_name(processor.kind),
-               "\" cannot be sliced: it has no layers, or norms of the channels that "
-               "would be"),
-        "use 1, and parallel.model or parallel.data for more ranks");
-  }
-  if (!is(model::BlockKind::kGnn) && processor.heads < ranks) {
-    throw ConfigError(
-        "parallel.tensor",
-        concat("is ", ranks, ", but model.processor has ", processor.heads, " attention heads"),
-        "every rank needs one head at least");
-  }
-}
-
 // What stages can share.
 void check_stages(const RunConfig& c) {
   const int64_t stages = c.parallel.sizes.pipeline, layers = c.model.num_layers();
@@ -106,7 +84,7 @@ void check_together(const RunConfig& c) {
                       "set it, or use \"kind\": \"constant\"");
   }
   train::check_reduction(c.parallel.sharding, c.parallel.gradients);
-  check_slices(c);
+  model::check_slices(c.model.processor, c.parallel.sizes.tensor);
   check_stages(c);
   if (c.parallel.reproducible && c.model.ensemble.noise != model::NoiseKind::kNone) {
     throw ConfigError(

@@ -218,8 +218,10 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
     app::wait_for(options.device);
     const bool is_first = options.mesh.world().rank() == 0;
     const app::GpuProfile profile = app::end_profile(is_first ? options.trace : "");
-    json["gpu_busy_ms"] = profile.busy_ms;
-    json["gpu_span_ms"] = profile.span_ms;
+    if (options.device.is_cuda()) {
+      json["gpu_busy_ms"] = profile.busy_ms;
+      json["gpu_span_ms"] = profile.span_ms;
+    }
     for (const app::KernelTime& kernel : profile.kernels)
       json["kernel_times"].push_back(
           {{"name", kernel.name}, {"ms", kernel.ms}, {"calls", kernel.calls}});

@@ -221,6 +221,24 @@ void ModelOptions::bind(config::Binder& b) {
   b.section("ensemble", ensemble, {"several members instead of one"});
 }
 
+void check_slices(const BlockOptions& processor, int64_t ranks) {
+  if (ranks == 1) return;
+  const auto is = [&](BlockKind kind) { return processor.kind == kind; };
+  if (is(BlockKind::kPointWise) || is(BlockKind::kNone)) {
+    throw ConfigError(
+        "parallel.tensor",
+        concat("is ", ranks, ", but a processor of kind \"", enum_name(processor.kind),
+               "\" cannot be sliced: it has no layers, or norms of the channels that would be"),
+        "use 1, and parallel.model or parallel.data for more ranks");
+  }
+  if (!is(BlockKind::kGnn) && processor.heads < ranks) {
+    throw ConfigError(
+        "parallel.tensor",
+        concat("is ", ranks, ", but model.processor has ", processor.heads, " attention heads"),
+        "every rank needs one head at least");
+  }
+}
+
 int64_t ModelOptions::num_layers() const {
   const auto meshes = std::max<size_t>(1, hierarchy.meshes.size());
   return layers + 2 * static_cast<int64_t>(meshes - 1) * hierarchy.layers();

@@ -129,6 +129,10 @@ struct ModelOptions {
   }
 };
 
+// Throws ConfigError (path "parallel.tensor") for a processor that so many ranks cannot share by
+// slices.
+void check_slices(const BlockOptions& processor, int64_t ranks);
+
 }  // namespace aifs::model
 
 template <>

@@ -37,7 +37,7 @@ class Communicator {
 
   // In place, elementwise over ranks; every rank gets the same bits. The tensor is contiguous.
   virtual void all_reduce(const at::Tensor& tensor, Reduction reduction) = 0;
-  // Zeros of this object for sums, of at most `largest` elements at a time, that disturb least what
+  // Zeros for sums, of at most `largest` elements at a time, that disturb least what
   // other streams compute meanwhile: over NCCL, between cards of one host, by their copy engines.
   // Undefined where there is no better way than all_reduce(). At most once.
   virtual at::Tensor background_memory(int64_t elements, int64_t largest,

@@ -34,8 +34,12 @@ struct CopyReduction::Window {
   void* memory = nullptr;
   ncclWindow_t registered = nullptr;  // null: the cards do not reach each other's memory
 
+  // Registered only if every rank has got its memory.
   Window(Communicator& host, size_t bytes) : nccl(start_nccl(host, by_copy_engines())) {
-    check_nccl(ncclMemAlloc(&memory, bytes), "memory that other cards reach");
+    const bool failed = ncclMemAlloc(&memory, bytes) != ncclSuccess;
+    const at::Tensor failures = at::full({1}, failed ? 1 : 0, at::kLong);
+    host.all_reduce(failures, Reduction::kMax);
+    if (failures.item<int64_t>() > 0) return;
     check_nccl(
         ncclCommWindowRegister(nccl.get(), memory, bytes, &registered, NCCL_WIN_COLL_SYMMETRIC),
         "memory that other cards reach");
@@ -56,18 +60,24 @@ std::unique_ptr<CopyReduction> CopyReduction::make(Communicator& host, int64_t e
   constexpr int64_t kAlignment = 256;  // elements
   const int64_t inbox = (elements + kAlignment - 1) / kAlignment * kAlignment;
   const auto bytes = static_cast<size_t>(inbox + largest) * options.dtype().itemsize();
-  auto window = std::make_unique<Window>(host, bytes);
+  auto window = std::make_shared<Window>(host, bytes);
   if (!window->registered) return nullptr;
-  std::unique_ptr<CopyReduction> made(
-      new CopyReduction(std::move(window), host.rank(), host.size()));
-  const at::Tensor all = at::from_blob(made->window_->memory, {inbox + largest}, options).zero_();
-  made->memory_ = all.narrow(0, 0, elements);
-  made->inbox_ = all.narrow(0, inbox, largest);
-  return made;
+  // Whoever still holds a piece keeps the memory.
+  const at::Tensor all = at::from_blob(
+                             window->memory, {inbox + largest}, [window](void*) {}, options)
+                             .zero_();
+  return std::unique_ptr<CopyReduction>(new CopyReduction(std::move(window), host.rank(),
+                                                          host.size(), all.narrow(0, 0, elements),
+                                                          all.narrow(0, inbox, largest)));
 }
 
-CopyReduction::CopyReduction(std::unique_ptr<Window> window, int rank, int size)
-    : window_(std::move(window)), rank_(rank), size_(size) {}
+CopyReduction::CopyReduction(std::shared_ptr<Window> window, int rank, int size, at::Tensor memory,
+                             at::Tensor inbox)
+    : window_(std::move(window)),
+      rank_(rank),
+      size_(size),
+      memory_(std::move(memory)),
+      inbox_(std::move(inbox)) {}
 
 CopyReduction::~CopyReduction() = default;
 

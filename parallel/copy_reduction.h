@@ -22,7 +22,7 @@ class CopyReduction {
   CopyReduction(const CopyReduction&) = delete;
   CopyReduction& operator=(const CopyReduction&) = delete;
 
-  // Zeros, of this object.
+  // Zeros.
   const at::Tensor& memory() const { return memory_; }
   // Whether this is a piece of memory() with an equal part for every rank.
   bool can_sum(const at::Tensor& piece) const;
@@ -32,9 +32,10 @@ class CopyReduction {
 
  private:
   struct Window;
-  CopyReduction(std::unique_ptr<Window> window, int rank, int size);
+  CopyReduction(std::shared_ptr<Window> window, int rank, int size, at::Tensor memory,
+                at::Tensor inbox);
 
-  std::unique_ptr<Window> window_;
+  std::shared_ptr<Window> window_;
   int rank_, size_;
   at::Tensor memory_, inbox_;
 };

@@ -72,7 +72,7 @@ Rows first_linear(Tape& tape, const MlpInput& in, int64_t out, bool fused) {
 bool is_fused(const model::MlpOptions& options, const PartContext& context) {
   const bool wanted = options.kernels == model::KernelChoice::kFused ||
                       (options.kernels == model::KernelChoice::kAuto && context.gpu);
-  return wanted && options.implementation == MlpImplementation::kMlp &&
+  return wanted && context.tensor == 1 && options.implementation == MlpImplementation::kMlp &&
          activation_of(options) == model::Activation::kGelu;
 }
 

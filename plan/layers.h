@@ -28,6 +28,9 @@ struct PartContext {
   }
 };
 
+// What so many heads of a Transformer see.
+model::TransformerOptions attention_of(const model::BlockOptions& block, int64_t heads);
+
 // The operands of the first linear of an MLP: x alone; [a | b]; [x | x]; [targets | sources | e].
 struct MlpInput {
   enum class Kind { kPlain, kPair, kTwice, kEdges };

@@ -34,8 +34,8 @@ struct CardOptions {
   double half_tflops = 787.0;
   double memory_tb_s = 3.03;
   double memory_gib = 78.0;
-  double product_efficiency = 0.80;
-  double memory_efficiency = 0.80;
+  double product_efficiency = 0.87;
+  double memory_efficiency = 0.87;
   double operation_us = 4.0;  // shortest time of a kernel, launch included
 
   void bind(config::Binder& b);

@@ -16,10 +16,9 @@ void check(const StepInput& input) {
     throw ConfigError("parallel.pipeline",
                       concat("is ", layout.pipeline, ", the processor has ", m.layers, " layers"));
   }
-  if (m.processor.kind != model::BlockKind::kGnn && m.processor.heads < layout.tensor) {
-    throw ConfigError("parallel.tensor", concat("is ", layout.tensor, ", the processor has ",
-                                                m.processor.heads, " attention heads"));
-  }
+  if (layout.pipeline > 1 && m.processor.kind == model::BlockKind::kNone)
+    throw ConfigError("parallel.pipeline", "a processor of kind \"none\" has no stages");
+  model::check_slices(m.processor, layout.tensor);
 }
 
 // All nodes and edges on one rank.
@@ -52,10 +51,7 @@ Division divide(const StepInput& input, const graph::Graph& graph) {
   const auto attention = [](const model::BlockOptions& block,
                             int64_t tensor) -> std::optional<model::TransformerOptions> {
     if (block.kind != model::BlockKind::kTransformer) return std::nullopt;
-    return model::TransformerOptions{
-        .heads = PartContext{.tensor = tensor}.most(block.heads),
-        .window = block.window == 0 ? std::nullopt : std::optional(block.window),
-        .backend = block.attention};
+    return attention_of(block, balanced_counts(block.heads, tensor)[0]);
   };
   return divide(graph, {.ranks = input.layout.model,
                         .order = input.hidden_order,

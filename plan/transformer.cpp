@@ -28,7 +28,7 @@ double scored_pairs(int64_t queries, int64_t keys, const model::SequenceAttentio
 }
 
 // HeadAttention of model/layers/transformer.h on the heads of a tensor-parallel rank.
-Rows attention(Tape& tape, const BlockOptions& options, const PartContext& context,
+Rows attention(Tape& tape, const BlockOptions& options, const PartContext& context, bool is_mapper,
                const Rows& targets, const Rows& sources) {
   const int64_t own = context.own_attention(options);
   int64_t heads = context.most(options.heads);
@@ -57,20 +57,19 @@ Rows attention(Tape& tape, const BlockOptions& options, const PartContext& conte
     tape.move(2.0 * (q.storage + k.storage + v.storage));
     heads = share->heads;
   }
-  const int64_t num_keys = k.rows / context.copies;
-  // As flash_does() in model/kernels/sequence_attention.cpp has it.
-  const bool flash = context.gpu && tape.types().activation == 2 && head % 8 == 0 && head <= 256 &&
-                     options.window > 0 && options.softcap <= 0.0 && !options.alibi;
-  const bool banded = (options.window > 0 && !flash) || options.softcap > 0.0 || options.alibi;
-  const int64_t band = options.window > 0 ? std::min(num_keys, 2 * options.window + 1) : num_keys;
+  const int64_t num_keys = k.rows / context.copies, num_queries = q.rows / context.copies;
+  model::SequenceAttentionOptions seen =
+      attention_of(options, heads).attention(is_mapper, num_keys, num_queries);
+  if (context.attention) seen.shift = context.attention->shift;
+  const bool flash = context.gpu && tape.types().activation == 2 &&
+                     model::flash_does(seen, head, num_queries, num_keys);
+  const bool banded = (seen.window && !flash) || options.softcap > 0.0 || options.alibi;
+  const int64_t band = std::min(num_keys, 2 * seen.window.value_or(num_keys) + 1);
   for (const Rows& x : {q, k, v})
     tape.save(x);
   if (banded) {  // probabilities are kept
-    model::SequenceAttentionOptions window;
-    if (options.window > 0) window.window = options.window;
-    if (context.attention) window.shift = context.attention->shift;
     const double scores =
-        number(context.copies * heads) * scored_pairs(q.rows / context.copies, num_keys, window);
+        number(context.copies * heads) * scored_pairs(num_queries, num_keys, seen);
     tape.save_bytes(scores * number(tape.types().activation));
     tape.transient(3.0 * scores * number(tape.types().activation));
   } else {
@@ -103,11 +102,19 @@ Rows cross_block(Tape& tape, const BlockOptions& options, const PartContext& con
   for (int unused = 0; unused < 4; ++unused)  // two norms that nothing uses
     tape.parameter(context.channels);
   const Rows t = tape.layer_norm(targets);
-  const Rows y = tape.add(t, attention(tape, options, context, t, tape.layer_norm(sources)));
+  const Rows y = tape.add(t, attention(tape, options, context, true, t, tape.layer_norm(sources)));
   return residual_mlp(tape, options, context, y);
 }
 
 }  // namespace
+
+model::TransformerOptions attention_of(const BlockOptions& block, int64_t heads) {
+  return {.heads = heads,
+          .window = block.window == 0 ? std::nullopt : std::optional(block.window),
+          .backend = block.attention,
+          .softcap = block.softcap,
+          .alibi = block.alibi};
+}
 
 Encoded transformer_encoder(Tape& tape, const BlockOptions& options, const PartContext& context,
                             const Rows& data, const Rows& hidden) {
@@ -123,7 +130,7 @@ Rows transformer_processor(Tape& tape, const BlockOptions& options, const PartCo
                            const Rows& x, int64_t layers) {
   return run_steps(tape, options, context, layers, {x}, {}, [&](const State& state, bool) -> State {
     const Rows u = tape.layer_norm(state[0]);
-    const Rows y = tape.add(state[0], attention(tape, options, context, u, u));
+    const Rows y = tape.add(state[0], attention(tape, options, context, false, u, u));
     return {residual_mlp(tape, options, context, y)};
   })[0];
 }

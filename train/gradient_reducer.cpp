@@ -158,7 +158,8 @@ at::Tensor GradientReducer::bucket_gradients(size_t b) const {
 void GradientReducer::move_gradients() {
   const std::vector<ShardBucket>& buckets = shards_.layout().buckets();
   const at::Tensor& flat = parameters_.flat_gradients();
-  if (buckets.size() < 2 || shards_.copy_group().size() < 2 || flat.is_cpu()) return;
+  const bool sent_as_they_are = options_.compression == Compression::kNone;
+  if (!sent_as_they_are || buckets.size() < 2 || shards_.copy_group().size() < 2) return;
   int64_t largest = 0;
   for (const ShardBucket& bucket : buckets)
     largest = std::max(largest, bucket.own_size);

@@ -16,7 +16,8 @@ namespace aifs::train {
 
 class GradientReducer {
  public:
-  // Parameters that need no gradients have been frozen by now. All outlive it.
+  // Parameters that need no gradients have been frozen by now. All outlive it. May move the flat
+  // gradients: whoever keeps them takes them after this.
   GradientReducer(model::ParameterSet& parameters, ParameterShards& shards,
                   const ReductionOptions& options, const parallel::ProcessMesh& mesh,
                   uint64_t seed);

@@ -218,4 +218,15 @@ void AdamW::step_stretch(const Stretch& stretch, double weight_decay, const Rate
   value.sub_(update.add_(value, weight_decay), lr);
 }
 
+double clipped_step(AdamW& optimizer, double lr, const OwnGradients& gradients, ClipKind kind,
+                    double limit) {
+  if (kind == ClipKind::kValue) {
+    optimizer.step(lr, limit);
+    return 0.0;
+  }
+  const double norm = clip_gradients(gradients, kind, limit);
+  optimizer.step(lr);
+  return norm;
+}
+
 }  // namespace aifs::train

@@ -93,7 +93,7 @@ class AdamW {
   void exclude(const std::vector<std::string>& names);
 
   // One update with this learning rate, from the gradients in the flat buffer, clipped by value on
-  // the way.
+  // the way; clipped ones may take their place.
   void step(double lr, double clip = std::numeric_limits<double>::infinity());
 
   int64_t num_steps() const { return num_steps_; }
@@ -126,6 +126,11 @@ class AdamW {
   std::vector<ParameterRange> ranges_;
   std::vector<FlatState> states_;
 };
+
+// An update from `gradients`, those that the optimiser was made with, clipped by value on its way
+// or by norm before it. Returns what clip_gradients() does.
+double clipped_step(AdamW& optimizer, double lr, const OwnGradients& gradients, ClipKind kind,
+                    double limit);
 
 }  // namespace aifs::train
 

@@ -426,13 +426,8 @@ void Trainer::update_weights(StepFigures& figures) {
     }
   }
   if (finite) {
-    const auto [kind, limit] = std::pair(options_.optimizer.clip, options_.optimizer.clip_limit);
-    if (kind == ClipKind::kValue) {
-      optimizer_->step(figures.lr, limit);
-    } else {
-      figures.gradient_norm = clip_gradients(gradients, kind, limit);
-      optimizer_->step(figures.lr);
-    }
+    figures.gradient_norm = clipped_step(*optimizer_, figures.lr, gradients,
+                                         options_.optimizer.clip, options_.optimizer.clip_limit);
     if (average_) average_->update(shards_->local_values());
     shards_->publish();
   }

@@ -99,8 +99,7 @@ void check_training(MixedCase& run, const Json& json, Comparison& comparison) {
     const double value = run.forward_backward(nullptr);
     comparison.add(concat("losses[", step, "]"), relative_difference(value, losses[step]),
                    kStepLoss);
-    train::clip_gradients(run.model.parameters.flat_gradients(), train::ClipKind::kValue, 32.0);
-    optimizer.step(o.at("lr").get<double>());
+    optimizer.step(o.at("lr").get<double>(), /*clip=*/32.0);
   }
 }
 

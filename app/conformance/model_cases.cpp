@@ -255,8 +255,7 @@ void compare_optimizer(const CaseFile& file, TrainingCase& c, const Expected& ex
     comparison.add(concat("adamw_losses[", step, "]"), relative_difference(value, losses[step]),
                    limit, own_error / std::abs(losses[step]));
     if (step + 1 == losses.size()) break;
-    train::clip_gradients(c.model.parameters.flat_gradients(), train::ClipKind::kValue, 32.0);
-    optimizer.step(learning_rate(file.json));
+    optimizer.step(learning_rate(file.json), /*clip=*/32.0);
   }
   compare_parameters(c.model, expected, "after3/",
                      widened(limits.parameters, static_cast<size_t>(c.steps - 1)),

@@ -93,8 +93,9 @@ at::Tensor run_adamw(const SafetensorsFile& tensors, const Settings& settings,
   std::vector<at::Tensor> after;
   for (int64_t step = 0; step < gradients.size(0); ++step) {
     parameters.gradient(p).copy_(gradients[step]);
-    train::clip_gradients(parameters.flat_gradients(), settings.clip, settings.clip_limit);
-    optimizer.step(lr_per_step.empty() ? settings.lr : lr_per_step.at(static_cast<size_t>(step)));
+    const double lr = lr_per_step.empty() ? settings.lr : lr_per_step.at(static_cast<size_t>(step));
+    train::clipped_step(optimizer, lr, {.whole = {parameters.flat_gradients()}}, settings.clip,
+                        settings.clip_limit);
     after.push_back(p.tensor.detach().clone());
   }
   return at::stack(after);

@@ -208,8 +208,8 @@ class TrainingRun {
     model_.parameters.zero_gradients();
     const at::Tensor value = loss_(model_.network->forward(x), target);
     value.backward();
-    train::clip_gradients(model_.parameters.flat_gradients(), clip_.kind, clip_.limit);
-    optimizer_.step(rate);
+    train::clipped_step(optimizer_, rate, {.whole = {model_.parameters.flat_gradients()}},
+                        clip_.kind, clip_.limit);
     if (average_) average_->update(model_.parameters.flat_values());
     return value.item<double>();
   }

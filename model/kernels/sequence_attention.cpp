@@ -82,18 +82,6 @@ KeyRange visible_keys(int64_t first, int64_t count, int64_t num_keys,
   return {begin, std::clamp<int64_t>(nearest + count + 2 * *options.window, begin + 1, num_keys)};
 }
 
-namespace {
-
-// Whether flash-attention of the library does it. It counts positions from the ends.
-bool flash_does(const at::Tensor& query, const at::Tensor& key, int64_t copies, int64_t width,
-                const SequenceAttentionOptions& options) {
-  return query.is_cuda() && query.element_size() == 2 && width % 8 == 0 && width <= 256 &&
-         options.window && options.softcap <= 0.0 && !options.alibi_slopes.defined() &&
-         options.shift == (key.size(0) - query.size(0)) / copies;
-}
-
-}  // namespace
-
 at::Tensor sequence_attention(const at::Tensor& query, const at::Tensor& key,
                               const at::Tensor& value, int64_t copies,
                               const SequenceAttentionOptions& options) {
@@ -103,7 +91,8 @@ at::Tensor sequence_attention(const at::Tensor& query, const at::Tensor& key,
              "attention of ", options.heads, " heads: queries ", query.sizes(), ", keys ",
              key.sizes(), ", values ", value.sizes());
   const int64_t width = query.size(1) / options.heads;
-  if (flash_does(query, key, copies, width, options)) {
+  if (query.is_cuda() && query.element_size() == 2 &&
+      flash_does(options, width, query.size(0) / copies, key.size(0) / copies)) {
     const auto rows = [&](const at::Tensor& x) {  // (B, N, H, d)
       return x.view({copies, -1, options.heads, width});
     };

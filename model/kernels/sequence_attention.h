@@ -39,6 +39,14 @@ inline int64_t block_of_queries(const SequenceAttentionOptions& options) {
   return std::max(kSmallest, options.window.value_or(0));
 }
 
+// Whether, of 16 bits on a GPU, the library's flash-attention does it. It counts positions from the
+// ends: not between parts of a divided sequence.
+inline bool flash_does(const SequenceAttentionOptions& options, int64_t head_width,
+                       int64_t num_queries, int64_t num_keys) {
+  return head_width % 8 == 0 && head_width <= 256 && options.window && options.softcap <= 0.0 &&
+         !options.alibi_slopes.defined() && options.shift == num_keys - num_queries;
+}
+
 // One sequence per copy: query (copies * N_q, H d), key and value (copies * N_k, H d) ->
 // (copies * N_q, H d). Scores are q . k / sqrt(d). With a window, memory is that of a band, not of
 // N_q x N_k. Without queries or heads the result is empty, but still a function of all three.
