@@ -73,6 +73,10 @@ void check_together(const RunConfig& c) {
     throw ConfigError("graph.grid", "the analytic dataset has no grid of its own",
                       "name one, for example \"o16\"");
   }
+  if (!c.model.hierarchy.meshes.empty() && c.graph.file.empty()) {
+    throw ConfigError("model.hierarchy.meshes", "graphs made here have one hidden mesh",
+                      "name a file with these meshes in graph.file, or leave the list empty");
+  }
   if (c.data.kind == data::SourceKind::kAnemoi && c.data.dataset.dataset.empty()) {
     throw ConfigError("data.dataset.dataset", "no dataset is named",
                       "give the path of a .zarr folder, or set data.kind to \"analytic\"");

@@ -221,11 +221,12 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
     if (options.device.is_cuda()) {
       json["gpu_busy_ms"] = profile.busy_ms;
       json["gpu_span_ms"] = profile.span_ms;
+      for (const app::KernelTime& kernel : profile.kernels) {
+        json["kernel_times"].push_back(
+            {{"name", kernel.name}, {"ms", kernel.ms}, {"calls", kernel.calls}});
+      }
+      std::printf("%s\n", app::kernel_table(profile).c_str());
     }
-    for (const app::KernelTime& kernel : profile.kernels)
-      json["kernel_times"].push_back(
-          {{"name", kernel.name}, {"ms", kernel.ms}, {"calls", kernel.calls}});
-    std::printf("%s\n", app::kernel_table(profile).c_str());
   }
   if (!options.forward_only) {
     json["first_loss"] = first.item<double>();

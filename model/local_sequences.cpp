@@ -135,6 +135,24 @@ KeyRange part_of(const KeyRange& keys, const NodePartition& sources, int64_t own
   return {begin, std::clamp(keys.end, begin, end)};
 }
 
+// Own keys that another rank sees, and its keys that are seen here.
+struct KeyExchange {
+  KeyRange sent, received;
+};
+
+// With each rank, this one included.
+std::vector<KeyExchange> key_exchanges(int64_t rank, const NodePartition& sources,
+                                       const NodePartition& targets,
+                                       const SequenceAttentionOptions& options) {
+  const KeyRange mine = keys_of(rank, sources, targets, options);
+  std::vector<KeyExchange> exchanges;
+  for (int64_t p = 0; p < sources.num_ranks(); ++p) {
+    exchanges.push_back(
+        {part_of(keys_of(p, sources, targets, options), sources, rank), part_of(mine, sources, p)});
+  }
+  return exchanges;
+}
+
 class SharedSequence : public LocalSequences {
  public:
   SharedSequence(const SequenceNodes& nodes, const SequenceAttentionOptions& options)
@@ -142,18 +160,15 @@ class SharedSequence : public LocalSequences {
     const NodePartition &sources = nodes.sources.share->partition,
                         &targets = nodes.targets.share->partition;
     const int64_t me = group_->rank();
-    const KeyRange mine = keys_of(me, sources, targets, options);
     std::vector<int64_t> rows;
-    for (int64_t p = 0; p < sources.num_ranks(); ++p) {
-      const KeyRange wanted = part_of(keys_of(p, sources, targets, options), sources, me);
-      for (int64_t node = wanted.begin; node < wanted.end; ++node)
+    for (const auto& [sent, received] : key_exchanges(me, sources, targets, options)) {
+      for (int64_t node = sent.begin; node < sent.end; ++node)
         rows.push_back(sources.local(node));
-      send_counts_.push_back(wanted.end - wanted.begin);
-      const KeyRange got = part_of(mine, sources, p);
-      recv_counts_.push_back(got.end - got.begin);
+      send_counts_.push_back(sent.end - sent.begin);
+      recv_counts_.push_back(received.end - received.begin);
     }
     send_rows_ = index_tensor(rows, nodes.sources.rows.device());
-    options_.shift += targets.begin(me) - mine.begin;
+    options_.shift += targets.begin(me) - keys_of(me, sources, targets, options).begin;
   }
 
   at::Tensor attend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
@@ -243,13 +258,13 @@ SequenceShare share_of_rank(int64_t rank, AttentionSharing sharing, const NodePa
              {other_targets * own, own_targets * others}}};
   }
   const KeyRange mine = keys_of(rank, sources, targets, options);
+  const std::vector<KeyExchange> exchanges = key_exchanges(rank, sources, targets, options);
   SequenceShare::Exchange both;  // keys and values
   for (int64_t p = 0; p < sources.num_ranks(); ++p) {
     if (p == rank) continue;
-    const KeyRange wanted = part_of(keys_of(p, sources, targets, options), sources, rank);
-    const KeyRange got = part_of(mine, sources, p);
-    both.sent += 2 * options.heads * (wanted.end - wanted.begin);
-    both.received += 2 * options.heads * (got.end - got.begin);
+    const auto& [sent, received] = exchanges[static_cast<size_t>(p)];
+    both.sent += 2 * options.heads * (sent.end - sent.begin);
+    both.received += 2 * options.heads * (received.end - received.begin);
   }
   return {options.heads,
           own_targets,

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/check.h"
+#include "core/first_line.h"
 
 namespace aifs::conformance {
 
@@ -80,7 +81,7 @@ class TarReader {
     const size_t found = records.find(key);
     if (found == std::string_view::npos) return "";
     const std::string_view rest = records.substr(found + key.size());
-    return std::string(rest.substr(0, rest.find('\n')));
+    return first_line(std::string(rest));
   }
 
   fs::path target(const std::string& name) const {

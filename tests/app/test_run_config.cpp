@@ -96,6 +96,7 @@ TEST_CASE("what must hold between sections is checked before anything is opened"
   REQUIRE(fault({"loss.time_weights=[1,2]"}) == "loss.time_weights");
   REQUIRE(fault({"train.max_steps=0"}) == "train.max_steps");
   REQUIRE(fault({"train.max_steps=0", "train.max_epochs=1"}) == "optimizer.schedule.total_steps");
+  REQUIRE(fault({"model.hierarchy.meshes=[\"fine\",\"coarse\"]"}) == "model.hierarchy.meshes");
   REQUIRE(fault({"train.max_steps=0", "train.max_epochs=1", "optimizer.schedule.kind=constant"}) ==
           "none");
   REQUIRE(fault({"data.analytic.frequency=1s", "data.analytic.end=2999"}) ==

@@ -229,7 +229,10 @@ TEST_CASE("slices of layers take what the rank that has most of them takes", "[p
       const Measured real = measure_ranks(options, graph, ranks, {});
       CHECK(cost.flat_elements() == real.flat_elements);
       if (ranks == 2) CHECK(cost.saved() == Approx(real.saved).epsilon(0.05));
-      if (ranks == 3) CHECK(cost.saved() >= real.saved);
+      if (ranks == 3) {  // two heads where ranks have four thirds on average
+        CHECK(cost.saved() >= real.saved);
+        CHECK(cost.saved() <= 1.35 * real.saved);
+      }
     }
   }
 }
