@@ -39,7 +39,8 @@ class Communicator {
   virtual void all_reduce(const at::Tensor& tensor, Reduction reduction) = 0;
   // Zeros for sums, of at most `largest` elements at a time, that disturb least what
   // other streams compute meanwhile: over NCCL, between cards of one host, by their copy engines.
-  // Undefined where there is no better way than all_reduce(). At most once.
+  // Undefined where there is no better way than all_reduce(). Sums in memory asked for earlier are
+  // those of any tensor then.
   virtual at::Tensor background_memory(int64_t elements, int64_t largest,
                                        const at::TensorOptions& options);
   // The sum of all_reduce() times `factor`, of a piece of that memory or of any tensor.
