@@ -159,8 +159,13 @@ void ParameterSet::flatten(at::Device device) {
 void ParameterSet::set_flat_gradients(const at::Tensor& flat) {
   flat_gradients_ = flat;
   for (const Parameter& entry : entries_) {
-    if (entry.offset >= 0) at::Tensor(entry.tensor).mutable_grad() = gradient(entry);
+    if (entry.offset >= 0)
+      at::Tensor(entry.tensor).mutable_grad() = flat.defined() ? gradient(entry) : at::Tensor();
   }
+}
+
+void ParameterSet::drop_flat_gradients() {
+  set_flat_gradients({});
 }
 
 void ParameterSet::zero_gradients() {
@@ -170,13 +175,6 @@ void ParameterSet::zero_gradients() {
 void ParameterSet::drop_flat_values() {
   flat_values_.reset();
   flat_working_.reset();
-}
-
-void ParameterSet::drop_flat_gradients() {
-  flat_gradients_.reset();
-  for (const Parameter& entry : entries_) {
-    if (entry.offset >= 0) at::Tensor(entry.tensor).mutable_grad() = at::Tensor();
-  }
 }
 
 at::Tensor ParameterSet::gradient(const Parameter& parameter) const {

@@ -154,26 +154,27 @@ at::Tensor GradientReducer::bucket_gradients(size_t b) const {
   return parameters_.flat_gradients().narrow(0, bucket.begin, bucket.size());
 }
 
+// Of several buckets all but the last are reduced beside the backward pass.
+bool GradientReducer::sums_in_background() const {
+  return shards_.copy_group().size() > 1 && shards_.layout().buckets().size() > 1;
+}
+
 // To memory whose sums disturb the backward pass least.
 void GradientReducer::move_gradients() {
-  const std::vector<ShardBucket>& buckets = shards_.layout().buckets();
   const at::Tensor& flat = parameters_.flat_gradients();
-  const bool sent_as_they_are = options_.compression == Compression::kNone;
-  if (!sent_as_they_are || buckets.size() < 2 || shards_.copy_group().size() < 2) return;
+  if (!sums_in_background() || options_.compression != Compression::kNone) return;
   int64_t largest = 0;
-  for (const ShardBucket& bucket : buckets)
+  for (const ShardBucket& bucket : shards_.layout().buckets())
     largest = std::max(largest, bucket.own_size);
   const at::Tensor moved =
       shards_.copy_group().background_memory(flat.numel(), largest, flat.options());
   if (moved.defined()) parameters_.set_flat_gradients(moved);
 }
 
-// Sums over copies, times `factor`. Of several buckets all but the last are reduced beside the
-// backward pass.
+// Sums over copies, times `factor`.
 void GradientReducer::sum_over_copies(const at::Tensor& gradients, double factor) {
   parallel::Communicator& copies = shards_.copy_group();
-  if (copies.size() > 1 && shards_.layout().buckets().size() > 1)
-    return copies.all_reduce_in_background(gradients, factor);
+  if (sums_in_background()) return copies.all_reduce_in_background(gradients, factor);
   if (copies.size() > 1) copies.all_reduce(gradients, parallel::Reduction::kSum);
   if (factor != 1.0) gradients.mul_(factor);
 }

@@ -61,6 +61,7 @@ class GradientReducer {
   void arrived(size_t parameter);
   void reduce_complete();
   void reduce(size_t bucket);
+  bool sums_in_background() const;
   void move_gradients();
   void sum_over_copies(const at::Tensor& gradients, double factor);
   at::Tensor bucket_gradients(size_t bucket) const;
