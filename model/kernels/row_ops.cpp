@@ -86,6 +86,14 @@ at::Tensor gelu_backward_(const at::Tensor& gradient, const Activated& x,
   return x.out.defined() ? x.out : at::gelu(x.kept);
 }
 
+at::Tensor linear_backward(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& x,
+                           const at::Tensor& d_weight) {
+  if (cuda_rows::narrow_product_fits(d, weight, x, d_weight))
+    return cuda_rows::narrow_product_backward(d, weight, x, d_weight);
+  add_weight_gradient(d_weight, d, x);
+  return at::mm(d, weight);
+}
+
 bool product_sum_fits(const at::Tensor& d, const at::Tensor& weight) {
   return cuda_rows::product_fits(d, weight, weight.size(1), weight.size(0));
 }
@@ -99,7 +107,11 @@ at::Tensor product_sum(const at::Tensor& d, const at::Tensor& weight, const at::
 
 void add_weight_gradient(const at::Tensor& sum, const at::Tensor& d, const at::Tensor& x) {
   const at::ScalarType type = sum.scalar_type();
-  if (d.is_cuda() && d.scalar_type() != type) {
+  if (x.size(1) > sum.size(1)) {
+    const at::Tensor all = at::zeros({sum.size(0), x.size(1)}, sum.options());
+    add_weight_gradient(all, d, x);
+    sum.add_(all.narrow(1, 0, sum.size(1)));
+  } else if (d.is_cuda() && d.scalar_type() != type) {
     at::Tensor out = sum;
     at::addmm_out(out, out, d.t(), x, type);
   } else {

@@ -52,6 +52,11 @@ struct ProductGeluGradient {
 ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor& weight,
                                           const Activated& x, const at::Tensor& bias_gradient);
 
+// d weight, and d^T x added to `d_weight` as add_weight_gradient() does: one kernel for x of few
+// columns.
+at::Tensor linear_backward(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& x,
+                           const at::Tensor& d_weight);
+
 // Whether product_sum() is one kernel.
 bool product_sum_fits(const at::Tensor& d, const at::Tensor& weight);
 // d weight + rows (undefined: none) + at_target[target[e]] (the same); weight (of d, of rows).
@@ -99,7 +104,8 @@ NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, c
                            const EdgeIndex* sum_over, const NormSums& sums,
                            bool residual_wanted = true, const at::Tensor& d_past = {});
 
-// sum += d^T x with sums in the type of `sum` (of d, of x), whose rows may be apart.
+// sum += d^T x with sums in the type of `sum` (of d, of x), whose rows may be apart. Columns of x
+// beyond its own are left out.
 void add_weight_gradient(const at::Tensor& sum, const at::Tensor& d, const at::Tensor& x);
 
 }  // namespace aifs::model

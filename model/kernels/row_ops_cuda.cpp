@@ -10,6 +10,7 @@
 
 #include "model/kernels/cuda/activation.h"
 #include "model/kernels/cuda/layer_norm.h"
+#include "model/kernels/cuda/narrow_product.h"
 #include "model/kernels/cuda/segment_sum.h"
 #include "model/kernels/cuda/tall_product.h"
 #include "model/kernels/element_type_cuda.h"
@@ -250,6 +251,37 @@ ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor&
   return {gradient, source.activated};
 }
 
+bool narrow_product_fits(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& x,
+                         const at::Tensor& d_weight) {
+  const auto fits = [](const at::Tensor& t) {
+    return t.is_cuda() && t.scalar_type() == at::kBFloat16 && t.is_contiguous() &&
+           reinterpret_cast<uintptr_t>(t.const_data_ptr()) % 16 == 0;
+  };
+  return fits(d) && fits(weight) && fits(x) && x.size(1) == cuda::kNarrowColumns &&
+         weight.size(1) == cuda::kNarrowColumns && d_weight.scalar_type() == at::kFloat &&
+         d_weight.is_contiguous() && cuda::narrow_product_supported(d.size(1));
+}
+
+at::Tensor narrow_product_backward(const at::Tensor& d, const at::Tensor& weight,
+                                   const at::Tensor& x, const at::Tensor& d_weight) {
+  AIFS_CHECK(d.size(0) == x.size(0) && d.size(1) == weight.size(0) &&
+                 d_weight.size(0) == d.size(1) && d_weight.size(1) <= x.size(1),
+             "gradients ", d.sizes(), ", rows ", x.sizes(), " and weight ", weight.sizes());
+  const at::Tensor d_x = at::empty_like(x);
+  const at::Tensor scratch = floats_like(d, {cuda::column_sum_scratch(d_weight.numel())});
+  const cuda::NarrowProduct p{.rows = d.size(0),
+                              .width = d.size(1),
+                              .weight_columns = d_weight.size(1),
+                              .d = d.const_data_ptr(),
+                              .x = x.const_data_ptr(),
+                              .weight = weight.const_data_ptr(),
+                              .d_x = d_x.data_ptr(),
+                              .d_weight = d_weight.data_ptr<float>(),
+                              .scratch = scratch.data_ptr<float>()};
+  cuda::narrow_product_backward(p, stream_of(d));
+  return d_x;
+}
+
 at::Tensor product_sum(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& rows,
                        const at::Tensor& at_target, const EdgeIndex* edges) {
   const at::Tensor out = at::empty({d.size(0), weight.size(1)}, d.options());
@@ -403,6 +435,14 @@ Activated edge_product_gelu(const at::Tensor&, const at::Tensor&, const at::Tens
 }
 ProductGeluGradient product_gelu_backward(const at::Tensor&, const at::Tensor&, const Activated&,
                                           const at::Tensor&) {
+  absent();
+}
+bool narrow_product_fits(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                         const at::Tensor&) {
+  return false;
+}
+at::Tensor narrow_product_backward(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                                   const at::Tensor&) {
   absent();
 }
 at::Tensor product_sum(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,

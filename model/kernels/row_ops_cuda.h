@@ -37,6 +37,11 @@ Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
                             const at::Tensor& bias, const EdgeIndex& edges, Keep keep);
 ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor& weight,
                                           const Activated& x, const at::Tensor& bias_gradient);
+// linear_backward() as one kernel.
+bool narrow_product_fits(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& x,
+                         const at::Tensor& d_weight);
+at::Tensor narrow_product_backward(const at::Tensor& d, const at::Tensor& weight,
+                                   const at::Tensor& x, const at::Tensor& d_weight);
 at::Tensor product_sum(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& rows,
                        const at::Tensor& at_target, const EdgeIndex* edges);
 

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "model/kernels/cuda/current_card.h"
 #include "model/kernels/cuda/deep_product.cuh"
+#include "model/kernels/cuda/shared_room.h"
 #include "model/kernels/cuda/tall_product.cuh"
 
 namespace aifs::model::cuda {
@@ -181,30 +183,7 @@ CUtensorMap column_map(const TallProduct& p) {
                      {kPieceDepth, 2, 4, 4, kColumns / kOrdered});
 }
 
-struct Card {
-  int major = 0, processors = 0;
-};
-
-Card current_card() {
-  int device = 0;
-  Card card;
-  if (cudaGetDevice(&device) != cudaSuccess) return card;
-  cudaDeviceGetAttribute(&card.major, cudaDevAttrComputeCapabilityMajor, device);
-  cudaDeviceGetAttribute(&card.processors, cudaDevAttrMultiProcessorCount, device);
-  return card;
-}
-
 constexpr int64_t kBlockDepth = int64_t{kMaxPieces} * kPieceDepth;
-
-// Asks for the shared memory that a kernel needs. Once for each.
-template <class Kernel>
-cudaError_t make_room(Kernel* kernel, int bytes) {
-  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-}
-void check_room(cudaError_t room) {
-  if (room != cudaSuccess)
-    throw std::runtime_error(std::string("tall_product: ") + cudaGetErrorString(room));
-}
 
 // How many blocks, or clusters of them, share the rows of a slice of columns.
 int64_t teams_for(int64_t blocks, int64_t slices, int64_t shares, int64_t parts) {
@@ -215,8 +194,7 @@ template <Kind kKind, Kept kKept = Kept::kNothing>
 int64_t launch_tall(const TallProduct& p, const Task& task, cudaStream_t stream) {
   using Own = Shape<kKind>;
   auto* kernel = &tall_product_kernel<kKind, kKept>;
-  static const cudaError_t room = make_room(kernel, Own::kSharedBytes);
-  check_room(room);
+  [[maybe_unused]] static const bool room = make_room(kernel, Own::kSharedBytes, "tall_product");
   const CUtensorMap x = box_map(p.x, p.rows, p.depth, p.depth);
   const CUtensorMap w =
       kIsForward<kKind> ? column_map(p) : box_map(p.weight, p.depth, p.width, p.weight_stride);
@@ -232,8 +210,7 @@ int64_t launch_tall(const TallProduct& p, const Task& task, cudaStream_t stream)
 template <Kind kKind>
 int64_t launch_deep(const TallProduct& p, const Task& task, cudaStream_t stream) {
   auto* kernel = &deep_product_kernel<kKind>;
-  static const cudaError_t room = make_room(kernel, kDeepSharedBytes);
-  check_room(room);
+  [[maybe_unused]] static const bool room = make_room(kernel, kDeepSharedBytes, "deep_product");
   const CUtensorMap x = box_map(p.x, p.rows, p.depth, p.depth);
   const CUtensorMap w = kIsForward<kKind> ? box_map(p.weight, p.width, p.depth, p.weight_stride)
                                           : box_map(p.weight, p.depth, p.width, p.weight_stride);
