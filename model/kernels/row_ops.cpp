@@ -53,6 +53,14 @@ Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::
   return gelu_rows_(pre, keep);
 }
 
+Activated pair_product_gelu(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight,
+                            const at::Tensor& bias, Keep keep) {
+  if (cuda_rows::pair_product_fits(a, b, weight))
+    return cuda_rows::product_gelu(a, weight, bias, keep, {}, b);
+  const auto w = weight.chunk(2, 1);
+  return product_gelu(b, w[1], bias, keep, at::mm(a, w[0].t()));
+}
+
 Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
                             const at::Tensor& at_target, const at::Tensor& at_source,
                             const at::Tensor& bias, const EdgeIndex& edges, Keep keep) {
@@ -103,6 +111,15 @@ at::Tensor product_sum(const at::Tensor& d, const at::Tensor& weight, const at::
   if (product_sum_fits(d, weight)) return cuda_rows::product_sum(d, weight, rows, at_target, edges);
   const at::Tensor sum = rows.defined() ? at::addmm(rows, d, weight) : at::mm(d, weight);
   return at_target.defined() ? sum.add_(at_target.index_select(0, edges->target)) : sum;
+}
+
+at::Tensor pair_product_sum(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight,
+                            const at::Tensor& rows) {
+  if (cuda_rows::pair_sum_fits(a, b, weight))
+    return cuda_rows::pair_product_sum(a, b, weight, rows);
+  const auto w = weight.chunk(2, 1);
+  const at::Tensor first = rows.defined() ? product_sum(a, w[0], rows) : at::mm(a, w[0]);
+  return first.addmm_(b, w[1]);
 }
 
 void add_weight_gradient(const at::Tensor& sum, const at::Tensor& d, const at::Tensor& x) {

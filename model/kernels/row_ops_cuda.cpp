@@ -194,17 +194,31 @@ Activated rows_of_product(const at::Tensor& x, const at::Tensor& weight, Keep ke
 
 }  // namespace
 
-bool product_fits(const at::Tensor& x, const at::Tensor& weight, int64_t width, int64_t depth) {
+namespace {
+
+// Whether the kernels can read such operands at all.
+bool operands_fit(const at::Tensor& x, const at::Tensor& weight) {
   constexpr int64_t kAlignment = 8;
   return x.is_cuda() && x.scalar_type() == at::kBFloat16 && x.is_contiguous() &&
          weight.stride(1) == 1 && weight.stride(0) % kAlignment == 0 &&
          reinterpret_cast<uintptr_t>(weight.const_data_ptr()) % 16 == 0 &&
-         reinterpret_cast<uintptr_t>(x.const_data_ptr()) % 16 == 0 &&
-         cuda::tall_product_supported(width, depth);
+         reinterpret_cast<uintptr_t>(x.const_data_ptr()) % 16 == 0;
+}
+
+}  // namespace
+
+bool product_fits(const at::Tensor& x, const at::Tensor& weight, int64_t width, int64_t depth) {
+  return operands_fit(x, weight) && cuda::tall_product_supported(width, depth);
+}
+
+bool pair_product_fits(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight) {
+  return operands_fit(a, weight) && operands_fit(b, weight) && a.sizes() == b.sizes() &&
+         weight.size(1) == 2 * a.size(1) &&
+         cuda::tall_product_of_pair_supported(weight.size(0), weight.size(1));
 }
 
 Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                       Keep keep, const at::Tensor& addend) {
+                       Keep keep, const at::Tensor& addend, const at::Tensor& more) {
   const Activated rows = rows_of_product(x, weight, keep);
   const cuda::ProductGelu g{.bias = vector_data(bias, weight.size(0)),
                             .addend = data(addend, rows.out, x.size(0)),
@@ -214,7 +228,13 @@ Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::
                             .pre = pre_data(rows),
                             .out = rows.out.data_ptr(),
                             .slope = slope_data(rows)};
-  cuda::product_gelu(product_of(x, weight), g, stream_of(x));
+  cuda::TallProduct product = product_of(x, weight);
+  if (more.defined()) {
+    product.depth += more.size(1);
+    product.more = more.const_data_ptr();
+    product.more_depth = more.size(1);
+  }
+  cuda::product_gelu(product, g, stream_of(x));
   return rows;
 }
 
@@ -295,6 +315,29 @@ at::Tensor product_sum(const at::Tensor& d, const at::Tensor& weight, const at::
     s.target = index_data(edges->target);
   }
   cuda::product_sum(product_of(d, weight, /*backward=*/true), s, stream_of(d));
+  return out;
+}
+
+bool pair_sum_fits(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight) {
+  return operands_fit(a, weight) && operands_fit(b, weight) && a.sizes() == b.sizes() &&
+         weight.size(0) == a.size(1) &&
+         cuda::tall_product_of_pair_supported(weight.size(1) / 2, 2 * a.size(1));
+}
+
+at::Tensor pair_product_sum(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight,
+                            const at::Tensor& rows) {
+  const int64_t width = weight.size(1) / 2;
+  const at::Tensor out = at::empty({a.size(0), width}, a.options());
+  cuda::TallProduct product = product_of(a, weight.narrow(1, 0, width), /*backward=*/true);
+  product.depth += b.size(1);
+  product.more = b.const_data_ptr();
+  product.more_depth = b.size(1);
+  cuda::product_sum(product,
+                    {.addend = data(rows, out, a.size(0)),
+                     .at_target = nullptr,
+                     .target = nullptr,
+                     .out = out.data_ptr()},
+                    stream_of(a));
   return out;
 }
 
@@ -425,8 +468,18 @@ at::Tensor sum_edges(const at::Tensor&, const EdgeIndex&, bool) {
 bool product_fits(const at::Tensor&, const at::Tensor&, int64_t, int64_t) {
   return false;
 }
+bool pair_product_fits(const at::Tensor&, const at::Tensor&, const at::Tensor&) {
+  return false;
+}
+bool pair_sum_fits(const at::Tensor&, const at::Tensor&, const at::Tensor&) {
+  return false;
+}
+at::Tensor pair_product_sum(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                            const at::Tensor&) {
+  absent();
+}
 Activated product_gelu(const at::Tensor&, const at::Tensor&, const at::Tensor&, Keep,
-                       const at::Tensor&) {
+                       const at::Tensor&, const at::Tensor&) {
   absent();
 }
 Activated edge_product_gelu(const at::Tensor&, const at::Tensor&, const at::Tensor&,

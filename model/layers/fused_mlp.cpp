@@ -62,10 +62,8 @@ Activated first_product(const Operands& o, Keep keep) {
   switch (o.plan.first) {
     case FirstProduct::kPlain:
       return product_gelu(o.rows[0], o.padded_weight(), bias, keep);
-    case FirstProduct::kPair: {
-      const auto w = o.first_weights();
-      return product_gelu(o.rows[1], w[1], bias, keep, at::mm(o.rows[0], w[0].t()));
-    }
+    case FirstProduct::kPair:
+      return pair_product_gelu(o.rows[0], o.rows[1], o.weights[0], bias, keep);
     case FirstProduct::kTwice:
       return product_gelu(o.rows[0], o.weight_of_both(), bias, keep);
     case FirstProduct::kEdges: {
@@ -137,20 +135,20 @@ variable_list first_backward(const Operands& o, const at::Tensor& d, const Resul
     }
     case FirstProduct::kEdges: {
       const auto w = o.first_weights(), d_w = d_weight.chunk(3, 1);
-      variable_list result;
+      variable_list result, d_node;
       for (size_t i = 0; i < 2; ++i) {
-        const at::Tensor d_node = sum_edge_rows(d, *o.plan.edges, /*at_targets=*/i == 0);
-        if (i == 1 && o.plan.sources_multiplied) {
-          result.push_back(d_node);
-          continue;
-        }
-        add_weight_gradient(d_w[i], d_node, o.rows[i]);
-        if (i == 1 && o.plan.one_node_set) {
-          result[0].addmm_(d_node, w[i]);
-          result.emplace_back();
-        } else {
-          result.push_back(product_past(d_node, w[i], i == 0 ? g.target : g.source));
-        }
+        d_node.push_back(sum_edge_rows(d, *o.plan.edges, /*at_targets=*/i == 0));
+        if (i == 0 || !o.plan.sources_multiplied) add_weight_gradient(d_w[i], d_node[i], o.rows[i]);
+      }
+      if (o.plan.one_node_set) {
+        const int64_t width = w[0].size(1);
+        result = {
+            pair_product_sum(d_node[0], d_node[1], o.weights[0].narrow(1, 0, 2 * width), g.target),
+            at::Tensor()};
+      } else {
+        result.push_back(product_past(d_node[0], w[0], g.target));
+        result.push_back(o.plan.sources_multiplied ? d_node[1]
+                                                   : product_past(d_node[1], w[1], g.source));
       }
       add_weight_gradient(d_w[2], d, o.rows[2]);
       result.push_back(residual_product(o, d, w[2], g));

@@ -274,6 +274,51 @@ TEST_CASE("products with GELU before and behind them", "[row_ops]") {
   }
 }
 
+TEST_CASE("a product of two tensors side by side, with GELU", "[row_ops]") {
+  for (const auto& [rows, depth, width] : {std::tuple<int64_t, int64_t, int64_t>{0, 512, 512},
+                                           {1, 512, 512},
+                                           {65, 320, 256},
+                                           {3000, 512, 512},
+                                           {20000, 512, 512},
+                                           {3000, 1024, 1024},
+                                           {300, 520, 128},
+                                           {300, 64, 128},
+                                           {300, 24, 40}}) {
+    for (const at::ScalarType type : kTypes) {
+      if (type != at::kBFloat16 && rows > 3000) continue;  // nothing special there
+      INFO(at::toString(type) << ", " << rows << " rows, twice " << depth << " to " << width);
+      const Setup s{type, width}, in{type, depth}, both{type, 2 * depth};
+      const at::Tensor a = in.rows(rows, 1), b = in.rows(rows, 2), bias = s.vector(3);
+      const at::Tensor weight = (both.rows(width, 4) / std::sqrt(2.0 * static_cast<double>(depth)))
+                                    .to(type)
+                                    .to(at::kDouble);
+      const at::Tensor expected = at::mm(at::cat({a, b}, 1), weight.t()) + bias;
+      for (const Keep keep : kKeeps) {
+        const auto once = [&] {
+          return pair_product_gelu(in.put(a), in.put(b), both.put(weight), s.put_wide(bias), keep);
+        };
+        const Activated got = once();
+        require_activated(s, got, keep, expected);
+        REQUIRE(at::equal(once().out, got.out));
+      }
+      // Backward: both multiply parts of a wider weight.
+      const Setup wide{type, 3 * width};
+      const at::Tensor last = (wide.rows(depth, 5) / std::sqrt(2.0 * static_cast<double>(depth)))
+                                  .to(type)
+                                  .to(at::kDouble);
+      const at::Tensor some = wide.put(last).narrow(1, 0, 2 * width), more = s.rows(rows, 6);
+      const at::Tensor sum =
+          at::mm(a, last.narrow(1, 0, width)) + at::mm(b, last.narrow(1, width, width));
+      const auto sum_of = [&](const at::Tensor& added) {
+        return pair_product_sum(in.put(a), in.put(b), some, added);
+      };
+      s.require_close(sum_of({}), sum);
+      s.require_close(sum_of(s.put(more)), sum + more);
+      REQUIRE(at::equal(sum_of(s.put(more)), sum_of(s.put(more))));
+    }
+  }
+}
+
 TEST_CASE("NaN passes through products with GELU, and nothing else becomes it", "[row_ops]") {
   const auto nan = std::numeric_limits<double>::quiet_NaN();
   constexpr int64_t kRows = 300, kBad = 77;

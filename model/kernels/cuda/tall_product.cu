@@ -211,14 +211,18 @@ template <Kind kKind>
 int64_t launch_deep(const TallProduct& p, const Task& task, cudaStream_t stream) {
   auto* kernel = &deep_product_kernel<kKind>;
   [[maybe_unused]] static const bool room = make_room(kernel, kDeepSharedBytes, "deep_product");
-  const CUtensorMap x = box_map(p.x, p.rows, p.depth, p.depth);
+  const int64_t own = p.depth - p.more_depth;
+  const CUtensorMap x = box_map(p.x, p.rows, own, own);
+  const CUtensorMap more =
+      p.more != nullptr ? box_map(p.more, p.rows, p.more_depth, p.more_depth) : x;
+  const int64_t beside = p.more != nullptr ? 2 * p.width : p.width;
   const CUtensorMap w = kIsForward<kKind> ? box_map(p.weight, p.width, p.depth, p.weight_stride)
-                                          : box_map(p.weight, p.depth, p.width, p.weight_stride);
+                                          : box_map(p.weight, own, beside, p.weight_stride);
   const int64_t slices = (p.width + kDeepColumns - 1) / kDeepColumns;
   const int64_t teams = teams_for(current_card().processors / kDeepBlocks, slices,
                                   (p.rows + kClusterRows - 1) / kClusterRows, kDeepBlocks);
   const auto blocks = static_cast<unsigned>(teams * slices * kDeepBlocks);
-  kernel<<<blocks, kDeepThreads, kDeepSharedBytes, stream>>>(x, w, task);
+  kernel<<<blocks, kDeepThreads, kDeepSharedBytes, stream>>>(x, more, w, task);
   return teams * kDeepBlocks;
 }
 
@@ -241,8 +245,13 @@ int64_t launch(const TallProduct& p, const Task& task, cudaStream_t stream) {
 }
 
 Task task_of(const TallProduct& p) {
-  return {
-      static_cast<int>(p.rows), static_cast<int>(p.width), static_cast<int>(p.depth), {}, {}, {}};
+  return {static_cast<int>(p.rows),
+          static_cast<int>(p.width),
+          static_cast<int>(p.depth),
+          static_cast<int>(p.depth - p.more_depth),
+          {},
+          {},
+          {}};
 }
 
 }  // namespace
@@ -251,6 +260,11 @@ bool tall_product_supported(int64_t width, int64_t depth) {
   return width % kColumns == 0 && width > 0 && depth % 8 == 0 && depth > 0 &&
          (depth > kBlockDepth || width <= kMaxWidth) && current_card().major == 9 &&
          encode() != nullptr;
+}
+
+bool tall_product_of_pair_supported(int64_t width, int64_t depth) {
+  return depth > kBlockDepth && depth / 2 % kPieceDepth == 0 &&
+         tall_product_supported(width, depth);
 }
 
 void product_gelu(const TallProduct& p, const ProductGelu& g, cudaStream_t stream) {

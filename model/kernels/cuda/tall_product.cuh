@@ -49,7 +49,7 @@ struct Shape {
 };
 
 struct Task {
-  int rows, width, depth;
+  int rows, width, depth, own_depth;  // the latter that of x alone
   ProductGelu forward;
   ProductGeluBackward backward;
   ProductSum sum;
