@@ -6,13 +6,12 @@ namespace aifs::model::cuda {
 
 namespace {
 
-constexpr int kColumns = 32, kLanes = 32;
+constexpr int kColumns = 32, kLanes = 8;
 
-// A block sums 32 columns. Of each, a row of threads takes every 32nd part, so that all are read at
-// once, and a warp adds up what the rows have.
+// A block sums 32 columns; each of 8 rows of threads takes every eighth part.
 __global__ void column_sum_kernel(const float* __restrict__ scratch, ColumnSums sums_of,
                                   int64_t width, int64_t columns, int64_t parts) {
-  __shared__ float sums[kLanes][kColumns + 1];
+  __shared__ float sums[kLanes][kColumns];
   const int64_t column = static_cast<int64_t>(blockIdx.x) * kColumns + threadIdx.x;
   float sum = 0.0f;
   if (column < columns) {
@@ -22,12 +21,11 @@ __global__ void column_sum_kernel(const float* __restrict__ scratch, ColumnSums 
   }
   sums[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
-  float total = sums[threadIdx.x][threadIdx.y];
-#pragma unroll
-  for (int offset = kWarpSize / 2; offset > 0; offset /= 2)
-    total += __shfl_xor_sync(~0u, total, offset);
-  const int64_t own = static_cast<int64_t>(blockIdx.x) * kColumns + threadIdx.y;
-  if (threadIdx.x == 0 && own < columns) sums_of.outs[own / width][own % width] += total;
+  if (threadIdx.y != 0 || column >= columns) return;
+  float total = 0.0f;
+  for (int lane = 0; lane < kLanes; ++lane)
+    total += sums[lane][threadIdx.x];
+  sums_of.outs[column / width][column % width] += total;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products whose weight is too deep to stay in shared memory.
+// Products whose weight is too deep to stay in shared memory, and those of two tensors side by
+// side.
 //
 // Two warpgroups multiply, each tiles of 64 rows and 256 columns of its own; a warp copies; three
 // finish tiles, in turn from one warpgroup and the other. What is copied comes in steps of 64 of
