@@ -4,9 +4,11 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/check.h"
 #include "model/field_rows.h"
+#include "model/filling.h"
 
 namespace aifs::model {
 
@@ -248,7 +250,6 @@ void EncoderProcessorDecoder::add_output(const DatasetPlan& d, Dataset& dataset,
   };
   dataset.input_forcing = columns(layout.input_forcing());
   dataset.input_prognostic = columns(layout.input_prognostic);
-  dataset.output_prognostic = columns(layout.output_prognostic);
   ResidualInputs inputs{.times_in = layout.times_in,
                         .input_names = layout.input_names,
                         .input_prognostic = layout.input_prognostic,
@@ -262,6 +263,12 @@ void EncoderProcessorDecoder::add_output(const DatasetPlan& d, Dataset& dataset,
       inputs.stdev.push_back(layout.outputs.stdev[static_cast<size_t>(column)]);
   }
   dataset.residual = make_residual(root / "residual" / d.name, d.residual, inputs);
+  if (dataset.residual) {
+    std::vector<int64_t> guess = layout.input_prognostic;
+    if (!dataset.residual->input_time()) std::iota(guess.begin(), guess.end(), 0);
+    dataset.guess_columns =
+        GuessColumns(*parameters_, layout.output_prognostic, guess, layout.num_outputs());
+  }
   for (size_t i = 0; i < d.bounding.size(); ++i) {
     dataset.boundings.emplace_back(root / "boundings" / d.name / static_cast<int64_t>(i),
                                    d.bounding[i], layout.outputs, concat(d.path, ".bounding.", i));
@@ -337,7 +344,7 @@ at::Tensor EncoderProcessorDecoder::data_rows(const Dataset& dataset, const at::
         {beside.size(0), 1}, static_cast<double>(std::min<int64_t>(1, step)), beside.options());
     beside = at::cat({beside, first}, 1);
   }
-  return field_rows(x, beside);
+  return field_rows(x, beside, dataset.encoder->takes_filling());
 }
 
 at::Tensor EncoderProcessorDecoder::target_rows(const Dataset& dataset, const at::Tensor& x,
@@ -410,7 +417,10 @@ at::Tensor EncoderProcessorDecoder::process(const at::Tensor& latent, const at::
   // And up again.
   for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
     const at::Tensor handed_on = walk.take(), skip = walk.take();
-    if (walk.is_here()) walk.set_x(level->downscale->forward(walk.x(), handed_on, copies) + skip);
+    if (walk.is_here()) {
+      const at::Tensor finer = level->downscale->forward(walk.x(), handed_on, copies);
+      walk.set_x(without_filling(finer, skip.size(1)) + skip);
+    }
     if (level->up) walk.run(*level->up, level->up_layers);
   }
   walk.go_to_end();
@@ -429,17 +439,13 @@ at::Tensor EncoderProcessorDecoder::residual(const at::Tensor& x, size_t dataset
 at::Tensor EncoderProcessorDecoder::assemble(const Dataset& dataset, const at::Tensor& decoded,
                                              const at::Tensor& x) const {
   const FieldLayout& layout = dataset.layout;
-  at::Tensor y =
-      decoded.view({x.size(0), x.size(2), x.size(3), layout.times_out, layout.num_outputs()})
-          .permute({0, 3, 1, 2, 4})
-          .to(x.scalar_type(), /*non_blocking=*/false, /*copy=*/dataset.residual != nullptr);
+  at::Tensor guess;
   if (dataset.residual) {
-    const at::Tensor guess = dataset.residual->forward(x);
-    y.index_add_(-1, dataset.output_prognostic, guess.expand({-1, layout.times_out, -1, -1, -1}));
+    const std::optional<int64_t> time = dataset.residual->input_time();
+    guess = time ? x.narrow(1, *time, 1) : dataset.residual->forward(x);
   }
-  for (const Bounding& bounding : dataset.boundings)
-    y = bounding.forward(y);
-  return y;
+  return predict(decoded, {x.size(0), layout.times_out, x.size(2), x.size(3), layout.num_outputs()},
+                 x.scalar_type(), guess, dataset.guess_columns, dataset.boundings);
 }
 
 }  // namespace aifs::model

@@ -6,6 +6,7 @@
 
 #include "model/layers/noise.h"
 #include "model/parts.h"
+#include "model/prediction.h"
 #include "model/stage_walk.h"
 
 namespace aifs::model {
@@ -108,7 +109,8 @@ class EncoderProcessorDecoder {
     std::unique_ptr<Encoder> encoder;
     std::unique_ptr<Decoder> decoder;
     std::unique_ptr<Residual> residual;
-    at::Tensor input_forcing, input_prognostic, output_prognostic;  // i64
+    at::Tensor input_forcing, input_prognostic;  // i64
+    GuessColumns guess_columns;
     std::vector<Bounding> boundings;
   };
   // A finer mesh than the deepest, and the way from and to the next coarser one, which is on the

@@ -27,6 +27,7 @@ struct Recompute : torch::autograd::Function<Recompute> {
   static variable_list forward(AutogradContext* ctx, at::TensorList dummy_and_inputs,
                                const TensorsFunction& part, const StateChange& change) {
     const variable_list inputs(dummy_and_inputs.begin() + 1, dummy_and_inputs.end());
+    ctx->set_materialize_grads(false);
     const auto state_end = inputs.begin() + static_cast<std::ptrdiff_t>(change.width);
     auto holder = c10::make_intrusive<PartHolder>();
     holder->part = part;
@@ -78,7 +79,7 @@ struct Recompute : torch::autograd::Function<Recompute> {
       }
     }
     // Gradients of parameters are added where they always are, those of the inputs come back.
-    torch::autograd::backward(results, result_gradients);
+    if (!results.empty()) torch::autograd::backward(results, result_gradients);
     variable_list back{at::Tensor()};
     for (const at::Tensor& input : inputs)
       back.push_back(input.grad());

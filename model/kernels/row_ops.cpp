@@ -53,6 +53,14 @@ Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::
   return gelu_rows_(pre, keep);
 }
 
+Activated pair_product_gelu(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight,
+                            const at::Tensor& bias, Keep keep) {
+  if (cuda_rows::pair_product_fits(a, b, weight))
+    return cuda_rows::product_gelu(a, weight, bias, keep, {}, b);
+  const auto w = weight.chunk(2, 1);
+  return product_gelu(b, w[1], bias, keep, at::mm(a, w[0].t()));
+}
+
 Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
                             const at::Tensor& at_target, const at::Tensor& at_source,
                             const at::Tensor& bias, const EdgeIndex& edges, Keep keep) {
@@ -86,6 +94,14 @@ at::Tensor gelu_backward_(const at::Tensor& gradient, const Activated& x,
   return x.out.defined() ? x.out : at::gelu(x.kept);
 }
 
+at::Tensor linear_backward(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& x,
+                           const at::Tensor& d_weight) {
+  if (cuda_rows::narrow_product_fits(d, weight, x, d_weight))
+    return cuda_rows::narrow_product_backward(d, weight, x, d_weight);
+  add_weight_gradient(d_weight, d, x);
+  return at::mm(d, weight);
+}
+
 bool product_sum_fits(const at::Tensor& d, const at::Tensor& weight) {
   return cuda_rows::product_fits(d, weight, weight.size(1), weight.size(0));
 }
@@ -97,9 +113,22 @@ at::Tensor product_sum(const at::Tensor& d, const at::Tensor& weight, const at::
   return at_target.defined() ? sum.add_(at_target.index_select(0, edges->target)) : sum;
 }
 
+at::Tensor pair_product_sum(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight,
+                            const at::Tensor& rows) {
+  if (cuda_rows::pair_sum_fits(a, b, weight))
+    return cuda_rows::pair_product_sum(a, b, weight, rows);
+  const auto w = weight.chunk(2, 1);
+  const at::Tensor first = rows.defined() ? product_sum(a, w[0], rows) : at::mm(a, w[0]);
+  return first.addmm_(b, w[1]);
+}
+
 void add_weight_gradient(const at::Tensor& sum, const at::Tensor& d, const at::Tensor& x) {
   const at::ScalarType type = sum.scalar_type();
-  if (d.is_cuda() && d.scalar_type() != type) {
+  if (x.size(1) > sum.size(1)) {
+    const at::Tensor all = at::zeros({sum.size(0), x.size(1)}, sum.options());
+    add_weight_gradient(all, d, x);
+    sum.add_(all.narrow(1, 0, sum.size(1)));
+  } else if (d.is_cuda() && d.scalar_type() != type) {
     at::Tensor out = sum;
     at::addmm_out(out, out, d.t(), x, type);
   } else {

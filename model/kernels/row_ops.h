@@ -31,9 +31,12 @@ Activated gelu_rows_(const at::Tensor& pre, Keep keep);
 
 // x weight^T + bias + addend (undefined: none), and its GELU; weight in the type of x, `bias` wide.
 // One kernel on cards that have it for the sizes (model/kernels/cuda/tall_product.h), a product
-// and row kernels elsewhere; so are the next three.
+// and row kernels elsewhere; so are the next ones.
 Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                        Keep keep, const at::Tensor& addend = {});
+// The same of [a | b], equally wide, without the concatenation.
+Activated pair_product_gelu(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight,
+                            const at::Tensor& bias, Keep keep);
 // The same of e with at_target[target[e]] + at_source[source[e]] in place of the addend.
 Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
                             const at::Tensor& at_target, const at::Tensor& at_source,
@@ -52,11 +55,20 @@ struct ProductGeluGradient {
 ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor& weight,
                                           const Activated& x, const at::Tensor& bias_gradient);
 
+// d weight, and d^T x added to `d_weight` as add_weight_gradient() does: one kernel for x of few
+// columns.
+at::Tensor linear_backward(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& x,
+                           const at::Tensor& d_weight);
+
 // Whether product_sum() is one kernel.
 bool product_sum_fits(const at::Tensor& d, const at::Tensor& weight);
 // d weight + rows (undefined: none) + at_target[target[e]] (the same); weight (of d, of rows).
 at::Tensor product_sum(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& rows,
                        const at::Tensor& at_target = {}, const EdgeIndex* edges = nullptr);
+
+// a times the first columns of a weight and b times the last, as many, + rows (undefined: none).
+at::Tensor pair_product_sum(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight,
+                            const at::Tensor& rows);
 
 // sum_edges() by the kernel made for it.
 at::Tensor sum_edge_rows(const at::Tensor& rows, const EdgeIndex& edges, bool at_targets);
@@ -99,7 +111,8 @@ NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, c
                            const EdgeIndex* sum_over, const NormSums& sums,
                            bool residual_wanted = true, const at::Tensor& d_past = {});
 
-// sum += d^T x with sums in the type of `sum` (of d, of x), whose rows may be apart.
+// sum += d^T x with sums in the type of `sum` (of d, of x), whose rows may be apart. Columns of x
+// beyond its own are left out.
 void add_weight_gradient(const at::Tensor& sum, const at::Tensor& d, const at::Tensor& x);
 
 }  // namespace aifs::model

@@ -10,6 +10,7 @@
 
 #include "model/kernels/cuda/activation.h"
 #include "model/kernels/cuda/layer_norm.h"
+#include "model/kernels/cuda/narrow_product.h"
 #include "model/kernels/cuda/segment_sum.h"
 #include "model/kernels/cuda/tall_product.h"
 #include "model/kernels/element_type_cuda.h"
@@ -193,17 +194,31 @@ Activated rows_of_product(const at::Tensor& x, const at::Tensor& weight, Keep ke
 
 }  // namespace
 
-bool product_fits(const at::Tensor& x, const at::Tensor& weight, int64_t width, int64_t depth) {
+namespace {
+
+// Whether the kernels can read such operands at all.
+bool operands_fit(const at::Tensor& x, const at::Tensor& weight) {
   constexpr int64_t kAlignment = 8;
   return x.is_cuda() && x.scalar_type() == at::kBFloat16 && x.is_contiguous() &&
          weight.stride(1) == 1 && weight.stride(0) % kAlignment == 0 &&
          reinterpret_cast<uintptr_t>(weight.const_data_ptr()) % 16 == 0 &&
-         reinterpret_cast<uintptr_t>(x.const_data_ptr()) % 16 == 0 &&
-         cuda::tall_product_supported(width, depth);
+         reinterpret_cast<uintptr_t>(x.const_data_ptr()) % 16 == 0;
+}
+
+}  // namespace
+
+bool product_fits(const at::Tensor& x, const at::Tensor& weight, int64_t width, int64_t depth) {
+  return operands_fit(x, weight) && cuda::tall_product_supported(width, depth);
+}
+
+bool pair_product_fits(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight) {
+  return operands_fit(a, weight) && operands_fit(b, weight) && a.sizes() == b.sizes() &&
+         weight.size(1) == 2 * a.size(1) &&
+         cuda::tall_product_of_pair_supported(weight.size(0), weight.size(1));
 }
 
 Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                       Keep keep, const at::Tensor& addend) {
+                       Keep keep, const at::Tensor& addend, const at::Tensor& more) {
   const Activated rows = rows_of_product(x, weight, keep);
   const cuda::ProductGelu g{.bias = vector_data(bias, weight.size(0)),
                             .addend = data(addend, rows.out, x.size(0)),
@@ -213,7 +228,13 @@ Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::
                             .pre = pre_data(rows),
                             .out = rows.out.data_ptr(),
                             .slope = slope_data(rows)};
-  cuda::product_gelu(product_of(x, weight), g, stream_of(x));
+  cuda::TallProduct product = product_of(x, weight);
+  if (more.defined()) {
+    product.depth += more.size(1);
+    product.more = more.const_data_ptr();
+    product.more_depth = more.size(1);
+  }
+  cuda::product_gelu(product, g, stream_of(x));
   return rows;
 }
 
@@ -250,6 +271,37 @@ ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor&
   return {gradient, source.activated};
 }
 
+bool narrow_product_fits(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& x,
+                         const at::Tensor& d_weight) {
+  const auto fits = [](const at::Tensor& t) {
+    return t.is_cuda() && t.scalar_type() == at::kBFloat16 && t.is_contiguous() &&
+           reinterpret_cast<uintptr_t>(t.const_data_ptr()) % 16 == 0;
+  };
+  return fits(d) && fits(weight) && fits(x) && x.size(1) == cuda::kNarrowColumns &&
+         weight.size(1) == cuda::kNarrowColumns && d_weight.scalar_type() == at::kFloat &&
+         d_weight.is_contiguous() && cuda::narrow_product_supported(d.size(1));
+}
+
+at::Tensor narrow_product_backward(const at::Tensor& d, const at::Tensor& weight,
+                                   const at::Tensor& x, const at::Tensor& d_weight) {
+  AIFS_CHECK(d.size(0) == x.size(0) && d.size(1) == weight.size(0) &&
+                 d_weight.size(0) == d.size(1) && d_weight.size(1) <= x.size(1),
+             "gradients ", d.sizes(), ", rows ", x.sizes(), " and weight ", weight.sizes());
+  const at::Tensor d_x = at::empty_like(x);
+  const at::Tensor scratch = floats_like(d, {cuda::column_sum_scratch(d_weight.numel())});
+  const cuda::NarrowProduct p{.rows = d.size(0),
+                              .width = d.size(1),
+                              .weight_columns = d_weight.size(1),
+                              .d = d.const_data_ptr(),
+                              .x = x.const_data_ptr(),
+                              .weight = weight.const_data_ptr(),
+                              .d_x = d_x.data_ptr(),
+                              .d_weight = d_weight.data_ptr<float>(),
+                              .scratch = scratch.data_ptr<float>()};
+  cuda::narrow_product_backward(p, stream_of(d));
+  return d_x;
+}
+
 at::Tensor product_sum(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& rows,
                        const at::Tensor& at_target, const EdgeIndex* edges) {
   const at::Tensor out = at::empty({d.size(0), weight.size(1)}, d.options());
@@ -263,6 +315,29 @@ at::Tensor product_sum(const at::Tensor& d, const at::Tensor& weight, const at::
     s.target = index_data(edges->target);
   }
   cuda::product_sum(product_of(d, weight, /*backward=*/true), s, stream_of(d));
+  return out;
+}
+
+bool pair_sum_fits(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight) {
+  return operands_fit(a, weight) && operands_fit(b, weight) && a.sizes() == b.sizes() &&
+         weight.size(0) == a.size(1) &&
+         cuda::tall_product_of_pair_supported(weight.size(1) / 2, 2 * a.size(1));
+}
+
+at::Tensor pair_product_sum(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight,
+                            const at::Tensor& rows) {
+  const int64_t width = weight.size(1) / 2;
+  const at::Tensor out = at::empty({a.size(0), width}, a.options());
+  cuda::TallProduct product = product_of(a, weight.narrow(1, 0, width), /*backward=*/true);
+  product.depth += b.size(1);
+  product.more = b.const_data_ptr();
+  product.more_depth = b.size(1);
+  cuda::product_sum(product,
+                    {.addend = data(rows, out, a.size(0)),
+                     .at_target = nullptr,
+                     .target = nullptr,
+                     .out = out.data_ptr()},
+                    stream_of(a));
   return out;
 }
 
@@ -393,8 +468,18 @@ at::Tensor sum_edges(const at::Tensor&, const EdgeIndex&, bool) {
 bool product_fits(const at::Tensor&, const at::Tensor&, int64_t, int64_t) {
   return false;
 }
+bool pair_product_fits(const at::Tensor&, const at::Tensor&, const at::Tensor&) {
+  return false;
+}
+bool pair_sum_fits(const at::Tensor&, const at::Tensor&, const at::Tensor&) {
+  return false;
+}
+at::Tensor pair_product_sum(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                            const at::Tensor&) {
+  absent();
+}
 Activated product_gelu(const at::Tensor&, const at::Tensor&, const at::Tensor&, Keep,
-                       const at::Tensor&) {
+                       const at::Tensor&, const at::Tensor&) {
   absent();
 }
 Activated edge_product_gelu(const at::Tensor&, const at::Tensor&, const at::Tensor&,
@@ -403,6 +488,14 @@ Activated edge_product_gelu(const at::Tensor&, const at::Tensor&, const at::Tens
 }
 ProductGeluGradient product_gelu_backward(const at::Tensor&, const at::Tensor&, const Activated&,
                                           const at::Tensor&) {
+  absent();
+}
+bool narrow_product_fits(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                         const at::Tensor&) {
+  return false;
+}
+at::Tensor narrow_product_backward(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                                   const at::Tensor&) {
   absent();
 }
 at::Tensor product_sum(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,

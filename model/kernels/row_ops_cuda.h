@@ -30,13 +30,23 @@ at::Tensor sum_edges(const at::Tensor& rows, const EdgeIndex& edges, bool at_tar
 // Whether one kernel can form x times a weight of `width` columns and sums `depth` long, and what
 // comes with it.
 bool product_fits(const at::Tensor& x, const at::Tensor& weight, int64_t width, int64_t depth);
+bool pair_product_fits(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight);
+// `more`: further columns of x, if the pair fits.
 Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                       Keep keep, const at::Tensor& addend);
+                       Keep keep, const at::Tensor& addend, const at::Tensor& more = {});
 Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
                             const at::Tensor& at_target, const at::Tensor& at_source,
                             const at::Tensor& bias, const EdgeIndex& edges, Keep keep);
 ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor& weight,
                                           const Activated& x, const at::Tensor& bias_gradient);
+// linear_backward() as one kernel.
+bool narrow_product_fits(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& x,
+                         const at::Tensor& d_weight);
+at::Tensor narrow_product_backward(const at::Tensor& d, const at::Tensor& weight,
+                                   const at::Tensor& x, const at::Tensor& d_weight);
+bool pair_sum_fits(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight);
+at::Tensor pair_product_sum(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight,
+                            const at::Tensor& rows);
 at::Tensor product_sum(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& rows,
                        const at::Tensor& at_target, const EdgeIndex* edges);
 

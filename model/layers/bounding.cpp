@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "core/check.h"
 
@@ -66,16 +67,24 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using ElementWise = std::function<at::Tensor(const at::Tensor&)>;
 
+// f of x, element by element, and its derivative.
+struct ValueAndSlope {
+  at::Tensor value, slope;
+  ValueAndSlope(const at::Tensor& of, const ElementWise& f) {
+    const at::AutoGradMode with_grad(true);
+    const at::Tensor x = of.detach().set_requires_grad(true), y = f(x);
+    slope = torch::autograd::grad({y}, {x}, {at::ones_like(y)})[0];
+    value = y.detach();
+  }
+};
+
 // y with f of some columns in their place. Both passes copy all columns once and no more.
 struct ReplaceColumns : torch::autograd::Function<ReplaceColumns> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& y, const at::Tensor& columns,
                             const ElementWise& f) {
-    const at::AutoGradMode with_grad(true);
-    const at::Tensor x = y.detach().index_select(-1, columns).set_requires_grad(true);
-    const at::Tensor bounded = f(x);
-    const at::Tensor slope = torch::autograd::grad({bounded}, {x}, {at::ones_like(bounded)})[0];
-    ctx->save_for_backward({columns, slope});
-    return y.detach().index_copy(-1, columns, bounded.detach());
+    const ValueAndSlope bounded(y.index_select(-1, columns), f);
+    ctx->save_for_backward({columns, bounded.slope});
+    return y.detach().index_copy(-1, columns, bounded.value);
   }
   static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
     const variable_list saved = ctx->get_saved_variables();
@@ -148,6 +157,30 @@ Bounding::Bounding(const ParameterScope& scope, const BoundingOptions& options,
     std::sort(columns.begin(), columns.end());
   }
   columns_ = scope.set().add_constant(at::tensor(columns, at::kLong));
+}
+
+at::Tensor Bounding::limit_(const at::Tensor& y, bool slope_wanted) const {
+  AIFS_CHECK(is_elementwise(), "a fraction needs its total");
+  const at::Tensor x = y.index_select(-1, columns_);
+  if (!slope_wanted) {
+    y.index_copy_(-1, columns_, bounded(options_, thresholds_, x));
+    return {};
+  }
+  const ValueAndSlope limited(
+      x, [this](const at::Tensor& some) { return bounded(options_, thresholds_, some); });
+  y.index_copy_(-1, columns_, limited.value);
+  return limited.slope;
+}
+
+bool independent(const std::vector<Bounding>& boundings) {
+  std::set<std::string> seen;
+  for (const Bounding& bounding : boundings) {
+    if (!bounding.is_elementwise()) return false;
+    for (const std::string& name : bounding.variables()) {
+      if (!seen.insert(name).second) return false;
+    }
+  }
+  return true;
 }
 
 at::Tensor Bounding::forward(const at::Tensor& y) const {

@@ -55,6 +55,12 @@ class Bounding {
 
   // (..., V_out) -> the same shape, a new tensor.
   at::Tensor forward(const at::Tensor& y) const;
+  // Whether each of its columns depends on itself alone, and then the same in place; with
+  // `slope_wanted` the derivative of its columns, else an undefined tensor.
+  bool is_elementwise() const { return total_ < 0; }
+  at::Tensor limit_(const at::Tensor& y, bool slope_wanted) const;
+  const at::Tensor& columns() const { return columns_; }  // i64
+  const std::vector<std::string>& variables() const { return options_.variables; }
 
  private:
   BoundingOptions options_;
@@ -62,6 +68,9 @@ class Bounding {
   int64_t total_ = -1;     // column of total_var
   at::Tensor thresholds_;  // one per column
 };
+
+// Whether none of them reads a column that another one changes.
+bool independent(const std::vector<Bounding>& boundings);
 
 }  // namespace aifs::model
 

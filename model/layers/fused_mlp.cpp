@@ -19,7 +19,7 @@ using torch::autograd::variable_list;
 // The operands of one call by name.
 struct Operands {
   variable_list rows, parameters;
-  const variable_list& weights;  // of the linears, in the type of the rows
+  const variable_list& weights;  // of the linears, then the last bias, in the type of the rows
   const FusedMlpPlan& plan;
 
   Operands(const FusedMlpPlan& plan_, const variable_list& weights_, const variable_list& all,
@@ -33,8 +33,9 @@ struct Operands {
   }
 
   at::ScalarType type() const { return rows[0].scalar_type(); }
-  size_t num_linears() const { return weights.size(); }
+  size_t num_linears() const { return weights.size() - 1; }
   const at::Tensor& bias(size_t i) const { return parameters[2 * i + 1]; }
+  const at::Tensor& last_bias() const { return weights.back(); }
   // The first weight's parts, one per operand.
   std::vector<at::Tensor> first_weights() const {
     return weights[0].chunk(plan.first == FirstProduct::kEdges ? 3 : 2, 1);
@@ -61,10 +62,8 @@ Activated first_product(const Operands& o, Keep keep) {
   switch (o.plan.first) {
     case FirstProduct::kPlain:
       return product_gelu(o.rows[0], o.padded_weight(), bias, keep);
-    case FirstProduct::kPair: {
-      const auto w = o.first_weights();
-      return product_gelu(o.rows[1], w[1], bias, keep, at::mm(o.rows[0], w[0].t()));
-    }
+    case FirstProduct::kPair:
+      return pair_product_gelu(o.rows[0], o.rows[1], o.weights[0], bias, keep);
     case FirstProduct::kTwice:
       return product_gelu(o.rows[0], o.weight_of_both(), bias, keep);
     case FirstProduct::kEdges: {
@@ -89,9 +88,9 @@ std::vector<Activated> hidden_layers(const Operands& o, Keep keep) {
 }
 
 // Gradients of the results of a norm: of its rows and their sums at targets, either of which may be
-// undefined; or, `total`, of both. And what came back by the target, undefined if not handed on.
+// undefined; or, `total`, of both. And what came back by target and source, undefined if nothing.
 struct ResultGradients {
-  at::Tensor rows, sums, total, target;
+  at::Tensor rows, sums, total, target, source;
 };
 
 // d weight, and what comes past the product (undefined: nothing).
@@ -109,14 +108,17 @@ at::Tensor residual_product(const Operands& o, const at::Tensor& d, const at::Te
 
 // Gradients of the operands of the first linear, from that of its result; that of the weight is
 // added to `d_weight`. `g` becomes part of that of the operand that the residual is. That of a
-// plain input is only computed if it is wanted.
+// plain input is `plain_width` wide, and only computed if that is not 0.
 variable_list first_backward(const Operands& o, const at::Tensor& d, const ResultGradients& g,
-                             const at::Tensor& d_weight, bool input_wanted) {
+                             const at::Tensor& d_weight, int64_t plain_width) {
   switch (o.plan.first) {
     case FirstProduct::kPlain: {
-      add_padded_weight_gradient(d_weight, d, o.rows[0]);
-      if (!input_wanted) return {at::Tensor()};
-      return {at::mm(d, o.padded_weight()).narrow(1, 0, d_weight.size(1))};
+      if (plain_width == 0) {
+        add_weight_gradient(d_weight, d, o.rows[0]);
+        return {at::Tensor()};
+      }
+      return {
+          without_filling(linear_backward(d, o.padded_weight(), o.rows[0], d_weight), plain_width)};
     }
     case FirstProduct::kPair: {
       const auto w = o.first_weights(), d_w = d_weight.chunk(2, 1);
@@ -133,20 +135,20 @@ variable_list first_backward(const Operands& o, const at::Tensor& d, const Resul
     }
     case FirstProduct::kEdges: {
       const auto w = o.first_weights(), d_w = d_weight.chunk(3, 1);
-      variable_list result;
+      variable_list result, d_node;
       for (size_t i = 0; i < 2; ++i) {
-        const at::Tensor d_node = sum_edge_rows(d, *o.plan.edges, /*at_targets=*/i == 0);
-        if (i == 1 && o.plan.sources_multiplied) {
-          result.push_back(d_node);
-          continue;
-        }
-        add_weight_gradient(d_w[i], d_node, o.rows[i]);
-        if (i == 1 && o.plan.one_node_set) {
-          result[0].addmm_(d_node, w[i]);
-          result.emplace_back();
-        } else {
-          result.push_back(product_past(d_node, w[i], i == 0 ? g.target : at::Tensor()));
-        }
+        d_node.push_back(sum_edge_rows(d, *o.plan.edges, /*at_targets=*/i == 0));
+        if (i == 0 || !o.plan.sources_multiplied) add_weight_gradient(d_w[i], d_node[i], o.rows[i]);
+      }
+      if (o.plan.one_node_set) {
+        const int64_t width = w[0].size(1);
+        result = {
+            pair_product_sum(d_node[0], d_node[1], o.weights[0].narrow(1, 0, 2 * width), g.target),
+            at::Tensor()};
+      } else {
+        result.push_back(product_past(d_node[0], w[0], g.target));
+        result.push_back(o.plan.sources_multiplied ? d_node[1]
+                                                   : product_past(d_node[1], w[1], g.source));
       }
       add_weight_gradient(d_w[2], d, o.rows[2]);
       result.push_back(residual_product(o, d, w[2], g));
@@ -160,6 +162,7 @@ struct CallHolder : torch::CustomClassHolder {
   FusedMlpPlan plan;
   variable_list weights;
   size_t num_rows = 0, num_operands = 0;
+  int64_t plain_width = 0;  // of the first operand, before it was filled up
 };
 
 struct FusedMlp : torch::autograd::Function<FusedMlp> {
@@ -172,6 +175,8 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
     holder->weights = weights;
     holder->num_rows = static_cast<size_t>(num_rows);
     holder->num_operands = all.size();
+    holder->plain_width = all[0].size(1);
+    ctx->set_materialize_grads(false);
     const Operands o(holder->plan, holder->weights, all.vec(), holder->num_rows);
     variable_list saved = all.vec();
     std::copy(o.rows.begin(), o.rows.end(), saved.begin());
@@ -182,7 +187,7 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
     const int64_t out_width = o.weights[last].size(0);
     const int64_t more = plan.layer_norm_eps ? 0 : padding(x, out_width);
     const at::Tensor z = plan.unread ? at::empty({x.size(0), out_width}, x.options())
-                                     : at::addmm(pad_columns(o.bias(last).to(o.type()), more), x,
+                                     : at::addmm(pad_columns(o.last_bias(), more), x,
                                                  pad_rows(o.weights[last], more).t());
     for (Activated& layer : hidden) {
       if (!layer.has_slope()) layer.out.reset();
@@ -196,8 +201,9 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
       if (plan.edges) result.push_back(norm.sums);
       if (plan.rows_wanted) result.push_back(norm.rows);
       if (plan.hands_on_target) result.push_back(o.rows[0]);
+      if (plan.hands_on_source) result.push_back(o.rows[1]);
     } else {
-      result = {z.narrow(1, 0, out_width)};
+      result = {plan.filled ? z : z.narrow(1, 0, out_width)};
       if (plan.adds_rows && !plan.unread) result[0].add_(o.rows[1]);
     }
     if (!differentiated) return result;
@@ -227,12 +233,11 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
 
     const size_t last = o.num_linears() - 1;
     at::Tensor d;
-    ResultGradients of_result;
+    const ResultGradients came = gradients_of(plan, gradients);
+    ResultGradients of_result = came;
+    if (!came.rows.defined() && !came.sums.defined())
+      return with_parameters({came.target, came.source}, holder->num_rows, d_parameters);
     if (plan.layer_norm_eps) {
-      const auto contiguous = [](const at::Tensor& g) { return g.defined() ? g.contiguous() : g; };
-      if (plan.edges) of_result.sums = contiguous(gradients.front());
-      if (plan.rows_wanted) of_result.rows = contiguous(gradients[plan.edges ? 1 : 0]);
-      if (plan.hands_on_target) of_result.target = contiguous(gradients.back());
       const bool total_wanted = plan.residual && of_result.sums.defined() &&
                                 !product_sum_fits(of_norm[0], o.first_weights().back());
       const NormGradient g = norm_backward(
@@ -242,9 +247,10 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
       d = g.d_z;
       of_result.total = g.d_residual;
     } else {
-      const at::Tensor& g = gradients[0];
+      const at::Tensor& g = came.rows;
       d = pad_columns(g, padding(g, g.size(1))).contiguous();
-      add_column_sums(d_parameters[2 * last + 1], d.narrow(1, 0, g.size(1)));
+      const at::Tensor& d_bias = d_parameters[2 * last + 1];
+      add_column_sums(d_bias, without_filling(d, d_bias.size(0)));
     }
     if (hidden.empty()) hidden = hidden_layers(o, Keep::kSlope);
     for (size_t i = last; i > 0; --i) {
@@ -257,13 +263,36 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
       d = g.gradient;
       below = {};
     }
-    variable_list result =
-        first_backward(o, d, of_result, d_parameters[0], ctx->needs_input_grad(0));
-    if (plan.adds_rows) result.push_back(gradients[0]);
+    variable_list result = first_backward(o, d, of_result, d_parameters[0],
+                                          ctx->needs_input_grad(0) ? holder->plain_width : 0);
+    if (plan.adds_rows) result.push_back(came.rows);
+    return with_parameters(std::move(result), holder->num_rows, d_parameters);
+  }
+
+  // Gradients of the results by name.
+  static ResultGradients gradients_of(const FusedMlpPlan& plan, const variable_list& gradients) {
+    auto next = gradients.begin();
+    const auto take = [&](bool there) {
+      if (!there) return at::Tensor();
+      const at::Tensor& g = *next++;
+      return g.defined() && plan.layer_norm_eps ? g.contiguous() : g;
+    };
+    ResultGradients g;
+    g.sums = take(plan.edges != nullptr);
+    g.rows = take(plan.rows_wanted);
+    g.target = take(plan.hands_on_target);
+    g.source = take(plan.hands_on_source);
+    return g;
+  }
+
+  // Gradients of all arguments.
+  static variable_list with_parameters(variable_list of_rows, size_t num_rows,
+                                       const ParameterGradients& d_parameters) {
+    of_rows.resize(num_rows);
     const variable_list& handed = d_parameters.hand_over();
-    result.insert(result.end(), handed.begin(), handed.end());
-    result.resize(result.size() + 4);  // of plan, weights, num_rows and differentiated
-    return result;
+    of_rows.insert(of_rows.end(), handed.begin(), handed.end());
+    of_rows.resize(of_rows.size() + 4);  // of plan, weights, num_rows and differentiated
+    return of_rows;
   }
 };
 
@@ -273,6 +302,7 @@ struct SourceProduct : torch::autograd::Function<SourceProduct> {
     auto holder = c10::make_intrusive<CallHolder>();
     holder->weights = {working.chunk(3, 1)[1]};
     const at::Tensor product = at::mm(x, holder->weights[0].t());
+    ctx->set_materialize_grads(false);
     ctx->save_for_backward({x, weight});
     ctx->saved_data["call"] = c10::IValue::make_capsule(std::move(holder));
     return {product};
@@ -283,6 +313,7 @@ struct SourceProduct : torch::autograd::Function<SourceProduct> {
         c10::static_intrusive_pointer_cast<CallHolder>(ctx->saved_data["call"].toCapsule());
     const variable_list saved = ctx->get_saved_variables();
     const ParameterGradients d_weight({saved[1]});
+    if (!gradients[0].defined()) return {at::Tensor(), d_weight.hand_over()[0], at::Tensor()};
     const at::Tensor d = gradients[0].contiguous();
     add_weight_gradient(d_weight[0].chunk(3, 1)[1], d, saved[0]);
     return {at::mm(d, holder->weights[0]), d_weight.hand_over()[0], at::Tensor()};
@@ -297,11 +328,13 @@ at::Tensor source_product(const at::Tensor& x_source, const FusedMlpWeights& wei
 
 FusedMlpResult fused_mlp(const FusedMlpPlan& plan, const std::vector<at::Tensor>& rows,
                          const FusedMlpWeights& weights) {
-  AIFS_CHECK(weights.working.size() >= 2 && (!plan.residual || plan.layer_norm_eps) &&
+  AIFS_CHECK(weights.working.size() >= 3 && (!plan.residual || plan.layer_norm_eps) &&
                  (plan.edges != nullptr) == (plan.first == FirstProduct::kEdges) &&
                  (!plan.edges || plan.layer_norm_eps) && (plan.edges || plan.rows_wanted) &&
-                 (plan.edges || !plan.hands_on_target) &&
-                 (!(plan.adds_rows || plan.unread) || !plan.layer_norm_eps) &&
+                 (plan.edges || !(plan.hands_on_target || plan.hands_on_source)) &&
+                 !(plan.hands_on_source && (plan.sources_multiplied || rows[0].is_same(rows[1]))) &&
+                 (!(plan.adds_rows || plan.unread || plan.filled) || !plan.layer_norm_eps) &&
+                 !(plan.filled && plan.adds_rows) &&
                  (!plan.adds_rows || plan.first == FirstProduct::kPlain),
              "not a plan");
   FusedMlpPlan full = plan;
@@ -313,9 +346,11 @@ FusedMlpResult fused_mlp(const FusedMlpPlan& plan, const std::vector<at::Tensor>
   const variable_list result =
       FusedMlp::apply(at::TensorList(all), full, weights.working, static_cast<int64_t>(rows.size()),
                       at::GradMode::is_enabled());
+  const size_t handed_on = (plan.edges ? 1 : 0) + (plan.rows_wanted ? 1 : 0);
   return {plan.rows_wanted ? result[plan.edges ? 1 : 0] : at::Tensor(),
           plan.edges ? result.front() : at::Tensor(),
-          plan.hands_on_target ? result.back() : at::Tensor()};
+          plan.hands_on_target ? result[handed_on] : at::Tensor(),
+          plan.hands_on_source ? result.back() : at::Tensor()};
 }
 
 }  // namespace aifs::model

@@ -18,7 +18,7 @@ namespace aifs::model {
 
 // What the first linear is applied to.
 enum class FirstProduct {
-  kPlain,  // x
+  kPlain,  // x, perhaps filled up
   kPair,   // [a | b]
   kTwice,  // [x | x]
   kEdges   // [x_target[target] | x_source[source] | e]
@@ -34,28 +34,31 @@ struct FusedMlpPlan {
   Keep hidden = Keep::kSlope;
   bool adds_rows = false;     // kPlain without a norm: a second operand is added to the result
   bool unread = false;        // the result is not computed: only gradients are wanted
+  bool filled = false;        // without a norm: the result may be filled up (model/filling.h)
   bool rows_wanted = true;    // kEdges: false if only the sums are
   bool one_node_set = false;  // kEdges: x_target is x_source; filled in
   // kEdges: in place of x_source stands source_product(x_source).
   bool sources_multiplied = false;
   // kEdges: x_target is a result, too. Whoever needs it once more takes that: the gradient that
-  // comes back by it is added in a product of this one's backward pass.
-  bool hands_on_target = false;
+  // comes back by it is added in a product of this one's backward pass. So is x_source, unless it
+  // is another form of x_target or multiplied already.
+  bool hands_on_target = false, hands_on_source = false;
 };
 
 struct FusedMlpResult {
   at::Tensor rows;
-  at::Tensor sums;    // kEdges: of rows at their targets, (num_targets, C)
-  at::Tensor target;  // x_target, if it is handed on
+  at::Tensor sums;            // kEdges: of rows at their targets, (num_targets, C)
+  at::Tensor target, source;  // x_target and x_source, if they are handed on
 };
 
 // Weight and bias of each linear, then of the norm, in fp32 (fp64), and the weights of the linears
-// once more in the type of the rows.
+// and the bias of the last one once more in the type of the rows.
 struct FusedMlpWeights {
   std::vector<at::Tensor> parameters, working;
 };
 
-// `rows` as listed above, in one type. Gradients of parameters come in their own type.
+// `rows` as listed above, in one type; those of kPlain may be filled up (model/filling.h), as is
+// then their gradient. Gradients of parameters come in their own type.
 FusedMlpResult fused_mlp(const FusedMlpPlan& plan, const std::vector<at::Tensor>& rows,
                          const FusedMlpWeights& weights);
 

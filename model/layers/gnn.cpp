@@ -64,6 +64,14 @@ Encoded GnnEncoder::forward(const at::Tensor& x_data, const at::Tensor& x_hidden
                         [this](const at::Tensor& rows) { return emb_nodes_src_.forward(rows); })
             : embed(options_.recompute, emb_nodes_src_, in[0]);
     const at::Tensor target = repeat_rows(emb_nodes_dst_.forward(in[1]), copies);
+    const std::vector<EdgeChunk>& chunks = chunks_.of(edges_->index(copies));
+    const at::Tensor sources = edges_->sources(source, copies);
+    if (chunks.size() == 1 && !by_range && sources.is_same(source)) {
+      const NodeAndEdgeState sent = block_->messages(target, sources, e, chunks[0].index,
+                                                     /*edges_wanted=*/false,
+                                                     /*sources_again=*/true);
+      return {block_->update_sources(sent.sources), block_->update_nodes(sent.targets, sent.nodes)};
+    }
     const auto body = [this, embedding](const EdgeIndexPtr& edges) -> Piece {
       return [this, embedding, edges](const TensorList& part) -> TensorList {
         const NodeAndEdgeState sent =
@@ -74,12 +82,11 @@ Encoded GnnEncoder::forward(const at::Tensor& x_data, const at::Tensor& x_hidden
     };
     return {over_rows(options_, source,
                       [this](const at::Tensor& rows) { return block_->update_sources(rows); }),
-            over_chunks(chunks_.of(edges_->index(copies)), body,
-                        options_.recompute == RecomputePolicy::kBlock, target, e,
-                        {edges_->sources(source, copies)})};
+            over_chunks(chunks, body, by_range, target, e, {sources})};
   };
-  const TensorList result = maybe_recomputed(options_.recompute == RecomputePolicy::kFull, all,
-                                             {x_data, x_hidden, edge_features_.forward()});
+  const TensorList result =
+      maybe_recomputed(options_.recompute == RecomputePolicy::kFull, all,
+                       {x_data, x_hidden, edge_features_.forward(/*filled=*/true)});
   return {result[0], result[1]};
 }
 
@@ -101,7 +108,7 @@ GnnProcessor::GnnProcessor(const ParameterScope& scope, const ParameterScope& ed
 
 Processor::State GnnProcessor::start(const at::Tensor& x, int64_t copies,
                                      const at::Tensor& /*condition*/) const {
-  const at::Tensor features = edge_features_.forward();
+  const at::Tensor features = edge_features_.forward(/*filled=*/true);
   const std::vector<EdgeChunk>& ranges = ranges_.of(edges_->index(copies));
   if (ranges.size() == 1)
     return {x, repeat_rows(embed(options_.recompute, emb_edges_, features), copies)};
@@ -174,8 +181,8 @@ at::Tensor GnnDecoder::forward(const at::Tensor& latent, const at::Tensor& data,
         const NodeAndEdgeState sent =
             block_->messages_from(part[2], part[0], embedding.of_range(part[1]), edges,
                                   /*edges_wanted=*/false);
-        return {extractor_.forward(block_->update_nodes(sent.targets, sent.nodes),
-                                   kept_hidden(options_.recompute))};
+        return {extractor_.forward_filled(block_->update_nodes(sent.targets, sent.nodes),
+                                          kept_hidden(options_.recompute))};
       };
     };
     return {over_chunks(chunks_.of(edges_->index(copies)), body,
@@ -183,7 +190,7 @@ at::Tensor GnnDecoder::forward(const at::Tensor& latent, const at::Tensor& data,
                         {block_->shared_sources(edges_->sources(in[0], copies))})};
   };
   return maybe_recomputed(options_.recompute == RecomputePolicy::kFull, all,
-                          {latent, data, edge_features_.forward()})[0];
+                          {latent, data, edge_features_.forward(/*filled=*/true)})[0];
 }
 
 }  // namespace aifs::model

@@ -26,6 +26,7 @@ class GnnEncoder : public Encoder {
   // Hands on the data rows embedded and updated, of width C.
   Encoded forward(const at::Tensor& x_data, const at::Tensor& x_hidden,
                   int64_t copies) const override;
+  bool takes_filling() const override { return true; }
 
  private:
   GraphConvOptions options_;

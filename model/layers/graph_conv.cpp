@@ -39,7 +39,7 @@ TensorList GraphConvBlock::run(const Mlp& mlp, FusedMlpPlan plan, const TensorLi
   plan.hidden = hidden_;
   if (mlp.is_fused(rows.back())) {
     const FusedMlpResult result = mlp.fused(plan, rows);
-    return {result.rows, result.sums, result.target};
+    return {result.rows, result.sums, result.target, result.source};
   }
   const EdgeIndexPtr edges = plan.edges;
   const Piece piece = [plain, edges](const TensorList& in) -> TensorList {
@@ -48,7 +48,7 @@ TensorList GraphConvBlock::run(const Mlp& mlp, FusedMlpPlan plan, const TensorLi
     return {y, sum_at_targets(y, edges)};
   };
   TensorList result = maybe_recomputed(recompute_mlps_, piece, rows);
-  if (edges) result.push_back(rows[0]);
+  if (edges) result.insert(result.end(), {rows[0], rows[1]});
   return result;
 }
 
@@ -59,13 +59,14 @@ NodeAndEdgeState GraphConvBlock::send(FusedMlpPlan plan, const TensorList& rows)
       run(edge_mlp_, plan, rows, [this, edges = plan.edges](const TensorList& in) {
         return edge_mlp_.forward_edges(in[0], in[1], in[2], edges) + in[2];
       });
-  return {sent[1], sent[0], sent[2]};
+  return {sent[1], sent[0], sent[2], sent[3]};
 }
 
 NodeAndEdgeState GraphConvBlock::messages(const at::Tensor& x_target, const at::Tensor& x_source,
                                           const at::Tensor& e, const EdgeIndexPtr& edges,
-                                          bool edges_wanted) const {
-  return send({.edges = edges, .rows_wanted = edges_wanted}, {x_target, x_source, e});
+                                          bool edges_wanted, bool sources_again) const {
+  return send({.edges = edges, .rows_wanted = edges_wanted, .hands_on_source = sources_again},
+              {x_target, x_source, e});
 }
 
 NodeAndEdgeState GraphConvBlock::messages_from(const at::Tensor& shared, const at::Tensor& x_target,

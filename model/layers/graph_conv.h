@@ -35,8 +35,8 @@ struct NodeAndEdgeState {
   at::Tensor nodes;  // (N, C)
   at::Tensor edges;  // (M, C)
   // x_target, to be used in its place from there on: gradients of both uses are added up on the
-  // way.
-  at::Tensor targets = {};
+  // way. The same for x_source, where it is wanted so.
+  at::Tensor targets = {}, sources = {};
 };
 
 class GraphConvBlock {
@@ -45,10 +45,10 @@ class GraphConvBlock {
   GraphConvBlock(const ParameterScope& scope, const GraphConvOptions& options);
 
   // Edge state after the message (undefined if it is not wanted and the MLP is fused), and its sum
-  // at the targets.
+  // at the targets. With `sources_again` x_source, another tensor than x_target, is handed on.
   NodeAndEdgeState messages(const at::Tensor& x_target, const at::Tensor& x_source,
                             const at::Tensor& e, const EdgeIndexPtr& edges,
-                            bool edges_wanted = true) const;
+                            bool edges_wanted = true, bool sources_again = false) const;
   // The same where ranges of targets share x_source: `shared` is shared_sources(x_source), of which
   // a product with the MLP's first weight is done once, if it is fused.
   NodeAndEdgeState messages_from(const at::Tensor& shared, const at::Tensor& x_target,

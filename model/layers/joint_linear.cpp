@@ -61,7 +61,7 @@ struct MixedLinear : torch::autograd::Function<MixedLinear> {
       if (!g.defined()) continue;
       const int64_t out = g.size(1), more = padding(x, out);
       const at::Tensor d = pad_columns(g, more).contiguous();
-      add_padded_weight_gradient(d_parameters[at], d.narrow(1, 0, out), rows);
+      add_weight_gradient(d_parameters[at], d.narrow(1, 0, out), rows);
       if (bias) add_column_sums(d_parameters[at + 1], d.narrow(1, 0, out));
       if (!x.requires_grad()) continue;
       const at::Tensor w = pad_columns(pad_rows(working[i], more), more_in);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "model/filling.h"
 #include "model/kernels/row_ops.h"
 #include "model/precision.h"
 
@@ -122,6 +123,7 @@ FusedMlpWeights Mlp::fused_weights(at::ScalarType type) const {
   for (const HiddenLayer& layer : hidden_)
     add(layer.linear);
   add(last_);
+  weights.working.push_back(last_.set->working(last_.bias, type));
   if (layer_norm_) {
     weights.parameters.push_back(layer_norm_->weight());
     weights.parameters.push_back(layer_norm_->bias());
@@ -140,8 +142,12 @@ at::Tensor Mlp::fused_sources(const at::Tensor& x_source) const {
 
 at::Tensor Mlp::forward(const at::Tensor& x, Keep hidden) const {
   if (is_fused(x)) return fused({.hidden = hidden}, {x}).rows;
-  const at::Tensor copy = ranks_.copied(x);
+  const at::Tensor copy = ranks_.copied(without_filling(x, hidden_[0].linear.weight.size(1)));
   return run([&](const Linear& linear) { return linear.forward(copy); });
+}
+
+at::Tensor Mlp::forward_filled(const at::Tensor& x, Keep hidden) const {
+  return is_fused(x) ? fused({.hidden = hidden, .filled = true}, {x}).rows : forward(x);
 }
 
 at::Tensor Mlp::forward_added(const at::Tensor& x, const at::Tensor& to, bool unread) const {

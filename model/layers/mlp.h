@@ -42,8 +42,11 @@ class Mlp {
   // Throws ConfigError if fused kernels are asked for an MLP that has none (gated or sliced ones).
   Mlp(const ParameterScope& scope, const MlpOptions& options);
 
-  // (rows, in) -> (rows, out). If fused, hidden layers may be computed again in the backward pass.
+  // (rows, in) -> (rows, out). Rows may be filled up (model/filling.h). If fused, hidden layers may
+  // be computed again in the backward pass.
   at::Tensor forward(const at::Tensor& x, Keep hidden = Keep::kSlope) const;
+  // The same without a norm; the result may be filled up.
+  at::Tensor forward_filled(const at::Tensor& x, Keep hidden) const;
   // to + forward(x), without a norm one operation if fused. With `unread` (only if fused) nobody
   // reads the result, and it is not computed.
   at::Tensor forward_added(const at::Tensor& x, const at::Tensor& to, bool unread = false) const;

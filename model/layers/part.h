@@ -22,6 +22,8 @@ struct Encoded {
 class Encoder {
  public:
   virtual ~Encoder() = default;
+  // Whether rows of data may come filled up (model/filling.h).
+  virtual bool takes_filling() const { return false; }
   // x_data (copies * N_data, data width), x_hidden (N_hidden, hidden width) for one copy.
   virtual Encoded forward(const at::Tensor& x_data, const at::Tensor& x_hidden,
                           int64_t copies) const = 0;
@@ -48,7 +50,8 @@ class Processor {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // latent (copies * N_hidden, C), data (copies * N_data, target width) -> (copies * N_data, out).
+  // latent (copies * N_hidden, C), data (copies * N_data, target width) -> (copies * N_data, out),
+  // perhaps filled up (model/filling.h).
   virtual at::Tensor forward(const at::Tensor& latent, const at::Tensor& data,
                              int64_t copies) const = 0;
 };

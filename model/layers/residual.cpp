@@ -31,6 +31,7 @@ class SkipResidual : public Residual {
   at::Tensor forward(const at::Tensor& x) const override {
     return x.narrow(1, step_, 1).index_select(-1, prognostic_);
   }
+  std::optional<int64_t> input_time() const override { return step_; }
 
  private:
   int64_t step_;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,8 @@ class Residual {
   // prepare(x) (B, T, E, N, V_in) -> (B, 1, E, N, P), the prognostic variables in dataset order.
   // On the last stage. Both take and give own nodes; truncated and spectral ones are collective.
   virtual at::Tensor forward(const at::Tensor& x) const = 0;
+  // The input time of which that is the prognostic columns as they are; none: it is something else.
+  virtual std::optional<int64_t> input_time() const { return std::nullopt; }
 };
 
 // Registers learnt tensors under `scope`. Null for kNone.

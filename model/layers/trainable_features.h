@@ -20,7 +20,7 @@ class NodeAttributes {
   int64_t width() const;
 
  private:
-  at::ScalarType type_ = at::kFloat;  // of activations
+  const ParameterSet* set_ = nullptr;
   at::Tensor fixed_, trainable_, rows_;
 };
 
@@ -30,11 +30,12 @@ class EdgeFeatures {
   EdgeFeatures() = default;
   // Registers trainable_layout_version and, if num_trainable > 0, trainable.trainable.
   EdgeFeatures(const ParameterScope& scope, const EdgeTensors& edges, int64_t num_trainable);
-  at::Tensor forward() const;
+  // `filled`: filled up behind (model/filling.h).
+  at::Tensor forward(bool filled = false) const;
   int64_t width() const;
 
  private:
-  at::ScalarType type_ = at::kFloat;  // of activations
+  const ParameterSet* set_ = nullptr;
   at::Tensor fixed_, trainable_, rows_;
 };
 

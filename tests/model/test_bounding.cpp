@@ -141,6 +141,43 @@ TEST_CASE("gradients are central differences away from the corners", "[bounding]
   }
 }
 
+TEST_CASE("in place they give the same, and the slope of each column", "[bounding]") {
+  const at::Tensor y = random_tensor({30, 4}, 1), g = random_tensor({30, 4}, 3);
+  for (const BoundingOptions& options : one_of_each()) {
+    INFO(enum_name(options.kind));
+    ParameterSet set(at::kDouble, 1);
+    const Bounding bounding(ParameterScope(set), options, kOutputs, "b");
+    if (!bounding.is_elementwise()) {
+      REQUIRE_THROWS_AS(bounding.limit_(y, true), Error);
+      continue;
+    }
+    const at::Tensor x = y.clone().set_requires_grad(true), expected = bounding.forward(x);
+    expected.backward(g);
+    const at::Tensor got = y.clone(), again = y.clone();
+    const at::Tensor slope = bounding.limit_(got, true);
+    REQUIRE_FALSE(bounding.limit_(again, false).defined());
+    REQUIRE(at::equal(got, expected));
+    REQUIRE(at::equal(again, expected));
+    REQUIRE(at::equal(
+        g.index_copy(-1, bounding.columns(), g.index_select(-1, bounding.columns()) * slope),
+        x.grad()));
+  }
+}
+
+TEST_CASE("boundings are independent that share no column and need no other", "[bounding]") {
+  ParameterSet set(at::kDouble, 1);
+  const ParameterScope scope(set);
+  const Bounding b(scope, {.kind = Kind::kRelu, .variables = {"b"}}, kOutputs, "b");
+  const Bounding bd(scope, {.kind = Kind::kRelu, .variables = {"d", "b"}}, kOutputs, "b");
+  const Bounding c(scope, {.kind = Kind::kRelu, .variables = {"c"}}, kOutputs, "b");
+  const Bounding part(scope, {.kind = Kind::kFraction, .variables = {"a"}, .total_var = "c"},
+                      kOutputs, "b");
+  REQUIRE(independent({}));
+  REQUIRE(independent({bd, c}));
+  REQUIRE_FALSE(independent({b, bd}));
+  REQUIRE_FALSE(independent({part}));
+}
+
 TEST_CASE("impossible boundings are refused with their path", "[bounding]") {
   REQUIRE_THAT(error_of({.kind = Kind::kRelu, .variables = {"e"}}),
                ContainsSubstring("'model.bounding.0.variables': 'e' is not a variable"));

@@ -95,6 +95,14 @@ TEST_CASE("gradients of every form of a fused MLP are central differences", "[fu
         .rows_wanted = false,
         .hands_on_target = true},
        {kTargets, kSources, kEdges},
+       3},
+      {{.first = FirstProduct::kEdges,
+        .edges = edges,
+        .residual = true,
+        .layer_norm_eps = 1e-5,
+        .hands_on_target = true,
+        .hands_on_source = true},
+       {kTargets, kSources, kEdges},
        3}};
   for (const Form& form : forms) {
     INFO("form " << static_cast<int>(form.plan.first));
@@ -115,9 +123,10 @@ TEST_CASE("gradients of every form of a fused MLP are central differences", "[fu
       FusedMlpWeights weights{{end, in.end()}, {}};
       for (size_t i = 0; i < 6; i += 2)
         weights.working.push_back(weights.parameters[i].detach());
+      weights.working.push_back(weights.parameters[5].detach());
       const FusedMlpResult out = fused_mlp(form.plan, {in.begin(), end}, weights);
       std::vector<at::Tensor> results;
-      for (const at::Tensor& result : {out.rows, out.sums, out.target}) {
+      for (const at::Tensor& result : {out.rows, out.sums, out.target, out.source}) {
         if (result.defined()) results.push_back(result.tanh());
       }
       return at::cat(results);
@@ -146,7 +155,8 @@ TEST_CASE("a result that nobody reads is not computed, its gradients are", "[fus
                                 random_tensor({3, 4}, 5), random_tensor({3}, 6)};
     for (const at::Tensor& x : all)
       x.set_requires_grad(true);
-    const FusedMlpWeights weights{{all.begin() + 2, all.end()}, {all[2].detach(), all[4].detach()}};
+    const FusedMlpWeights weights{{all.begin() + 2, all.end()},
+                                  {all[2].detach(), all[4].detach(), all[5].detach()}};
     at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
     const at::Tensor rows =
         fused_mlp({.adds_rows = true, .unread = unread}, {all[0], all[1]}, weights).rows;
@@ -162,6 +172,57 @@ TEST_CASE("a result that nobody reads is not computed, its gradients are", "[fus
   const auto expected = gradients(false), got = gradients(true);
   for (size_t i = 0; i < got.size(); ++i)
     REQUIRE(at::equal(got[i], expected[i]));
+}
+
+TEST_CASE("results that nothing depends on cost no gradients", "[fused_mlp]") {
+  constexpr int64_t kSources = 9, kTargets = 7, kEdges = 40, c = 3;
+  const FusedMlpPlan plan{.first = FirstProduct::kEdges,
+                          .edges = test::random_edge_index(kSources, kTargets, kEdges, 5),
+                          .residual = true,
+                          .layer_norm_eps = 1e-5,
+                          .hands_on_target = true,
+                          .hands_on_source = true};
+  const auto gradients = [&](unsigned uses, bool zeros) {
+    std::vector<at::Tensor> all{random_tensor({kTargets, c}, 1),
+                                random_tensor({kSources, c}, 2),
+                                random_tensor({kEdges, c}, 3),
+                                random_tensor({4, 3 * c}, 4),
+                                random_tensor({4}, 5),
+                                random_tensor({c, 4}, 6),
+                                random_tensor({c}, 7),
+                                random_tensor({c}, 8),
+                                random_tensor({c}, 9)};
+    for (const at::Tensor& x : all)
+      x.set_requires_grad(true);
+    const FusedMlpWeights weights{{all.begin() + 3, all.end()},
+                                  {all[3].detach(), all[5].detach(), all[6].detach()}};
+    const FusedMlpResult out = fused_mlp(plan, {all[0], all[1], all[2]}, weights);
+    at::Tensor loss = at::zeros({}, at::kDouble);
+    unsigned bit = 1;
+    for (const at::Tensor& result : {out.rows, out.sums, out.target, out.source}) {
+      if (uses & bit) loss = loss + result.square().sum();
+      if (zeros && !(uses & bit)) loss = loss + (0.0 * result).sum();
+      bit *= 2;
+    }
+    loss.backward();
+    std::vector<at::Tensor> result;
+    for (const at::Tensor& x : all)
+      result.push_back(x.grad());
+    return result;
+  };
+  for (unsigned uses = 1; uses < 16; ++uses) {
+    INFO("used: " << uses);
+    const auto got = gradients(uses, false), expected = gradients(uses, true);
+    for (size_t i = 0; i < got.size(); ++i) {
+      if (got[i].defined()) {
+        REQUIRE(at::allclose(got[i], expected[i], 1e-12, 1e-12));
+      } else {
+        REQUIRE((expected[i] == 0).all().item<bool>());
+      }
+    }
+    REQUIRE(got[2].defined() == ((uses & 3) != 0));
+    REQUIRE(got[0].defined() == ((uses & 7) != 0));
+  }
 }
 
 TEST_CASE("a gated MLP has no fused kernels, and says so", "[fused_mlp]") {

@@ -54,6 +54,17 @@ TEST_CASE("a part knows when its results are read by nobody", "[recompute]") {
   REQUIRE_FALSE(results_unread());
 }
 
+TEST_CASE("what nothing depends on gets no gradient when a part runs again", "[recompute]") {
+  const TensorsFunction part = [](const std::vector<at::Tensor>& in) {
+    return std::vector{in[0].square(), in[1].square()};
+  };
+  const at::Tensor a = random_tensor({3}, 1).set_requires_grad(true);
+  const at::Tensor b = random_tensor({3}, 2).set_requires_grad(true);
+  recompute(part, {a, b})[0].sum().backward();
+  REQUIRE(at::equal(a.grad(), 2.0 * a.detach()));
+  REQUIRE_FALSE(b.grad().defined());
+}
+
 TEST_CASE("a part that runs again has the same results and gradients", "[recompute]") {
   at::Tensor weight = random_tensor({4, 4}, 1).set_requires_grad(true);
   int calls = 0;

@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <limits>
 #include <tuple>
 
 #include "model/kernels/gelu_slope.h"
@@ -269,6 +270,112 @@ TEST_CASE("products with GELU before and behind them", "[row_ops]") {
       in.require_close(sum_of(in.put(more), {}), product + more);
       in.require_close(sum_of({}, in.put(v)), both);
       in.require_close(sum_of(in.put(more), in.put(v)), both + more);
+    }
+  }
+}
+
+TEST_CASE("a product of two tensors side by side, with GELU", "[row_ops]") {
+  for (const auto& [rows, depth, width] : {std::tuple<int64_t, int64_t, int64_t>{0, 512, 512},
+                                           {1, 512, 512},
+                                           {65, 320, 256},
+                                           {3000, 512, 512},
+                                           {20000, 512, 512},
+                                           {3000, 1024, 1024},
+                                           {300, 520, 128},
+                                           {300, 64, 128},
+                                           {300, 24, 40}}) {
+    for (const at::ScalarType type : kTypes) {
+      if (type != at::kBFloat16 && rows > 3000) continue;  // nothing special there
+      INFO(at::toString(type) << ", " << rows << " rows, twice " << depth << " to " << width);
+      const Setup s{type, width}, in{type, depth}, both{type, 2 * depth};
+      const at::Tensor a = in.rows(rows, 1), b = in.rows(rows, 2), bias = s.vector(3);
+      const at::Tensor weight = (both.rows(width, 4) / std::sqrt(2.0 * static_cast<double>(depth)))
+                                    .to(type)
+                                    .to(at::kDouble);
+      const at::Tensor expected = at::mm(at::cat({a, b}, 1), weight.t()) + bias;
+      for (const Keep keep : kKeeps) {
+        const auto once = [&] {
+          return pair_product_gelu(in.put(a), in.put(b), both.put(weight), s.put_wide(bias), keep);
+        };
+        const Activated got = once();
+        require_activated(s, got, keep, expected);
+        REQUIRE(at::equal(once().out, got.out));
+      }
+      // Backward: both multiply parts of a wider weight.
+      const Setup wide{type, 3 * width};
+      const at::Tensor last = (wide.rows(depth, 5) / std::sqrt(2.0 * static_cast<double>(depth)))
+                                  .to(type)
+                                  .to(at::kDouble);
+      const at::Tensor some = wide.put(last).narrow(1, 0, 2 * width), more = s.rows(rows, 6);
+      const at::Tensor sum =
+          at::mm(a, last.narrow(1, 0, width)) + at::mm(b, last.narrow(1, width, width));
+      const auto sum_of = [&](const at::Tensor& added) {
+        return pair_product_sum(in.put(a), in.put(b), some, added);
+      };
+      s.require_close(sum_of({}), sum);
+      s.require_close(sum_of(s.put(more)), sum + more);
+      REQUIRE(at::equal(sum_of(s.put(more)), sum_of(s.put(more))));
+    }
+  }
+}
+
+TEST_CASE("NaN passes through products with GELU, and nothing else becomes it", "[row_ops]") {
+  const auto nan = std::numeric_limits<double>::quiet_NaN();
+  constexpr int64_t kRows = 300, kBad = 77;
+  for (const at::ScalarType type : kTypes) {
+    for (const int64_t width : {int64_t{128}, int64_t{512}, int64_t{1024}}) {
+      INFO(at::toString(type) << ", " << width << " columns");
+      const Setup s{type, width};
+      const auto require_bad_row = [&](const at::Tensor& rows) {
+        const at::Tensor bad = at::zeros(rows.sizes(), rows.options().dtype(at::kBool));
+        bad.select(0, kBad).fill_(true);
+        REQUIRE(at::equal(rows.isnan(), bad));
+      };
+      const at::Tensor x = s.rows(kRows, 1), weight = s.rows(width, 2) / std::sqrt(width);
+      at::Tensor bad = x.clone();
+      bad.select(0, kBad).fill_(nan);
+      for (const Keep keep : kKeeps) {
+        require_bad_row(product_gelu(s.put(bad), s.put(weight), s.put_wide(s.vector(3)), keep).out);
+        require_bad_row(
+            product_gelu(s.put(x), s.put(weight), s.put_wide(s.vector(3)), keep, s.put(bad)).out);
+        require_bad_row(gelu_rows_(s.put(bad), keep).out);
+      }
+      for (const Keep keep : {Keep::kPre, Keep::kSlope}) {
+        const Activated kept = gelu_rows_(s.put(x), keep);
+        const at::Tensor sum = s.ones();
+        require_bad_row(product_gelu_backward(s.put(bad), s.put(weight), kept, sum).gradient);
+        REQUIRE(sum.isnan().all().item<bool>());
+      }
+    }
+  }
+}
+
+TEST_CASE("a linear map of few columns, backward", "[row_ops]") {
+  for (const at::ScalarType type : kTypes) {
+    for (const auto& [rows, width, columns, used] :
+         {std::tuple<int64_t, int64_t, int64_t, int64_t>{0, 512, 16, 11},
+          {1, 512, 16, 16},
+          {63, 128, 16, 11},
+          {64, 256, 16, 12},
+          {3000, 384, 16, 3},
+          {40000, 512, 16, 11},
+          {300, 640, 16, 11},
+          {300, 512, 24, 20},
+          {300, 40, 16, 9}}) {
+      INFO(at::toString(type) << ", " << rows << " rows, " << columns << " to " << width);
+      const Setup s{type, width}, in{type, columns};
+      const at::Tensor d = s.rows(rows, 1), x = in.rows(rows, 2), weight = in.rows(width, 3);
+      const auto once = [&, used = used] {
+        const at::Tensor d_weight = at::ones({width, used}, s.ones().options());
+        const at::Tensor d_x = linear_backward(s.put(d), in.put(weight), in.put(x), d_weight);
+        return std::pair(d_x, d_weight);
+      };
+      const auto [d_x, d_weight] = once();
+      in.require_close(d_x, at::mm(d, weight));
+      s.require_close(d_weight, at::mm(d.t(), x).narrow(1, 0, used) + 1.0);
+      const auto [again, weight_again] = once();
+      REQUIRE(at::equal(again, d_x));
+      REQUIRE(at::equal(weight_again, d_weight));
     }
   }
 }

@@ -48,6 +48,20 @@ TEST_CASE("edge features are attributes, then what is learnt, starting at zero",
   REQUIRE((set.gradient(set.at("trainable.trainable")) == 1).all().item<bool>());
 }
 
+TEST_CASE("learnt features get the same gradient whether they have one already or not",
+          "[trainable_features]") {
+  const auto edges = make_edge_tensors(test::random_edges("a", 4, "b", 3, 6, 2), 4, 3,
+                                       {"edge_length", "edge_dirs"}, at::kDouble);
+  ParameterSet set(at::kDouble, 1);
+  const EdgeFeatures features(ParameterScope(set), edges, 2);
+  const at::Tensor learnt = set.at("trainable.trainable").tensor,
+                   g = test::random_tensor({6, 5}, 4);
+  features.forward().backward(g);
+  REQUIRE(at::equal(learnt.grad(), g.narrow(1, 3, 2)));
+  features.forward(/*filled=*/true).backward(g);  // nothing is filled up on a CPU
+  REQUIRE(at::equal(learnt.grad(), 2.0 * g.narrow(1, 3, 2)));
+}
+
 TEST_CASE("without learnt features there is no parameter", "[trainable_features]") {
   ParameterSet set(at::kFloat, 1);
   const NodeAttributes nodes(ParameterScope(set), "hidden", {at::zeros({2, 2}), {}}, 0);

@@ -37,19 +37,22 @@ struct Signals {
   }
 };
 
-// What a block does: `turns` tiles for each warpgroup, `steps` for each of them.
+// What a block does: `turns` tiles for each warpgroup, `steps` for each of them, of which the first
+// `own_steps` read x.
 struct Round {
-  int column, team, teams, rank, turns, steps, lag;
+  int column, width, team, teams, rank, turns, steps, own_steps, lag;
   __device__ explicit Round(const Task& task) {
     const int cluster = static_cast<int>(blockIdx.x) / kDeepBlocks;
     const int slices = (task.width + kDeepColumns - 1) / kDeepColumns;
     column = cluster % slices * kDeepColumns;
+    width = task.width;
     team = cluster / slices;
     teams = static_cast<int>(gridDim.x) / kDeepBlocks / slices;
     rank = static_cast<int>(blockIdx.x) % kDeepBlocks;
     const int all = (task.rows + kClusterRows - 1) / kClusterRows;
     turns = (all - team + teams - 1) / teams;
     steps = (task.depth + kPieceDepth - 1) / kPieceDepth;
+    own_steps = (task.own_depth + kPieceDepth - 1) / kPieceDepth;
     lag = steps / 2;
   }
   __device__ int length() const { return turns * steps + lag; }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products whose weight is too deep to stay in shared memory.
+// Products whose weight is too deep to stay in shared memory, and those of two tensors side by
+// side.
 //
 // Two warpgroups multiply, each tiles of 64 rows and 256 columns of its own; a warp copies; three
 // finish tiles, in turn from one warpgroup and the other. What is copied comes in steps of 64 of
@@ -20,8 +21,8 @@ namespace {
 
 // The copying thread. The weight is (width, depth) or, kByColumns, (depth, width).
 template <bool kByColumns>
-__device__ void feed_deep(const CUtensorMap& x, const CUtensorMap& w, Ring<kDeepStages>& ring,
-                          uint8_t* stages, const Round& round) {
+__device__ void feed_deep(const CUtensorMap& x, const CUtensorMap& more, const CUtensorMap& w,
+                          Ring<kDeepStages>& ring, uint8_t* stages, const Round& round) {
   Place<kDeepStages> place;
   place.phase = 1;  // all stages are free at the start
   int k = 0, turns[kDeepGroups] = {0, -1};
@@ -36,16 +37,19 @@ __device__ void feed_deep(const CUtensorMap& x, const CUtensorMap& w, Ring<kDeep
     Barrier& full = ring.full[place.stage];
     ring.empty[place.stage].wait(place.phase);
     full.arrive_and_expect(kDeepWeightBytes + (busy(0) + busy(1)) * kPieceBytes);
+    const bool own = k < round.own_steps;  // of x and its part of the weight
+    const int depth_there = (own ? k : k - round.own_steps) * kPieceDepth;
     constexpr int kOwn = kBoxes / kDeepBlocks;
     for (int box = round.rank * kOwn; box < (round.rank + 1) * kOwn; ++box) {
-      const int column = round.column + box * kBoxColumns, depth = k * kPieceDepth;
-      hopper::copy_box_to_all(stage + box * kPieceBytes, w, full, kByColumns ? column : depth,
-                              kByColumns ? depth : column, (1 << kDeepBlocks) - 1);
+      const int column = round.column + box * kBoxColumns;
+      hopper::copy_box_to_all(stage + box * kPieceBytes, w, full,
+                              kByColumns ? column + (own ? 0 : round.width) : k * kPieceDepth,
+                              kByColumns ? depth_there : column, (1 << kDeepBlocks) - 1);
     }
     for (int group = 0; group < kDeepGroups; ++group) {
       if (busy(group)) {
-        hopper::copy_box(stage + kDeepWeightBytes + group * kPieceBytes, x, full, k * kPieceDepth,
-                         round.first_row(turns[group], group));
+        hopper::copy_box(stage + kDeepWeightBytes + group * kPieceBytes, own ? x : more, full,
+                         depth_there, round.first_row(turns[group], group));
       }
     }
     place.advance();
@@ -145,6 +149,7 @@ struct Multiplier {
 template <Kind kKind>
 __global__ void __cluster_dims__(kDeepBlocks, 1, 1) __launch_bounds__(kDeepThreads, 1)
     deep_product_kernel(const __grid_constant__ CUtensorMap x,
+                        const __grid_constant__ CUtensorMap more,
                         const __grid_constant__ CUtensorMap w, const Task task) {
   constexpr bool kByColumns = !kIsForward<kKind>;
   extern __shared__ uint8_t dynamic[];
@@ -166,7 +171,7 @@ __global__ void __cluster_dims__(kDeepBlocks, 1, 1) __launch_bounds__(kDeepThrea
     finisher.run();
     if constexpr (kIsBackward<kKind>) finisher.write_sums(reinterpret_cast<float*>(tile));
   } else if (threadIdx.x % kWarpSize == 0) {
-    feed_deep<kByColumns>(x, w, signals.ring, stages, round);
+    feed_deep<kByColumns>(x, more, w, signals.ring, stages, round);
   }
 }
 

@@ -16,18 +16,17 @@ struct GeluPair {
 
   __device__ GeluPair(float x, float y) {
     const auto both = [](float z) { return __float2half2_rn(z); };
-    constexpr float a = kGeluA, b = kGeluB, c = kGeluC;
     // Beyond 6 the polynomial would turn round, and large values are none of half precision.
     const __half2 at = __hmax2(__hmin2(__floats2half2_rn(x, y), both(6.0f)), both(-6.0f));
     const __half2 s = __hmul2(at, at);
-    const __half2 u = __hmul2(at, __hfma2(s, __hfma2(s, both(c), both(b)), both(a)));
+    const __half2 u = __hmul2(at, gelu_polynomial(s));
     __half2 t;
     asm("tanh.approx.f16x2 %0, %1;"
         : "=r"(reinterpret_cast<uint32_t&>(t))
         : "r"(reinterpret_cast<const uint32_t&>(u)));
     const float2 wide = __half22float2(t);
     value = {0.5f * x + 0.5f * x * wide.x, 0.5f * y + 0.5f * y * wide.y};
-    const __half2 du = __hmul2(at, __hfma2(s, __hfma2(s, both(5.0f * c), both(3.0f * b)), both(a)));
+    const __half2 du = __hmul2(at, gelu_polynomial_slope(s));
     tilt = __hfma2(du, __hfma2(__hneg2(t), t, both(1.0f)), t);
   }
   __device__ float2 derivative() const {

@@ -16,6 +16,29 @@ namespace aifs::model::cuda {
 
 inline constexpr float kGeluA = 0.7975078840f, kGeluB = 0.03700564618f, kGeluC = -0.00035151680886f;
 
+// a + b s + c s^2, and what the derivative of x times that is, both kTimes as large; s = x^2. Of
+// two values at once in half precision.
+template <int kTimes = 1>
+__device__ inline float gelu_polynomial(float s) {
+  constexpr float a = kTimes * kGeluA, b = kTimes * kGeluB, c = kTimes * kGeluC;
+  return a + s * (b + s * c);
+}
+template <int kTimes = 1>
+__device__ inline float gelu_polynomial_slope(float s) {
+  constexpr float a = kTimes * kGeluA, b = kTimes * 3.0f * kGeluB, c = kTimes * 5.0f * kGeluC;
+  return a + s * (b + s * c);
+}
+template <int kTimes = 1>
+__device__ inline __half2 gelu_polynomial(__half2 s) {
+  constexpr float a = kTimes * kGeluA, b = kTimes * kGeluB, c = kTimes * kGeluC;
+  return __hfma2(s, __hfma2(s, __float2half2_rn(c), __float2half2_rn(b)), __float2half2_rn(a));
+}
+template <int kTimes = 1>
+__device__ inline __half2 gelu_polynomial_slope(__half2 s) {
+  constexpr float a = kTimes * kGeluA, b = kTimes * 3.0f * kGeluB, c = kTimes * 5.0f * kGeluC;
+  return __hfma2(s, __hfma2(s, __float2half2_rn(c), __float2half2_rn(b)), __float2half2_rn(a));
+}
+
 struct Gelu {
   float value, derivative;
 };
@@ -27,10 +50,9 @@ __device__ inline Gelu gelu(float x) {
     const float density = 0.3989422804014327f * expf(-0.5f * x * x);
     return {x * phi, phi + x * density};
   } else {
-    constexpr float a = kGeluA, b = kGeluB, c = kGeluC;
     const float s = fminf(x * x, 36.0f);  // beyond, the polynomial would turn round
-    const float phi = __fdividef(1.0f, 1.0f + __expf(-2.0f * x * (a + s * (b + s * c))));
-    const float slope = 2.0f * (a + s * (3.0f * b + s * 5.0f * c));
+    const float phi = __fdividef(1.0f, 1.0f + __expf(-2.0f * x * gelu_polynomial(s)));
+    const float slope = 2.0f * gelu_polynomial_slope(s);
     return {x * phi, phi + x * phi * (1.0f - phi) * slope};
   }
 }

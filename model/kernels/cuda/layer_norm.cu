@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "model/kernels/cuda/row_tile.cuh"
+#include "model/kernels/cuda/shared_room.h"
 
 namespace aifs::model::cuda {
 
@@ -404,16 +405,6 @@ __global__ void __launch_bounds__(kTeamThreads, 1)
   asm volatile("cp.async.wait_group 0;" ::: "memory");
   write_team_sums<kWarps>(sums, b.scratch + int64_t{blockIdx.x} * 3 * width,
                           reinterpret_cast<float*>(dynamic), width);
-}
-
-// So much dynamic shared memory for a kernel; true.
-template <class Kernel>
-bool make_room(Kernel* kernel, int bytes, const char* name) {
-  const cudaError_t room =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  if (room != cudaSuccess)
-    throw std::runtime_error(std::string(name) + ": " + cudaGetErrorString(room));
-  return true;
 }
 
 }  // namespace

@@ -30,17 +30,37 @@ struct RowFactors {
   }
 };
 
-// One warp a row, a variable for each lane at a time.
+// f(variable, difference) for the variables of a row that are a lane's, in their order; four are
+// read at a time.
+template <class F>
+__device__ void for_differences(const SquaredErrors& s, int64_t row, F f) {
+  constexpr int kAtOnce = 4;
+  const float* __restrict__ prediction = s.prediction + row * s.variables;
+  const float* __restrict__ target = s.target + row * s.variables;
+  for (int v = static_cast<int>(threadIdx.x) % kWarpSize; v < s.variables;
+       v += kAtOnce * kWarpSize) {
+    float x[kAtOnce], y[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int at = v + i * kWarpSize;
+      x[i] = at < s.variables ? prediction[at] : 0.0f;
+      y[i] = at < s.variables ? target[at] : 0.0f;
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (v + i * kWarpSize < s.variables) f(v + i * kWarpSize, x[i] - y[i]);
+    }
+  }
+}
+
+// One warp a row, variables in turn over its lanes.
 __global__ void __launch_bounds__(kThreads)
     squared_errors_kernel(const __grid_constant__ SquaredErrors s, float* __restrict__ sums) {
   const int64_t row = global_warp();
   if (row >= s.rows) return;
   const RowFactors factors(s, static_cast<uint32_t>(row));
   float sum = 0.0f;
-  for (int v = static_cast<int>(threadIdx.x) % kWarpSize; v < s.variables; v += kWarpSize) {
-    const float d = s.prediction[row * s.variables + v] - s.target[row * s.variables + v];
-    sum += factors.times(d * d, v);
-  }
+  for_differences(s, row, [&](int v, float d) { sum += factors.times(d * d, v); });
 #pragma unroll
   for (int offset = kWarpSize / 2; offset > 0; offset /= 2)
     sum += __shfl_xor_sync(~0u, sum, offset);
@@ -55,10 +75,9 @@ __global__ void __launch_bounds__(kThreads)
   if (row >= s.rows) return;
   const RowFactors factors(s, static_cast<uint32_t>(row));
   const float d_sum = 2.0f * s.scale * d_sums[row];
-  for (int v = static_cast<int>(threadIdx.x) % kWarpSize; v < s.variables; v += kWarpSize) {
-    const int64_t i = row * s.variables + v;
-    d_prediction[i] = factors.times(d_sum * (s.prediction[i] - s.target[i]), v);
-  }
+  for_differences(s, row, [&](int v, float d) {
+    d_prediction[row * s.variables + v] = factors.times(d_sum * d, v);
+  });
 }
 
 }  // namespace

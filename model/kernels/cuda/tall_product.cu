@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "model/kernels/cuda/current_card.h"
 #include "model/kernels/cuda/deep_product.cuh"
+#include "model/kernels/cuda/shared_room.h"
 #include "model/kernels/cuda/tall_product.cuh"
 
 namespace aifs::model::cuda {
@@ -181,30 +183,7 @@ CUtensorMap column_map(const TallProduct& p) {
                      {kPieceDepth, 2, 4, 4, kColumns / kOrdered});
 }
 
-struct Card {
-  int major = 0, processors = 0;
-};
-
-Card current_card() {
-  int device = 0;
-  Card card;
-  if (cudaGetDevice(&device) != cudaSuccess) return card;
-  cudaDeviceGetAttribute(&card.major, cudaDevAttrComputeCapabilityMajor, device);
-  cudaDeviceGetAttribute(&card.processors, cudaDevAttrMultiProcessorCount, device);
-  return card;
-}
-
 constexpr int64_t kBlockDepth = int64_t{kMaxPieces} * kPieceDepth;
-
-// Asks for the shared memory that a kernel needs. Once for each.
-template <class Kernel>
-cudaError_t make_room(Kernel* kernel, int bytes) {
-  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-}
-void check_room(cudaError_t room) {
-  if (room != cudaSuccess)
-    throw std::runtime_error(std::string("tall_product: ") + cudaGetErrorString(room));
-}
 
 // How many blocks, or clusters of them, share the rows of a slice of columns.
 int64_t teams_for(int64_t blocks, int64_t slices, int64_t shares, int64_t parts) {
@@ -215,8 +194,7 @@ template <Kind kKind, Kept kKept = Kept::kNothing>
 int64_t launch_tall(const TallProduct& p, const Task& task, cudaStream_t stream) {
   using Own = Shape<kKind>;
   auto* kernel = &tall_product_kernel<kKind, kKept>;
-  static const cudaError_t room = make_room(kernel, Own::kSharedBytes);
-  check_room(room);
+  [[maybe_unused]] static const bool room = make_room(kernel, Own::kSharedBytes, "tall_product");
   const CUtensorMap x = box_map(p.x, p.rows, p.depth, p.depth);
   const CUtensorMap w =
       kIsForward<kKind> ? column_map(p) : box_map(p.weight, p.depth, p.width, p.weight_stride);
@@ -232,16 +210,19 @@ int64_t launch_tall(const TallProduct& p, const Task& task, cudaStream_t stream)
 template <Kind kKind>
 int64_t launch_deep(const TallProduct& p, const Task& task, cudaStream_t stream) {
   auto* kernel = &deep_product_kernel<kKind>;
-  static const cudaError_t room = make_room(kernel, kDeepSharedBytes);
-  check_room(room);
-  const CUtensorMap x = box_map(p.x, p.rows, p.depth, p.depth);
+  [[maybe_unused]] static const bool room = make_room(kernel, kDeepSharedBytes, "deep_product");
+  const int64_t own = p.depth - p.more_depth;
+  const CUtensorMap x = box_map(p.x, p.rows, own, own);
+  const CUtensorMap more =
+      p.more != nullptr ? box_map(p.more, p.rows, p.more_depth, p.more_depth) : x;
+  const int64_t beside = p.more != nullptr ? 2 * p.width : p.width;
   const CUtensorMap w = kIsForward<kKind> ? box_map(p.weight, p.width, p.depth, p.weight_stride)
-                                          : box_map(p.weight, p.depth, p.width, p.weight_stride);
+                                          : box_map(p.weight, own, beside, p.weight_stride);
   const int64_t slices = (p.width + kDeepColumns - 1) / kDeepColumns;
   const int64_t teams = teams_for(current_card().processors / kDeepBlocks, slices,
                                   (p.rows + kClusterRows - 1) / kClusterRows, kDeepBlocks);
   const auto blocks = static_cast<unsigned>(teams * slices * kDeepBlocks);
-  kernel<<<blocks, kDeepThreads, kDeepSharedBytes, stream>>>(x, w, task);
+  kernel<<<blocks, kDeepThreads, kDeepSharedBytes, stream>>>(x, more, w, task);
   return teams * kDeepBlocks;
 }
 
@@ -264,8 +245,13 @@ int64_t launch(const TallProduct& p, const Task& task, cudaStream_t stream) {
 }
 
 Task task_of(const TallProduct& p) {
-  return {
-      static_cast<int>(p.rows), static_cast<int>(p.width), static_cast<int>(p.depth), {}, {}, {}};
+  return {static_cast<int>(p.rows),
+          static_cast<int>(p.width),
+          static_cast<int>(p.depth),
+          static_cast<int>(p.depth - p.more_depth),
+          {},
+          {},
+          {}};
 }
 
 }  // namespace
@@ -274,6 +260,11 @@ bool tall_product_supported(int64_t width, int64_t depth) {
   return width % kColumns == 0 && width > 0 && depth % 8 == 0 && depth > 0 &&
          (depth > kBlockDepth || width <= kMaxWidth) && current_card().major == 9 &&
          encode() != nullptr;
+}
+
+bool tall_product_of_pair_supported(int64_t width, int64_t depth) {
+  return depth > kBlockDepth && depth / 2 % kPieceDepth == 0 &&
+         tall_product_supported(width, depth);
 }
 
 void product_gelu(const TallProduct& p, const ProductGelu& g, cudaStream_t stream) {

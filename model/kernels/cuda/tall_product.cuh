@@ -49,7 +49,7 @@ struct Shape {
 };
 
 struct Task {
-  int rows, width, depth;
+  int rows, width, depth, own_depth;  // the latter that of x alone
   ProductGelu forward;
   ProductGeluBackward backward;
   ProductSum sum;
@@ -61,14 +61,13 @@ __device__ inline float square(float x) {
 }
 __device__ inline float fast_phi(float x, float s) {
   float t;
-  asm("tanh.approx.f32 %0, %1;" : "=f"(t) : "f"(x * (kGeluA + s * (kGeluB + s * kGeluC))));
+  asm("tanh.approx.f32 %0, %1;" : "=f"(t) : "f"(x * gelu_polynomial(s)));
   return 0.5f + 0.5f * t;
 }
 // x Phi(x) and its derivative.
 __device__ inline Gelu fast_gelu(float x) {
   const float s = square(x), phi = fast_phi(x, s), value = x * phi;
-  return {value,
-          phi + value * (1.0f - phi) * 2.0f * (kGeluA + s * (3.0f * kGeluB + s * 5.0f * kGeluC))};
+  return {value, phi + value * (1.0f - phi) * 2.0f * gelu_polynomial_slope(s)};
 }
 
 __device__ inline float2 unpack(uint32_t pair) {
@@ -114,11 +113,7 @@ __device__ inline Unit fast_gelus(const float (&x)[8], uint2& slopes) {
       const __half2 p = halves(phi), squares = halves(s);
       const __half2 rest = __floats2half2_rn(value[2 * k] - value[2 * k] * phi[2 * k],
                                              value[2 * k + 1] - value[2 * k + 1] * phi[2 * k + 1]);
-      const __half2 polynomial = __hfma2(
-          squares,
-          __hfma2(squares, __float2half2_rn(10.0f * kGeluC), __float2half2_rn(6.0f * kGeluB)),
-          __float2half2_rn(2.0f * kGeluA));
-      codes[k] = encode_slopes(__hfma2(rest, polynomial, p));
+      codes[k] = encode_slopes(__hfma2(rest, gelu_polynomial_slope<2>(squares), p));
     }
     slopes = make_uint2(__byte_perm(codes[0], codes[1], 0x6420),
                         __byte_perm(codes[2], codes[3], 0x6420));

@@ -11,15 +11,23 @@ namespace aifs::model::cuda {
 // x (rows, depth), weight (width, depth) with rows `weight_stride` elements apart, both bfloat16
 // and aligned to 16 bytes: x weight^T, (rows, width). In the backward pass the weight is
 // (depth, width) and the product x weight.
+//
+// Of plain GELUs and of sums without a gather, the last `more_depth` columns of x may be those of
+// another tensor; in the backward pass, what multiplies these lies beside the rest of the weight:
+// both are (depth - more_depth, width).
 struct TallProduct {
   int64_t rows = 0, width = 0, depth = 0;
   const void *x = nullptr, *weight = nullptr;
   int64_t weight_stride = 0;
+  const void* more = nullptr;
+  int64_t more_depth = 0;
 };
 
 // Whether the current device and these sizes will do. Products more than 512 deep are rounded to
 // bfloat16 before anything else happens to them.
 bool tall_product_supported(int64_t width, int64_t depth);
+// The same for columns of two tensors, of depth / 2 each.
+bool tall_product_of_pair_supported(int64_t width, int64_t depth);
 
 // pre = product + bias (fp32) + addend (rows, width; or null), or + at_target[target[e]] +
 // at_source[source[e]] where these are given; out = gelu(pre). Written unless null: `pre`, and
