@@ -13,8 +13,8 @@
 
 #include "core/config.h"
 #include "model/graph_tensors.h"
-#include "model/kernels/sparse_product.h"
 #include "model/parameters.h"
+#include "model/truncation.h"
 
 namespace aifs::model {
 
@@ -63,6 +63,11 @@ class Residual {
   // On the last stage. Both take and give own nodes; truncated and spectral ones are collective.
   virtual at::Tensor forward(const at::Tensor& x) const = 0;
 };
+
+// The matrices of a truncated residual on nodes (N, 2), latitude and longitude in radians: made for
+// its grid, or read. Throws ConfigError (below `path`), DataError.
+Truncation truncation_of(const ResidualOptions& options, const at::Tensor& latlon_rad,
+                         const std::string& path);
 
 // Registers learnt tensors under `scope`. Null for kNone.
 std::unique_ptr<Residual> make_residual(const ParameterScope& scope, const ResidualOptions& options,
