@@ -239,6 +239,10 @@ void check_slices(const BlockOptions& processor, int64_t ranks) {
   }
 }
 
+std::vector<std::string> ModelOptions::meshes() const {
+  return hierarchy.meshes.empty() ? std::vector<std::string>{"hidden"} : hierarchy.meshes;
+}
+
 int64_t ModelOptions::num_layers() const {
   const auto meshes = std::max<size_t>(1, hierarchy.meshes.size());
   return layers + 2 * static_cast<int64_t>(meshes - 1) * hierarchy.layers();

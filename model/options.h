@@ -121,6 +121,8 @@ struct ModelOptions {
   void validate(const std::string& path) const;
   // Whether any part is of this kind.
   bool uses(BlockKind kind) const;
+  // The hidden node sets of the graph, fine to coarse.
+  std::vector<std::string> meshes() const;
   // Of all processors: on a hierarchy down to its coarsest mesh and up again.
   int64_t num_layers() const;
   // The width of a part.

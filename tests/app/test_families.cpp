@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs of models that are not one encoder, one mesh and one decoder: they train, resume to the bit,
 // and are exported under Anemoi's names.
-#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/file_io.h"
@@ -103,6 +103,18 @@ TEST_CASE("hierarchies train and resume to the bit", "[families]") {
     }
     require_resumes(folder.path(), options);
   }
+}
+
+TEST_CASE("the plan of a hierarchy knows its parameters", "[families]") {
+  const test::TemporaryFolder folder;
+  const std::string options =
+      hierarchy(folder.path(), 3) + "--set model.hierarchy.level_processing=true";
+  const fs::path json = folder.path() / "plan.json", run = folder.path() / "run";
+  require_success(run_train(run, concat(options, " --dry-run --plan-json ", quoted(json))));
+  require_success(run_train(run, options + " --set train.max_steps=1"));
+  const auto parameters = nlohmann::json::parse(read_file(json)).at("parameters").get<int64_t>();
+  REQUIRE_THAT(read_file(run / "train.log"),
+               ContainsSubstring(concat(", ", parameters, " parameters")));
 }
 
 TEST_CASE("an autoencoder trains and resumes to the bit", "[families]") {
