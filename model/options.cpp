@@ -221,6 +221,14 @@ void ModelOptions::bind(config::Binder& b) {
   b.section("ensemble", ensemble, {"several members instead of one"});
 }
 
+void check_stages(const BlockOptions& processor, int64_t stages) {
+  if (stages == 1 || processor.kind != BlockKind::kNone) return;
+  throw ConfigError(
+      "parallel.pipeline",
+      concat("is ", stages, ", but a processor of kind \"none\" has no layers to share"),
+      "use 1, and parallel.model or parallel.data for more ranks");
+}
+
 void check_slices(const BlockOptions& processor, int64_t ranks) {
   if (ranks == 1) return;
   const auto is = [&](BlockKind kind) { return processor.kind == kind; };

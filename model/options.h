@@ -131,6 +131,9 @@ struct ModelOptions {
   }
 };
 
+// Throws ConfigError (path "parallel.pipeline") for a processor that so many stages cannot share by
+// layers.
+void check_stages(const BlockOptions& processor, int64_t stages);
 // Throws ConfigError (path "parallel.tensor") for a processor that so many ranks cannot share by
 // slices.
 void check_slices(const BlockOptions& processor, int64_t ranks);

@@ -16,8 +16,7 @@ void check(const StepInput& input) {
     throw ConfigError("parallel.pipeline",
                       concat("is ", layout.pipeline, ", the processor has ", m.layers, " layers"));
   }
-  if (layout.pipeline > 1 && m.processor.kind == model::BlockKind::kNone)
-    throw ConfigError("parallel.pipeline", "a processor of kind \"none\" has no stages");
+  model::check_stages(m.processor, layout.pipeline);
   if (layout.pipeline > 1 &&
       (!m.hierarchy.meshes.empty() || m.ensemble.noise != model::NoiseKind::kNone)) {
     throw ConfigError("parallel.pipeline",

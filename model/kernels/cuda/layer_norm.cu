@@ -419,6 +419,8 @@ bool make_room(Kernel* kernel, int bytes, const char* name) {
 }  // namespace
 
 void layer_norm_forward(const RowShape& shape, const NormForward& f, cudaStream_t stream) {
+  if (f.addend != nullptr && f.residual != nullptr)
+    throw std::runtime_error("layer_norm_forward: an addend and a residual");
   const int64_t items = f.groups.begin != nullptr ? f.groups.count : shape.rows;
   if (items == 0) return;
   dispatch_tile(shape, {f.z, f.addend, f.z_sum, f.residual, f.weight, f.bias, f.out, f.sums},
