@@ -321,6 +321,18 @@ TEST_CASE("slices of layers take what the rank that has most of them takes", "[p
   }
 }
 
+TEST_CASE("slices of a hierarchy are those of the processors on all its meshes", "[plan]") {
+  const graph::Graph graph = three_meshes();
+  model::ModelOptions options = options_of(BlockKind::kGnn, BlockKind::kGraphTransformer);
+  options.hierarchy.meshes = {"hidden", "middle", "deep"};
+  options.hierarchy.level_processing = true;
+  const NetworkCost cost = network_cost(input_of(options, graph, 1), whole(graph, options.meshes()),
+                                        false, {.layers = options.layers}, 2);
+  const Measured real = measure_ranks(options, graph, 2, {});
+  CHECK(cost.flat_elements() == real.flat_elements);
+  CHECK(cost.saved() == Approx(real.saved).epsilon(0.05));
+}
+
 TEST_CASE("divided Transformers keep what the plan says", "[plan]") {
   const graph::Graph graph = test::random_graph(kSizes, 4);
   for (const auto attention :
