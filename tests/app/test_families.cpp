@@ -111,7 +111,8 @@ TEST_CASE("the plan of a hierarchy knows its parameters", "[families]") {
       hierarchy(folder.path(), 3) + "--set model.hierarchy.level_processing=true";
   const fs::path json = folder.path() / "plan.json", run = folder.path() / "run";
   require_success(run_train(run, concat(options, " --dry-run --plan-json ", quoted(json))));
-  require_success(run_train(run, options + " --set train.max_steps=1"));
+  // A budget is kept by plans, too.
+  require_success(run_train(run, options + " --set train.max_steps=1 --set model.memory_budget=1"));
   const auto parameters = nlohmann::json::parse(read_file(json)).at("parameters").get<int64_t>();
   REQUIRE_THAT(read_file(run / "train.log"),
                ContainsSubstring(concat(", ", parameters, " parameters")));
