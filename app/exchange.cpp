@@ -22,16 +22,33 @@ using Json = nlohmann::ordered_json;
 constexpr int kFormatVersion = 1;
 constexpr const char* kModel = "model.safetensors";
 constexpr const char* kGraph = "graph.safetensors";
+constexpr const char* kTruncation = "truncation.safetensors";
 constexpr const char* kMetadata = "metadata.json";
 constexpr const char* kConfig = "config.json";
 constexpr const char* kNetwork = "model.";  // of the interface
 constexpr const char* kNormaliser = ".data.processors.normalizer.";
 constexpr const char* kAreaWeight = "area_weight";
-// What Anemoi's modules register after everything else, in this order.
-constexpr std::array kRegisteredLast{"noise_injector",
-                                     "residual",
-                                     "boundings",
-                                     "muzero",
+// Anemoi's modules of a network, in its order.
+constexpr std::array kModules{"node_attributes",
+                              "encoder_graph_provider",
+                              "encoder",
+                              "down_level_processor",
+                              "down_level_processor_graph_providers",
+                              "up_level_processor",
+                              "up_level_processor_graph_providers",
+                              "processor_graph_provider",
+                              "processor",
+                              "upscale",
+                              "upscale_graph_providers",
+                              "downscale",
+                              "downscale_graph_providers",
+                              "decoder_graph_provider",
+                              "decoder",
+                              "noise_injector",
+                              "residual",
+                              "boundings"};
+// What a module registers after everything else, in this order.
+constexpr std::array kRegisteredLast{"muzero",
                                      "trainable_tensors",
                                      "attention",
                                      "mlp.mlp",
@@ -45,6 +62,10 @@ std::vector<std::string> state_dict_order(const model::ParameterSet& parameters)
   std::vector<std::string> names;
   for (const model::Parameter& parameter : parameters.entries())
     names.push_back(parameter.name);
+  std::ranges::stable_sort(names, {}, [](const std::string& name) {
+    const std::string_view module = std::string_view(name).substr(0, name.find('.'));
+    return std::ranges::find(kModules, module) - kModules.begin();
+  });
   for (const char* part : kRegisteredLast) {
     const auto position = [&](const std::string& name) {
       return concat(".", name, ".").find(concat(".", part, "."));
@@ -142,6 +163,26 @@ Json metadata_of(const Run& run, const train::CheckpointInfo& checkpoint) {
               {"attributes", dataset_attributes(*data.training)}};
 }
 
+// The matrices of a truncated residual, entries in any order.
+void write_truncation(const fs::path& path, const model::ResidualOptions& residual,
+                      const graph::Graph& graph) {
+  const auto nodes = model::GraphTensors::create(graph, {}, at::kFloat);
+  const model::Truncation truncation =
+      model::truncation_of(residual, nodes.latlon_rad("data"), "model.residual");
+  std::vector<SafetensorsItem> items;
+  const auto add = [&](const std::string& way, const model::SparseMatrix& matrix) {
+    const model::EdgeIndex& index = *matrix.index;
+    items.push_back({way + "/row", DType::kI32, {index.num_edges}, index.target.const_data_ptr()});
+    items.push_back(
+        {way + "/column", DType::kI32, {index.num_edges}, index.source.const_data_ptr()});
+    items.push_back(
+        {way + "/value", DType::kF32, {index.num_edges}, matrix.values.const_data_ptr()});
+  };
+  add("down", truncation.down);
+  add("up", truncation.up);
+  write_safetensors(path, items);
+}
+
 void refuse_full(const fs::path& folder) {
   std::error_code error;
   if (!fs::exists(folder, error) || fs::is_empty(folder, error)) return;
@@ -191,6 +232,9 @@ void export_model(Run& run, const train::CheckpointInfo& checkpoint, const fs::p
   train::write_parameters(folder / kModel, run.parameters(), state_dict_order(run.parameters()),
                           kNetwork, normaliser.items());
   write_graph_tensors(folder / kGraph, run.graph().graph);
+  const model::ResidualOptions& residual = run.config().model.residual;
+  if (residual.kind == model::ResidualKind::kTruncated)
+    write_truncation(folder / kTruncation, residual, run.graph().graph);
   write_file_atomic(folder / kMetadata, metadata_of(run, checkpoint).dump(1) + "\n");
   RunConfig config = run.config();
   write_file_atomic(folder / kConfig, effective_json(config));

@@ -106,10 +106,10 @@ plan::Arithmetic arithmetic_of(train::Precision precision) {
   }
 }
 
-int64_t attribute_width(const graph::Graph& graph, const std::vector<std::string>& names) {
-  const graph::EdgeSet& edges = graph.edges("data", "hidden");
+int64_t attribute_width(const graph::Graph& graph, const model::ModelOptions& model) {
+  const graph::EdgeSet& edges = graph.edges("data", model.meshes().front());
   int64_t width = 0;
-  for (const std::string& name : names) {
+  for (const std::string& name : model.edge_attributes) {
     const auto found = edges.attributes.find(name);
     if (found == edges.attributes.end())
       throw ConfigError("model.edge_attributes", concat("the graph has no attribute '", name, "'"));
@@ -138,10 +138,10 @@ plan::StepInput step_input(const RunConfig& config, const graph::Graph& graph,
   plan::StepInput input;
   plan::NetworkInput& network = input.network;
   network.model = config.model;
-  network.totals = plan::GraphTotals::of(graph);
+  network.totals = plan::GraphTotals::of(graph, config.model.meshes());
   network.times_in = config.data.multistep_input;
   network.times_out = config.data.multistep_output;
-  network.edge_attributes = attribute_width(graph, config.model.edge_attributes);
+  network.edge_attributes = attribute_width(graph, config.model);
   network.copies = config.data.batch_size * config.model.ensemble.members;
   network.types = {static_cast<int64_t>(c10::elementSize(train::weight_type(precision))),
                    static_cast<int64_t>(c10::elementSize(train::activation_type(precision)))};

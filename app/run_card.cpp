@@ -40,17 +40,18 @@ double activation_bytes(const Run& run) {
   const auto& graph = run.graph().graph;
   const RunConfig& c = run.config();
   const auto channels = static_cast<double>(c.model.channels);
-  const auto edges = [&](const char* from, const char* to) {
-    return static_cast<double>(graph.edges(from, to).num_edges());
-  };
-  const double edge_rows =
-      12.0 * (edges("data", "hidden") + edges("hidden", "data")) +
-      (5.0 + 7.0 * static_cast<double>(c.model.layers)) * edges("hidden", "hidden");
-  const double node_rows = 21.0 * static_cast<double>(graph.nodes("data").num_nodes()) +
-                           (12.0 + 7.0 * static_cast<double>(c.model.layers)) *
-                               static_cast<double>(graph.nodes("hidden").num_nodes());
+  const double of_layers = 7.0 * static_cast<double>(c.model.layers);
+  double rows = 0.0;
+  for (const graph::EdgeSet& edges : graph.edge_sets) {
+    rows += (edges.source == edges.target ? 5.0 + of_layers : 12.0) *
+            static_cast<double>(edges.num_edges());
+  }
+  for (const graph::NodeSet& nodes : graph.node_sets) {
+    rows +=
+        (nodes.name == "data" ? 21.0 : 12.0 + of_layers) * static_cast<double>(nodes.num_nodes());
+  }
   const double element = c.train.precision == train::Precision::kFp64 ? 8.0 : 4.0;
-  return element * channels * (edge_rows + node_rows) * static_cast<double>(c.data.batch_size) *
+  return element * channels * rows * static_cast<double>(c.data.batch_size) *
          static_cast<double>(c.train.rollout.maximum);
 }
 

@@ -50,6 +50,7 @@ void check_stages(const RunConfig& c) {
                              " stages, there are ", layers, " layers and ", stages, " stages"));
   }
   if (stages == 1) return;
+  model::check_stages(c.model.processor, stages);
   const std::vector<int64_t> counts = layers_of_stages(c);
   if (std::count(counts.begin() + 1, counts.end() - 1, 0) > 0 ||
       (given.empty() && stages > layers)) {
@@ -63,7 +64,6 @@ void check_stages(const RunConfig& c) {
                         concat("is ", stages, ", which does not go with ", what),
                         "use 1, and parallel.model or parallel.data for more ranks");
   };
-  refuse(c.model.processor.kind == model::BlockKind::kNone, "model.processor.kind \"none\"");
   refuse(c.train.rollout.recompute, "train.rollout.recompute");
   refuse(c.parallel.reproducible, "parallel.reproducible");
 }

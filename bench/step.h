@@ -22,7 +22,8 @@ struct StepBenchOptions {
 };
 
 // Collective over the ranks of the mesh; times are this rank's, memory is the largest of any.
-// {case, step_ms (median), spread ((95 % - 5 %) / median), min_ms, peak_gib, ...}.
+// {case, step_ms (median), spread ((95 % - 5 %) / median), min_ms, peak_gib (with
+// registered gradients), ...}.
 nlohmann::ordered_json time_steps(const StepCase& step_case, const StepBenchOptions& options);
 
 // Loss and gradients of a case's network on a small graph (O16, 2 levels), on `device` in its

@@ -33,8 +33,8 @@ NetworkPlan NetworkPlan::single(const ModelOptions& options, const FieldLayout& 
   const TrainableOptions& trainable = options.trainable_parameters;
   NetworkPlan plan;
   plan.options = options;
-  if (!options.hierarchy.meshes.empty()) plan.meshes = options.hierarchy.meshes;
-  if (options.encoder.kind == BlockKind::kPointWise) plan.meshes = {"data"};
+  plan.meshes = options.encoder.kind == BlockKind::kPointWise ? std::vector<std::string>{"data"}
+                                                              : options.meshes();
   for (const std::string& mesh : plan.meshes)
     plan.node_trainable[mesh] = trainable.hidden;
   plan.node_trainable["data"] = trainable.data;

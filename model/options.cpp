@@ -221,6 +221,14 @@ void ModelOptions::bind(config::Binder& b) {
   b.section("ensemble", ensemble, {"several members instead of one"});
 }
 
+void check_stages(const BlockOptions& processor, int64_t stages) {
+  if (stages == 1 || processor.kind != BlockKind::kNone) return;
+  throw ConfigError(
+      "parallel.pipeline",
+      concat("is ", stages, ", but a processor of kind \"none\" has no layers to share"),
+      "use 1, and parallel.model or parallel.data for more ranks");
+}
+
 void check_slices(const BlockOptions& processor, int64_t ranks) {
   if (ranks == 1) return;
   const auto is = [&](BlockKind kind) { return processor.kind == kind; };
@@ -237,6 +245,10 @@ void check_slices(const BlockOptions& processor, int64_t ranks) {
         concat("is ", ranks, ", but model.processor has ", processor.heads, " attention heads"),
         "every rank needs one head at least");
   }
+}
+
+std::vector<std::string> ModelOptions::meshes() const {
+  return hierarchy.meshes.empty() ? std::vector<std::string>{"hidden"} : hierarchy.meshes;
 }
 
 int64_t ModelOptions::num_layers() const {

@@ -121,6 +121,8 @@ struct ModelOptions {
   void validate(const std::string& path) const;
   // Whether any part is of this kind.
   bool uses(BlockKind kind) const;
+  // The hidden node sets of the graph, fine to coarse.
+  std::vector<std::string> meshes() const;
   // Of all processors: on a hierarchy down to its coarsest mesh and up again.
   int64_t num_layers() const;
   // The width of a part.
@@ -129,6 +131,9 @@ struct ModelOptions {
   }
 };
 
+// Throws ConfigError (path "parallel.pipeline") for a processor that so many stages cannot share by
+// layers.
+void check_stages(const BlockOptions& processor, int64_t stages);
 // Throws ConfigError (path "parallel.tensor") for a processor that so many ranks cannot share by
 // slices.
 void check_slices(const BlockOptions& processor, int64_t ranks);

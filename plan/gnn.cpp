@@ -71,12 +71,15 @@ model::MlpOptions edge_mlp(const BlockOptions& block, const PartContext& context
   return options;
 }
 
+enum class Edges { kWanted, kUnread };  // the new edges themselves, or their sums alone
+
 Messages messages(Tape& tape, const BlockOptions& block, const PartContext& context,
-                  const Rows& target, const Rows& source, const Rows& e,
+                  const Rows& target, const Rows& source, const Rows& e, Edges wanted,
                   bool sources_multiplied = false) {
   const model::MlpOptions options = edge_mlp(block, context);
-  const MlpInput input{MlpInput::Kind::kEdges, target, source, e,
-                       sources_multiplied && is_fused(options, context)};
+  const MlpInput input{
+      MlpInput::Kind::kEdges,  target, source, e, sources_multiplied && is_fused(options, context),
+      wanted == Edges::kWanted};
   const Rows sent =
       run_mlp(tape, options, context, input, {target, source, e}, /*residual=*/true,
               block.recompute == RecomputePolicy::kMlp, model::kept_hidden(block.recompute));
@@ -130,8 +133,9 @@ Encoded gnn_encoder(Tape& tape, const BlockOptions& options, const PartContext& 
     const double waiting = encoded.data.storage + (options.chunks > 1 ? 2.0 : 1.0) * all.storage;
     return tape.holding(waiting, [&] {
       return over_chunks(tape, options, target, e, {all}, [&](const Rows& some, const Rows& edges) {
-        const Messages sent = messages(tape, options, context, some, all,
-                                       edges_of_chunk(tape, options, context, edges));
+        const Messages sent =
+            messages(tape, options, context, some, all,
+                     edges_of_chunk(tape, options, context, edges), Edges::kUnread);
         return update_nodes(tape, options, context, some, sent.nodes);
       });
     });
@@ -152,13 +156,17 @@ Rows gnn_processor(Tape& tape, const BlockOptions& options, const PartContext& c
         [&](const Rows& some, const Rows&) { return embed_here(tape, options, whole, some); });
   };
   const Rows e = edges.rows > 0 ? edges : embedded();
+  int64_t done = 0;
   const auto layer = [&](const State& state, bool ends_part) -> State {
+    const bool unread =
+        context.ends && ++done == layers && !model::runs_layers_again(options.recompute);
     const bool by_range = options.edge_ranges > 1;
     Rows all = sources(tape, state[0], sizes.edges, context);
     if (by_range) all = source_product(tape, edge_mlp(options, context), context, all);
     State next;
     const auto block = [&](const Rows& targets, const Rows& its_edges) {
-      const Messages sent = messages(tape, options, context, targets, all, its_edges, by_range);
+      const Messages sent = messages(tape, options, context, targets, all, its_edges,
+                                     unread ? Edges::kUnread : Edges::kWanted, by_range);
       next = {update_nodes(tape, options, context, targets, sent.nodes), sent.edges};
       return next[0];
     };
@@ -189,7 +197,7 @@ Rows gnn_decoder(Tape& tape, const BlockOptions& options, const PartContext& con
     return over_chunks(tape, options, data, e, {all}, [&](const Rows& some, const Rows& edges) {
       const Messages sent =
           messages(tape, options, context, some, all, edges_of_chunk(tape, options, context, edges),
-                   /*sources_multiplied=*/true);
+                   Edges::kUnread, /*sources_multiplied=*/true);
       const Rows updated = update_nodes(tape, options, context, some, sent.nodes);
       return mlp(tape, extractor, context, {MlpInput::Kind::kPlain, updated, {}},
                  /*residual=*/false, model::kept_hidden(options.recompute));

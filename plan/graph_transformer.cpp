@@ -47,7 +47,8 @@ class Block {
     const Rows y = tape_.add(projected, x);
     const bool again = options_.recompute == RecomputePolicy::kMlp;
     const Rows out = tape_.recomputed(again, {y}, [&] {
-      return mlp(tape_, mlp_options(), context_, {MlpInput::Kind::kPlain, tape_.layer_norm(y), {}});
+      return mlp(tape_, mlp_options(), context_,
+                 {MlpInput::Kind::kPlain, block_norm(tape_, context_, y), {}});
     });
     return tape_.add(out, y);
   }
@@ -135,13 +136,14 @@ Rows graph_transformer_processor(Tape& tape, const BlockOptions& options,
                                  int64_t layers) {
   const Block block(tape, options, context, sizes.edge_width);
   const Rows features = tape.make(sizes.edges.edges, sizes.edge_width);
-  return run_steps(
-      tape, options, context, layers, {x}, {features}, [&](const State& state, bool) -> State {
-        const Rows u = tape.layer_norm(state[0]);
-        const Rows e = block.edge_features(features);
-        const KeysAndValues kv = block.keys_and_values(sources(tape, u, sizes.edges, context));
-        return {block.forward(state[0], u, kv, e)};
-      })[0];
+  return run_steps(tape, options, context, layers, {x}, {features, context.condition},
+                   [&](const State& state, bool) -> State {
+                     const Rows u = block_norm(tape, context, state[0]);
+                     const Rows e = block.edge_features(features);
+                     const KeysAndValues kv =
+                         block.keys_and_values(sources(tape, u, sizes.edges, context));
+                     return {block.forward(state[0], u, kv, e)};
+                   })[0];
 }
 
 Rows graph_transformer_decoder(Tape& tape, const BlockOptions& options, const PartContext& context,

@@ -112,9 +112,12 @@ Rows mlp(Tape& tape, const model::MlpOptions& options, const PartContext& contex
   if (context.tensor > 1) tape.tensor_sum(out.storage);
   if (options.layer_norm) out = tape.layer_norm(out, true, keep);
   // Gradients of result, norm and residual, and a recomputed hidden layer.
-  if (fused) tape.transient(4.0 * out.storage);
+  if (fused) tape.transient((input.rows_wanted ? 4.0 : 3.0) * out.storage);
   if (!residual) return out;
-  return tape.add(out, input.kind == MlpInput::Kind::kEdges ? input.e : input.a);
+  const Rows& operand = input.kind == MlpInput::Kind::kEdges ? input.e : input.a;
+  if (!fused || input.rows_wanted) return tape.add(out, operand);
+  tape.move(operand.storage);
+  return {};
 }
 
 Rows source_product(Tape& tape, const model::MlpOptions& options, const PartContext& context,
@@ -124,6 +127,11 @@ Rows source_product(Tape& tape, const model::MlpOptions& options, const PartCont
   const auto n = [](int64_t v) { return static_cast<double>(v); };
   tape.product(n(sources.rows), n(sources.width), n(options.hidden), 0.0);
   return tape.make(sources.rows, options.hidden);
+}
+
+Rows block_norm(Tape& tape, const PartContext& context, const Rows& x) {
+  return context.condition.id == 0 ? tape.layer_norm(x)
+                                   : tape.conditional_norm(x, context.condition);
 }
 
 Rows sources(Tape& tape, const Rows& own, const EdgeRows& edges, const PartContext& context) {

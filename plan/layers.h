@@ -16,6 +16,8 @@ struct PartContext {
   int64_t tensor = 1;                               // ranks that share the products
   bool divided = false;                             // source rows come from other ranks
   const model::SequenceShare* attention = nullptr;  // of a Transformer that is divided
+  Rows condition = {};                              // of a processor's norms; none: plain norms
+  bool ends = true;  // of a processor: has its last layer, whose edges nobody reads
   bool gpu = false;  // where "auto" kernels are fused (model/layers/fused_mlp.h)
   model::KernelChoice kernels = model::KernelChoice::kAuto;
 
@@ -28,6 +30,9 @@ struct PartContext {
   }
 };
 
+// A norm of a processor's block.
+Rows block_norm(Tape& tape, const PartContext& context, const Rows& x);
+
 // What so many heads of a Transformer see.
 model::TransformerOptions attention_of(const model::BlockOptions& block, int64_t heads);
 
@@ -37,12 +42,13 @@ struct MlpInput {
   Kind kind = Kind::kPlain;
   Rows a, b, e = {};                // kEdges: targets, sources, edges
   bool sources_multiplied = false;  // kEdges of a fused MLP: b comes from source_product()
+  bool rows_wanted = true;          // kEdges: else a fused MLP gives sums at the targets alone
 };
 
 // Whether it is one operation (model/layers/fused_mlp.h).
 bool is_fused(const model::MlpOptions& options, const PartContext& context);
-// With `residual` the operand that the result is added to; `kept` of the hidden layers of a fused
-// MLP for the backward pass.
+// With `residual` the operand is added to the result, which is none where rows are not wanted;
+// `kept` of the hidden layers of a fused MLP for the backward pass.
 Rows mlp(Tape& tape, const model::MlpOptions& options, const PartContext& context,
          const MlpInput& input, bool residual = false, model::Keep kept = model::Keep::kSlope);
 
@@ -109,5 +115,16 @@ Encoded point_wise_encoder(Tape& tape, const PartContext& context, const Rows& d
 Rows point_wise_processor(Tape& tape, const model::BlockOptions& options,
                           const PartContext& context, const Rows& x, int64_t layers);
 Rows point_wise_decoder(Tape& tape, const Rows& latent, int64_t out);
+
+// NoiseInjector of model/layers/noise.h: the condition of norms, one row for each of `rows`.
+Rows noise_condition(Tape& tape, const model::EnsembleOptions& options, int64_t rows);
+
+// What a residual learns, and keeps beside the state that it is given.
+struct ResidualSizes {
+  int64_t nodes = 0, copies = 1;  // own ones
+  int64_t prognostic = 0;
+  int64_t rings = 0;  // of the whole grid
+};
+void learnt_residual(Tape& tape, const model::ResidualOptions& options, const ResidualSizes& sizes);
 
 }  // namespace aifs::plan

@@ -42,7 +42,8 @@ MemoryPlan plan_memory(const StepInput& input, const RankRows& rows, const Stage
   const double kept = static_cast<double>(stage.in_flight) * steps;
   plan.features = kept * cost.features.saved;
   plan.encoder = kept * cost.encoder.saved;
-  plan.processor = kept * cost.processor.saved;
+  for (const PartCost* part : cost.between_mappers())
+    plan.processor += kept * part->saved;
   plan.decoder = kept * cost.decoder.saved;
   plan.output = kept * cost.output.saved;
   plan.working = cost.peak - cost.saved();
@@ -56,22 +57,25 @@ MemoryPlan plan_memory(const StepInput& input, const RankRows& rows, const Stage
     plan.communication += layout.compression == Compression::kPowerSgd ? values : 0.5 * piece;
   }
   double largest_transfer = 0.0;
-  const auto transfers = [&](const PartCost& part, const EdgeRows& edges) {
-    for (const SourceTransfer& t : part.transfers) {
-      largest_transfer = std::max(largest_transfer,
-                                  t.row_bytes * static_cast<double>(edges.sent + edges.received));
+  for (const PlacedPart& p : placed_parts(cost, rows)) {
+    for (const SourceTransfer& t : p.part.transfers) {
+      largest_transfer = std::max(
+          largest_transfer, t.row_bytes * static_cast<double>(p.edges.sent + p.edges.received));
     }
-    for (const AttentionExchange& e : part.exchanges)
+    for (const AttentionExchange& e : p.part.exchanges)
       largest_transfer = std::max(largest_transfer, e.sent + e.received);
-  };
-  transfers(cost.encoder, rows.encoder);
-  transfers(cost.processor, rows.processor);
-  transfers(cost.decoder, rows.decoder);
+  }
   plan.communication += largest_transfer;
 
   plan.graph = edge_bytes(rows.processor, network.totals.processor_edges, network);
   if (stage.encoder) plan.graph += edge_bytes(rows.encoder, network.totals.encoder_edges, network);
   if (stage.decoder) plan.graph += edge_bytes(rows.decoder, network.totals.decoder_edges, network);
+  for (size_t i = 0; i < rows.coarser.size(); ++i) {
+    const CoarseRows& mesh = rows.coarser[i];
+    const MeshTotals& all = network.totals.coarser[i];
+    plan.graph += edge_bytes(mesh.within, all.within, network) +
+                  edge_bytes(mesh.up, all.up, network) + edge_bytes(mesh.down, all.down, network);
+  }
 
   constexpr double kFloat = 4.0;  // batches are fp32
   const double batch = static_cast<double>(input.batch_size * input.batch_times * rows.data *
@@ -80,7 +84,7 @@ MemoryPlan plan_memory(const StepInput& input, const RankRows& rows, const Stage
   const double on_device = network.gpu ? 2.0 : 1.0;
   const bool reads = stage.encoder || stage.decoder;
   plan.batch = reads ? on_device * batch : 0.0;
-  plan.host_inputs = kept * cost.processor.on_host;
+  plan.host_inputs = kept * cost.on_host();
   plan.host_batches = reads ? static_cast<double>(input.prefetch_batches) * batch : 0.0;
   return plan;
 }

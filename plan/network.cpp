@@ -2,6 +2,7 @@
 #include "plan/network.h"
 
 #include <algorithm>
+#include <set>
 
 #include "core/check.h"
 #include "core/shares.h"
@@ -22,7 +23,9 @@ struct Widths {
 Widths widths_of(const NetworkInput& in) {
   const model::TrainableOptions& trainable = in.model.trainable_parameters;
   Widths w;
-  w.data = in.times_in * (in.prognostic + in.forcing) + kCoordinateWidth + trainable.data;
+  const int64_t step_input = in.model.ensemble.noise == model::NoiseKind::kNone ? 0 : 1;
+  w.data =
+      in.times_in * (in.prognostic + in.forcing) + kCoordinateWidth + trainable.data + step_input;
   w.hidden = kCoordinateWidth + trainable.hidden;
   w.out = in.times_out * (in.prognostic + in.diagnostic);
   for (const model::TargetFeature feature : in.model.decoder.features()) {
@@ -55,6 +58,63 @@ Types types_of(const NetworkInput& in) {
   return types;
 }
 
+bool has_edges(const model::BlockOptions& block) {
+  return block.kind == BlockKind::kGnn || block.kind == BlockKind::kGraphTransformer;
+}
+
+Encoded encode(Tape& tape, const model::BlockOptions& block, const PartContext& context,
+               const PartSizes& sizes, const Rows& sources, const Rows& targets) {
+  switch (block.kind) {
+    case BlockKind::kGnn:
+      return gnn_encoder(tape, block, context, sizes, sources, targets);
+    case BlockKind::kGraphTransformer:
+      return graph_transformer_encoder(tape, block, context, sizes, sources, targets);
+    case BlockKind::kTransformer:
+      return transformer_encoder(tape, block, context, sources, targets);
+    case BlockKind::kPointWise:
+      return point_wise_encoder(tape, context, sources);
+    case BlockKind::kNone:
+      break;
+  }
+  throw Error("an encoder of kind none");
+}
+
+// `edges` as those of gnn_processor().
+Rows process(Tape& tape, const model::BlockOptions& block, const PartContext& context,
+             const PartSizes& sizes, const Rows& x, const Rows& edges, int64_t layers) {
+  if (layers == 0) return x;
+  switch (block.kind) {
+    case BlockKind::kGnn:
+      return gnn_processor(tape, block, context, sizes, x, edges, layers);
+    case BlockKind::kGraphTransformer:
+      return graph_transformer_processor(tape, block, context, sizes, x, layers);
+    case BlockKind::kTransformer:
+      return transformer_processor(tape, block, context, x, layers);
+    case BlockKind::kPointWise:
+      return point_wise_processor(tape, block, context, x, layers);
+    case BlockKind::kNone:
+      break;
+  }
+  return x;
+}
+
+Rows decode(Tape& tape, const model::BlockOptions& block, const PartContext& context,
+            const PartSizes& sizes, const Rows& latent, const Rows& targets, int64_t out) {
+  switch (block.kind) {
+    case BlockKind::kGnn:
+      return gnn_decoder(tape, block, context, sizes, latent, targets, out);
+    case BlockKind::kGraphTransformer:
+      return graph_transformer_decoder(tape, block, context, sizes, latent, targets, out);
+    case BlockKind::kTransformer:
+      return transformer_decoder(tape, block, context, latent, targets, out);
+    case BlockKind::kPointWise:
+      return point_wise_decoder(tape, latent, out);
+    case BlockKind::kNone:
+      break;
+  }
+  throw Error("a decoder of kind none");
+}
+
 class Walk {
  public:
   Walk(const NetworkInput& in, const RankRows& rows, bool divided, int64_t tensor,
@@ -68,6 +128,7 @@ class Walk {
         cost_(cost) {
     context_ = {
         .copies = in.copies, .divided = divided, .gpu = in.gpu, .kernels = in.model.kernels};
+    cost.levels.resize(rows.coarser.size());
   }
 
   void run(const Stage& stage) {
@@ -79,13 +140,14 @@ class Walk {
     Rows data = tape_.make(rows_.data * in_.copies, w_.target);
     if (stage.encoder) {
       tape_.enter(cost_.encoder);
-      const Encoded encoded = encode();
+      const Encoded encoded = encode_data();
       latent = encoded.latent;
       const bool handed_on = m_.decoder.features().front() == model::TargetFeature::kEncodedData;
       if (handed_on) data = encoded.data;
     }
+    const std::vector<Left> left = go_down(latent);
     tape_.enter(cost_.processor);
-    const Rows processed = process(latent, stage);
+    const Rows processed = process_coarsest(latent, stage);
     cost_.to_next = processed.storage;
     if (stage.layers > 0) {
       cost_.to_next += edge_rows().storage;
@@ -100,9 +162,12 @@ class Walk {
     } else {
       latent = processed;
     }
+    latent = go_up(left, latent);
     if (stage.decoder) {
       tape_.enter(cost_.decoder);
-      const Rows decoded = decode(latent, data);
+      const Rows decoded = decode(tape_, m_.decoder, context(m_.width(m_.decoder), rows_.decoder),
+                                  sizes(rows_.decoder, m_.trainable_parameters.hidden_to_data),
+                                  latent, data, w_.out);
       tape_.enter(cost_.output);
       add_output(decoded);
     }
@@ -110,58 +175,70 @@ class Walk {
   }
 
  private:
+  // What a finer mesh keeps for the way up.
+  struct Left {
+    Rows skip, handed_on;
+    double storage() const { return skip.storage + handed_on.storage; }
+  };
+
   void add_features(const Stage& stage) {
     const model::TrainableOptions& trainable = m_.trainable_parameters;
+    const model::HierarchyOptions& hierarchy = m_.hierarchy;
+    const GraphTotals& totals = in_.totals;
     const auto learnt = [&](int64_t rows, int64_t width) {
       if (width > 0) tape_.parameter(rows * width);
     };
-    const auto has_edges = [](const model::BlockOptions& block) {
-      return block.kind == BlockKind::kGnn || block.kind == BlockKind::kGraphTransformer;
+    const auto of_edges = [&](const model::BlockOptions& block, int64_t edges, int64_t width) {
+      if (has_edges(block) || block.kind == BlockKind::kNone) learnt(edges, width);
     };
     if (stage.encoder) {
-      learnt(in_.totals.data, trainable.data);
-      if (m_.encoder.kind != BlockKind::kPointWise) learnt(in_.totals.hidden, trainable.hidden);
-      if (has_edges(m_.encoder)) learnt(in_.totals.encoder_edges, trainable.data_to_hidden);
+      learnt(totals.data, trainable.data);
+      if (m_.encoder.kind != BlockKind::kPointWise) learnt(totals.hidden, trainable.hidden);
+      of_edges(m_.encoder, totals.encoder_edges, trainable.data_to_hidden);
     }
-    if (stage.starts && (has_edges(m_.processor) || m_.processor.kind == BlockKind::kNone))
-      learnt(in_.totals.processor_edges, trainable.hidden_to_hidden);
-    if (stage.decoder && has_edges(m_.decoder))
-      learnt(in_.totals.decoder_edges, trainable.hidden_to_data);
+    // Edges within a mesh are those of the coarsest one's processor, or of two on a finer one.
+    int64_t within = totals.processor_edges;
+    for (const MeshTotals& mesh : totals.coarser) {
+      for (int way = 0; way < 2 && hierarchy.level_processing; ++way)
+        of_edges(m_.processor, within, trainable.hidden_to_hidden);
+      within = mesh.within;
+      learnt(mesh.nodes, trainable.hidden);
+      of_edges(hierarchy.upscale, mesh.up, hierarchy.upscale_trainable);
+      of_edges(hierarchy.downscale, mesh.down, hierarchy.downscale_trainable);
+    }
+    if (stage.starts) of_edges(m_.processor, within, trainable.hidden_to_hidden);
+    if (stage.decoder) of_edges(m_.decoder, totals.decoder_edges, trainable.hidden_to_data);
   }
 
-  const PartContext& context(const model::BlockOptions& block) {
-    context_.channels = m_.width(block);
-    context_.tensor = &block == &m_.processor ? tensor_ : 1;
-    const EdgeRows& rows = &block == &m_.encoder     ? rows_.encoder
-                           : &block == &m_.processor ? rows_.processor
-                                                     : rows_.decoder;
-    context_.attention = rows.attention ? &*rows.attention : nullptr;
-    return context_;
+  // Of a mapper.
+  PartContext context(int64_t channels, const EdgeRows& edges) const {
+    PartContext context = context_;
+    context.channels = channels;
+    context.attention = edges.attention ? &*edges.attention : nullptr;
+    return context;
+  }
+  PartContext processor_context(int64_t channels, const EdgeRows& edges) const {
+    PartContext of_processor = context(channels, edges);
+    of_processor.tensor = tensor_;
+    return of_processor;
+  }
+  PartSizes sizes(const EdgeRows& edges, int64_t trainable) const {
+    return {edges, in_.edge_attributes + trainable};
+  }
+  PartSizes processor_sizes(const EdgeRows& edges) const {
+    return sizes(edges, m_.trainable_parameters.hidden_to_hidden);
   }
 
-  Encoded encode() {
+  Encoded encode_data() {
     const Rows data = tape_.make(rows_.data * in_.copies, w_.data);
     tape_.move(2.0 * data.storage);
-    const Rows hidden = tape_.make(rows_.hidden, w_.hidden);
-    const model::BlockOptions& block = m_.encoder;
-    const PartSizes sizes{rows_.encoder,
-                          in_.edge_attributes + m_.trainable_parameters.data_to_hidden};
-    switch (block.kind) {
-      case BlockKind::kGnn:
-        return gnn_encoder(tape_, block, context(block), sizes, data, hidden);
-      case BlockKind::kGraphTransformer:
-        return graph_transformer_encoder(tape_, block, context(block), sizes, data, hidden);
-      case BlockKind::kTransformer:
-        return transformer_encoder(tape_, block, context(block), data, hidden);
-      case BlockKind::kPointWise:
-        return point_wise_encoder(tape_, context(block), data);
-      case BlockKind::kNone:
-        break;
-    }
-    throw Error("an encoder of kind none");
+    return encode(tape_, m_.encoder, context(m_.width(m_.encoder), rows_.encoder),
+                  sizes(rows_.encoder, m_.trainable_parameters.data_to_hidden), data,
+                  tape_.make(rows_.hidden, w_.hidden));
   }
 
-  // Of the processor, as stages hand them on: embedded in a GNN, as they are in a GraphTransformer.
+  // Edges of the processor as stages hand them on: embedded in a GNN, as they are in a
+  // GraphTransformer.
   Rows edge_rows() {
     const int64_t edges = rows_.processor.edges;
     if (m_.processor.kind == BlockKind::kGnn)
@@ -171,45 +248,61 @@ class Walk {
     return {};
   }
 
-  Rows process(const Rows& x, const Stage& stage) {
-    const int64_t layers = stage.layers;
-    const model::BlockOptions& block = m_.processor;
-    const PartSizes sizes{rows_.processor,
-                          in_.edge_attributes + m_.trainable_parameters.hidden_to_hidden};
-    if (layers == 0) return x;
-    switch (block.kind) {
-      case BlockKind::kGnn:
-        return gnn_processor(tape_, block, context(block), sizes, x,
-                             stage.starts ? Rows() : edge_rows(), layers);
-      case BlockKind::kGraphTransformer:
-        return graph_transformer_processor(tape_, block, context(block), sizes, x, layers);
-      case BlockKind::kTransformer:
-        return transformer_processor(tape_, block, context(block), x, layers);
-      case BlockKind::kPointWise:
-        return point_wise_processor(tape_, block, context(block), x, layers);
-      case BlockKind::kNone:
-        break;
-    }
-    return x;
+  const EdgeRows& within(size_t mesh) const {
+    return mesh == 0 ? rows_.processor : rows_.coarser[mesh - 1].within;
+  }
+  int64_t channels_of(size_t mesh) const { return m_.width(m_.processor) << mesh; }
+
+  Rows process_level(const Rows& x, size_t mesh) {
+    if (!m_.hierarchy.level_processing) return x;
+    return process(tape_, m_.processor, processor_context(channels_of(mesh), within(mesh)),
+                   processor_sizes(within(mesh)), x, {}, m_.hierarchy.level_layers);
   }
 
-  Rows decode(const Rows& latent, const Rows& data) {
-    const model::BlockOptions& block = m_.decoder;
-    const PartSizes sizes{rows_.decoder,
-                          in_.edge_attributes + m_.trainable_parameters.hidden_to_data};
-    switch (block.kind) {
-      case BlockKind::kGnn:
-        return gnn_decoder(tape_, block, context(block), sizes, latent, data, w_.out);
-      case BlockKind::kGraphTransformer:
-        return graph_transformer_decoder(tape_, block, context(block), sizes, latent, data, w_.out);
-      case BlockKind::kTransformer:
-        return transformer_decoder(tape_, block, context(block), latent, data, w_.out);
-      case BlockKind::kPointWise:
-        return point_wise_decoder(tape_, latent, w_.out);
-      case BlockKind::kNone:
-        break;
+  // From the finest mesh to the coarsest.
+  std::vector<Left> go_down(Rows& latent) {
+    const model::HierarchyOptions& hierarchy = m_.hierarchy;
+    std::vector<Left> left;
+    for (size_t mesh = 0; mesh < rows_.coarser.size(); ++mesh) {
+      tape_.enter(cost_.levels[mesh].down);
+      const Rows x = process_level(latent, mesh);
+      tape_.enter(cost_.levels[mesh].upscale);
+      const CoarseRows& coarser = rows_.coarser[mesh];
+      const Encoded encoded = encode(
+          tape_, hierarchy.upscale, context(channels_of(mesh + 1), coarser.up),
+          sizes(coarser.up, hierarchy.upscale_trainable), x, tape_.make(coarser.nodes, w_.hidden));
+      left.push_back({x, encoded.data});
+      tape_.hold(left.back().storage());
+      latent = encoded.latent;
     }
-    throw Error("a decoder of kind none");
+    return left;
+  }
+
+  Rows process_coarsest(const Rows& x, const Stage& stage) {
+    const size_t mesh = rows_.coarser.size();
+    PartContext context = processor_context(channels_of(mesh), within(mesh));
+    context.ends = stage.decoder;
+    if (m_.ensemble.noise != model::NoiseKind::kNone)
+      context.condition = noise_condition(tape_, m_.ensemble, rows_.hidden * in_.copies);
+    return process(tape_, m_.processor, context, processor_sizes(within(mesh)), x,
+                   stage.starts ? Rows() : edge_rows(), stage.layers);
+  }
+
+  // And back.
+  Rows go_up(const std::vector<Left>& left, Rows latent) {
+    const model::HierarchyOptions& hierarchy = m_.hierarchy;
+    for (size_t mesh = left.size(); mesh-- > 0;) {
+      tape_.enter(cost_.levels[mesh].downscale);
+      const EdgeRows& down = rows_.coarser[mesh].down;
+      const Rows finer = decode(tape_, hierarchy.downscale, context(channels_of(mesh + 1), down),
+                                sizes(down, hierarchy.downscale_trainable), latent,
+                                left[mesh].handed_on, channels_of(mesh));
+      tape_.hold(-left[mesh].storage());
+      latent = tape_.add(finer, left[mesh].skip);
+      tape_.enter(cost_.levels[mesh].up);
+      latent = process_level(latent, mesh);
+    }
+    return latent;
   }
 
   // The prediction in the type of the weights, its residual, and a squared error of it.
@@ -219,6 +312,7 @@ class Walk {
     tape_.move(kPasses * field.storage);
     tape_.save(field);
     tape_.transient(2.0 * field.storage);
+    learnt_residual(tape_, m_.residual, {rows_.data, in_.copies, in_.prognostic, in_.totals.rings});
   }
 
   const NetworkInput& in_;
@@ -233,22 +327,31 @@ class Walk {
 
 }  // namespace
 
-GraphTotals GraphTotals::of(const graph::Graph& graph) {
-  return {graph.nodes("data").num_nodes(), graph.nodes("hidden").num_nodes(),
-          graph.edges("data", "hidden").num_edges(), graph.edges("hidden", "hidden").num_edges(),
-          graph.edges("hidden", "data").num_edges()};
+GraphTotals GraphTotals::of(const graph::Graph& graph, const std::vector<std::string>& meshes) {
+  const auto nodes = [&](const std::string& name) { return graph.nodes(name).num_nodes(); };
+  const auto count = [&](const std::string& from, const std::string& to) {
+    const graph::EdgeSet* found = find_edges(graph, from, to);
+    return found ? found->num_edges() : 0;
+  };
+  const std::string& finest = meshes.front();
+  const std::vector<float>& latitudes = graph.nodes("data").lat_rad;
+  GraphTotals totals{.data = nodes("data"),
+                     .hidden = nodes(finest),
+                     .encoder_edges = count("data", finest),
+                     .processor_edges = count(finest, finest),
+                     .decoder_edges = count(finest, "data")};
+  totals.rings = static_cast<int64_t>(std::set<float>(latitudes.begin(), latitudes.end()).size());
+  for (size_t i = 1; i < meshes.size(); ++i) {
+    const std::string &mesh = meshes[i], &finer = meshes[i - 1];
+    totals.coarser.push_back(
+        {nodes(mesh), count(mesh, mesh), count(finer, mesh), count(mesh, finer)});
+  }
+  return totals;
 }
 
 void NetworkInput::check() const {
-  const auto refuse = [](const char* path, const char* what) {
-    throw ConfigError(path, concat("there is no plan for ", what));
-  };
-  if (!model.hierarchy.meshes.empty()) refuse("model.hierarchy", "a hierarchy of meshes");
-  if (model.ensemble.noise != model::NoiseKind::kNone)
-    refuse("model.ensemble.noise", "an ensemble with noise");
-  if (model.residual.kind != model::ResidualKind::kSkip &&
-      model.residual.kind != model::ResidualKind::kNone)
-    refuse("model.residual.kind", "a residual other than skip and none");
+  if (model.residual.kind == model::ResidualKind::kTruncated)
+    throw ConfigError("model.residual.kind", "there is no plan for a truncated residual");
 }
 
 std::vector<Stage> Stage::pipeline(const std::vector<int64_t>& layers, int64_t batches) {
@@ -260,6 +363,40 @@ std::vector<Stage> Stage::pipeline(const std::vector<int64_t>& layers, int64_t b
   }
   result.back().decoder = true;
   return result;
+}
+
+std::vector<const PartCost*> NetworkCost::between_mappers() const {
+  std::vector<const PartCost*> list{&processor};
+  for (const LevelCost& level : levels) {
+    for (const PartCost* part : {&level.down, &level.upscale, &level.downscale, &level.up})
+      list.push_back(part);
+  }
+  return list;
+}
+
+std::vector<const PartCost*> NetworkCost::parts() const {
+  std::vector<const PartCost*> list = between_mappers();
+  list.insert(list.end(), {&features, &encoder, &decoder, &output});
+  return list;
+}
+
+std::vector<PlacedPart> placed_parts(const NetworkCost& cost, const RankRows& rows) {
+  std::vector<PlacedPart> list{{"encoder", cost.encoder, rows.encoder, rows.data, true}};
+  int64_t nodes = rows.hidden;
+  const EdgeRows* within = &rows.processor;
+  for (size_t i = 0; i < cost.levels.size(); ++i) {
+    const LevelCost& level = cost.levels[i];
+    const CoarseRows& coarser = rows.coarser[i];
+    list.push_back({"processor down", level.down, *within, nodes});
+    list.push_back({"upscale", level.upscale, coarser.up, nodes, true});
+    list.push_back({"downscale", level.downscale, coarser.down, coarser.nodes, true});
+    list.push_back({"processor up", level.up, *within, nodes});
+    nodes = coarser.nodes;
+    within = &coarser.within;
+  }
+  list.push_back({"processor", cost.processor, *within, nodes});
+  list.push_back({"decoder", cost.decoder, rows.decoder, rows.hidden, true});
+  return list;
 }
 
 int64_t NetworkCost::parameters() const {
@@ -283,6 +420,13 @@ double NetworkCost::saved() const {
   return sum;
 }
 
+double NetworkCost::on_host() const {
+  double sum = 0.0;
+  for (const PartCost* part : parts())
+    sum += part->on_host;
+  return sum;
+}
+
 NetworkCost network_cost(const NetworkInput& input, const RankRows& rows, bool divided,
                          const Stage& stage, int64_t tensor) {
   NetworkCost cost;
@@ -293,6 +437,10 @@ NetworkCost network_cost(const NetworkInput& input, const RankRows& rows, bool d
   };
   cost.largest_part = std::max({elements(cost.encoder, 1), elements(cost.decoder, 1),
                                 elements(cost.processor, stage.layers)});
+  for (const LevelCost& level : cost.levels) {
+    cost.largest_part =
+        std::max({cost.largest_part, elements(level.upscale, 1), elements(level.downscale, 1)});
+  }
   return cost;
 }
 

@@ -9,12 +9,21 @@
 
 namespace aifs::plan {
 
+// Nodes of a coarser mesh, edges among them, and those from the next finer mesh and to it.
+struct MeshTotals {
+  int64_t nodes = 0, within = 0, up = 0, down = 0;
+};
+
 // Nodes and edges of the whole graph: learnt features have a row for each on every rank.
 struct GraphTotals {
   int64_t data = 0, hidden = 0;
   int64_t encoder_edges = 0, processor_edges = 0, decoder_edges = 0;
+  std::vector<MeshTotals> coarser = {};  // meshes of a hierarchy, fine to coarse
+  int64_t rings = 0;                     // latitudes of the data nodes; 0: not known
 
-  static GraphTotals of(const graph::Graph& graph);
+  // `meshes` fine to coarse. Edges that the graph lacks are none; throws Error for node sets.
+  static GraphTotals of(const graph::Graph& graph,
+                        const std::vector<std::string>& meshes = {"hidden"});
 };
 
 struct NetworkInput {
@@ -27,7 +36,7 @@ struct NetworkInput {
   Types types = {};
   bool gpu = false;
 
-  // Throws ConfigError for what is not planned: hierarchies, noise, residuals with parameters.
+  // Throws ConfigError for what is not planned: truncated residuals.
   void check() const;
 };
 
@@ -43,20 +52,38 @@ struct Stage {
   static std::vector<Stage> pipeline(const std::vector<int64_t>& layers, int64_t batches);
 };
 
+// Of a finer mesh of a hierarchy: its processors on the way down and up, if it has any, and the
+// mappers to the next coarser mesh and back.
+struct LevelCost {
+  PartCost down, upscale, downscale, up;
+};
+
 struct NetworkCost {
   PartCost features, encoder, processor, decoder, output;  // learnt features; output and loss
+  std::vector<LevelCost> levels;                           // of a hierarchy, fine to coarse
   double peak = 0.0;          // bytes in the backward pass, Tape::peak()
   double largest_part = 0.0;  // elements of encoder, decoder or one processor layer
   double to_next = 0.0;       // bytes from a stage to the next one in a pass,
   double to_last = 0.0;       // and from the first to the last
 
-  std::vector<const PartCost*> parts() const {
-    return {&features, &encoder, &processor, &decoder, &output};
-  }
+  std::vector<const PartCost*> parts() const;
+  // The processors of all meshes, and the mappers between these.
+  std::vector<const PartCost*> between_mappers() const;
   int64_t parameters() const;     // trainable, of this stage
   int64_t flat_elements() const;  // with padding
   double saved() const;
+  double on_host() const;
 };
+
+// A part that works on edges, or attends from node set to node set.
+struct PlacedPart {
+  const char* what;  // "encoder"
+  const PartCost& part;
+  const EdgeRows& edges;
+  int64_t sources = 0;  // own nodes
+  bool is_mapper = false;
+};
+std::vector<PlacedPart> placed_parts(const NetworkCost& cost, const RankRows& rows);
 
 // `tensor`: ranks that share the products of processor layers; for the one that has most of them.
 NetworkCost network_cost(const NetworkInput& input, const RankRows& rows, bool divided,

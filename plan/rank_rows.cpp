@@ -112,6 +112,14 @@ void raise(EdgeRows& most, const EdgeRows& other) {
 
 }  // namespace
 
+const graph::EdgeSet* find_edges(const graph::Graph& graph, const std::string& source,
+                                 const std::string& target) {
+  for (const graph::EdgeSet& edges : graph.edge_sets) {
+    if (edges.source == source && edges.target == target) return &edges;
+  }
+  return nullptr;
+}
+
 RankRows Division::largest() const {
   RankRows most;
   for (const RankRows& rank : ranks) {
@@ -120,47 +128,61 @@ RankRows Division::largest() const {
     raise(most.encoder, rank.encoder);
     raise(most.processor, rank.processor);
     raise(most.decoder, rank.decoder);
+    most.coarser.resize(rank.coarser.size());
+    for (size_t i = 0; i < rank.coarser.size(); ++i) {
+      CoarseRows& largest = most.coarser[i];
+      const CoarseRows& mesh = rank.coarser[i];
+      largest.nodes = std::max(largest.nodes, mesh.nodes);
+      raise(largest.within, mesh.within);
+      raise(largest.up, mesh.up);
+      raise(largest.down, mesh.down);
+    }
   }
   return most;
 }
 
 Division divide(const graph::Graph& graph, const DivisionOptions& options) {
-  const int64_t hidden = graph.nodes("hidden").num_nodes();
+  const std::string& finest = options.meshes.front();
+  const int64_t hidden = graph.nodes(finest).num_nodes();
   if (options.ranks > hidden) {
     throw ConfigError("parallel.model",
                       concat("is ", options.ranks, ", the mesh has ", hidden, " nodes"));
   }
   const graph::GraphPartition partition =
       graph::make_partition(graph, options.ranks, options.order, options.processor_layers);
-  const auto rows = [&](const char* from, const graph::NodePartition& sources, const char* to,
-                        const graph::NodePartition& targets, graph::SourceRows how) {
-    return edge_rows(graph.edges(from, to), sources, targets, how, options.ranks_per_node);
-  };
-  auto encoder =
-      rows("data", partition.data, "hidden", partition.of("hidden"), options.mapper_sources);
-  auto processor = rows("hidden", partition.of("hidden"), "hidden", partition.of("hidden"),
-                        graph::SourceRows::kHalo);
-  auto decoder =
-      rows("hidden", partition.of("hidden"), "data", partition.data, options.mapper_sources);
-  const auto attend = [&](std::vector<EdgeRows>& ranks,
-                          const std::optional<model::TransformerOptions>& part, bool is_mapper,
-                          const graph::NodePartition& sources,
-                          const graph::NodePartition& targets) {
-    for (size_t r = 0; r < ranks.size() && ranks.size() > 1 && part; ++r) {
+  const auto rows = [&](const std::string& from, const std::string& to,
+                        const std::optional<model::TransformerOptions>& attention) {
+    const bool is_mapper = from != to;
+    const graph::NodePartition &sources = partition.of(from), &targets = partition.of(to);
+    const graph::EdgeSet* edges = find_edges(graph, from, to);
+    std::vector<EdgeRows> ranks = edge_rows(
+        edges ? *edges : graph::EdgeSet{from, to, {}, {}, {}}, sources, targets,
+        is_mapper ? options.mapper_sources : graph::SourceRows::kHalo, options.ranks_per_node);
+    for (size_t r = 0; r < ranks.size() && ranks.size() > 1 && attention; ++r) {
       ranks[r].attention = model::share_of_rank(
           static_cast<int64_t>(r), options.attention, sources, targets,
-          part->attention(is_mapper, sources.num_nodes(), targets.num_nodes()));
+          attention->attention(is_mapper, sources.num_nodes(), targets.num_nodes()));
     }
+    return ranks;
   };
-  attend(encoder, options.encoder, true, partition.data, partition.of("hidden"));
-  attend(processor, options.processor, false, partition.of("hidden"), partition.of("hidden"));
-  attend(decoder, options.decoder, true, partition.of("hidden"), partition.data);
+  const auto encoder = rows("data", finest, options.encoder);
+  const auto processor = rows(finest, finest, options.processor);
+  const auto decoder = rows(finest, "data", options.decoder);
   Division division{.ranks = {}, .mapper_sources = options.mapper_sources};
   for (int64_t rank = 0; rank < options.ranks; ++rank) {
     const auto r = static_cast<size_t>(rank);
-    division.ranks.push_back({partition.data.num_owned(rank),
-                              partition.of("hidden").num_owned(rank), encoder[r], processor[r],
-                              decoder[r]});
+    division.ranks.push_back({partition.data.num_owned(rank), partition.of(finest).num_owned(rank),
+                              encoder[r], processor[r], decoder[r]});
+  }
+  for (size_t i = 1; i < options.meshes.size(); ++i) {
+    const std::string &mesh = options.meshes[i], &finer = options.meshes[i - 1];
+    const auto within = rows(mesh, mesh, options.processor),
+               up = rows(finer, mesh, options.upscale), down = rows(mesh, finer, options.downscale);
+    for (int64_t rank = 0; rank < options.ranks; ++rank) {
+      const auto r = static_cast<size_t>(rank);
+      division.ranks[r].coarser.push_back(
+          {partition.of(mesh).num_owned(rank), within[r], up[r], down[r]});
+    }
   }
   return division;
 }

@@ -10,6 +10,10 @@
 
 namespace aifs::plan {
 
+// The edges between two node sets, or null where the graph has none.
+const graph::EdgeSet* find_edges(const graph::Graph& graph, const std::string& source,
+                                 const std::string& target);
+
 // The edges that end at nodes of one rank. Rows are those of one copy of the graph.
 struct EdgeRows {
   int64_t edges = 0;
@@ -23,9 +27,16 @@ struct EdgeRows {
   std::optional<model::SequenceShare> attention = {};
 };
 
+// Own nodes of a coarser mesh, the edges among them, and those from the next finer mesh and to it.
+struct CoarseRows {
+  int64_t nodes = 0;
+  EdgeRows within = {}, up = {}, down = {};
+};
+
 struct RankRows {
-  int64_t data = 0, hidden = 0;  // own nodes
+  int64_t data = 0, hidden = 0;  // own nodes, of a hierarchy those of its finest mesh
   EdgeRows encoder = {}, processor = {}, decoder = {};
+  std::vector<CoarseRows> coarser = {};  // meshes of a hierarchy, fine to coarse
 };
 
 struct Division {
@@ -41,14 +52,17 @@ struct DivisionOptions {
   int64_t ranks = 1;
   graph::HiddenOrder order = graph::HiddenOrder::kAuto;
   graph::SourceRows mapper_sources = graph::SourceRows::kHalo;
-  int64_t processor_layers = 1;  // what kAuto weighs
-  int64_t ranks_per_node = 8;    // of the machine: consecutive ranks share a host
+  int64_t processor_layers = 1;               // what kAuto weighs
+  int64_t ranks_per_node = 8;                 // of the machine: consecutive ranks share a host
+  std::vector<std::string> meshes{"hidden"};  // fine to coarse
   // Of parts that attend to whole node sets, with the heads of a tensor rank.
   std::optional<model::TransformerOptions> encoder = {}, processor = {}, decoder = {};
+  std::optional<model::TransformerOptions> upscale = {}, downscale = {};
   model::AttentionSharing attention = model::AttentionSharing::kAuto;
 };
 
-// Throws ConfigError (path "parallel.model") for more ranks than hidden nodes.
+// Throws ConfigError (path "parallel.model") for more ranks than hidden nodes. Edges that the graph
+// of a hierarchy lacks are none.
 Division divide(const graph::Graph& graph, const DivisionOptions& options);
 
 }  // namespace aifs::plan

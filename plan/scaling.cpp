@@ -18,7 +18,7 @@ ScalingPoint point_of(const StepPlan& plan) {
 
 Scaling strong_scaling(StepInput input, const graph::Graph& graph, int64_t most) {
   Scaling scaling{"strong", {}};
-  const int64_t hidden = graph.nodes("hidden").num_nodes();
+  const int64_t hidden = graph.nodes(input.network.model.meshes().front()).num_nodes();
   input.layout.data = 1;
   for (int64_t model = 1; model <= hidden; model *= 2) {
     input.layout.model = model;

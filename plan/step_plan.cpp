@@ -16,8 +16,14 @@ void check(const StepInput& input) {
     throw ConfigError("parallel.pipeline",
                       concat("is ", layout.pipeline, ", the processor has ", m.layers, " layers"));
   }
-  if (layout.pipeline > 1 && m.processor.kind == model::BlockKind::kNone)
-    throw ConfigError("parallel.pipeline", "a processor of kind \"none\" has no stages");
+  model::check_stages(m.processor, layout.pipeline);
+  if (layout.pipeline > 1 &&
+      (!m.hierarchy.meshes.empty() || m.ensemble.noise != model::NoiseKind::kNone)) {
+    throw ConfigError("parallel.pipeline",
+                      "there is no plan for stages of a hierarchy or of an ensemble with noise");
+  }
+  if (layout.model > 1 && m.residual.truncate)
+    throw ConfigError("model.residual.truncate", "there is no plan for a filter over ranks");
   model::check_slices(m.processor, layout.tensor);
 }
 
@@ -27,6 +33,14 @@ RankRows undivided(const GraphTotals& totals) {
   rows.encoder = {.edges = totals.encoder_edges, .sources = totals.data};
   rows.processor = {.edges = totals.processor_edges, .sources = totals.hidden};
   rows.decoder = {.edges = totals.decoder_edges, .sources = totals.hidden};
+  int64_t finer = totals.hidden;
+  for (const MeshTotals& mesh : totals.coarser) {
+    rows.coarser.push_back({.nodes = mesh.nodes,
+                            .within = {.edges = mesh.within, .sources = mesh.nodes},
+                            .up = {.edges = mesh.up, .sources = finer},
+                            .down = {.edges = mesh.down, .sources = mesh.nodes}});
+    finer = mesh.nodes;
+  }
   return rows;
 }
 
@@ -58,9 +72,12 @@ Division divide(const StepInput& input, const graph::Graph& graph) {
                         .mapper_sources = input.mapper_sources,
                         .processor_layers = input.network.model.layers,
                         .ranks_per_node = input.machine.ranks_per_node,
+                        .meshes = m.meshes(),
                         .encoder = attention(m.encoder, 1),
                         .processor = attention(m.processor, input.layout.tensor),
                         .decoder = attention(m.decoder, 1),
+                        .upscale = attention(m.hierarchy.upscale, 1),
+                        .downscale = attention(m.hierarchy.downscale, 1),
                         .attention = input.attention});
 }
 

@@ -149,15 +149,26 @@ Rows Tape::activation_with_slope(const Rows& x) {
 Rows Tape::layer_norm(const Rows& x, bool bias, Keep keep) {
   parameter(x.width);
   if (bias) parameter(x.width);
+  return normalised(
+      x, keep == Keep::kAll && types_.activation < (bias ? types_.kept() : types_.wide()));
+}
+
+Rows Tape::normalised(const Rows& x, bool widens) {
   const Rows y = make(x.rows, x.width);
-  const bool widens =
-      keep == Keep::kAll && types_.activation < (bias ? types_.kept() : types_.wide());
   const Rows input = widens ? make(x.rows, x.width, types_.wide()) : x;
   save(input);
   save_bytes(static_cast<double>(2 * x.rows * types_.wide()));
   move(x.storage + y.storage);
   transient(x.storage + y.storage + (widens ? 2.0 * input.storage : 0.0));
   return y;
+}
+
+Rows Tape::conditional_norm(const Rows& x, const Rows& condition) {
+  const Rows y = normalised(x, types_.activation < types_.wide());
+  const Rows scale = linear(condition, x.width), shift = linear(condition, x.width);
+  save(y);
+  save(scale);
+  return add(add(y, scale), shift);
 }
 
 Rows Tape::add(const Rows& a, const Rows& b) {

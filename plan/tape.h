@@ -111,6 +111,8 @@ class Tape {
   // A GELU that keeps its result and its derivative in 8 bits.
   Rows activation_with_slope(const Rows& x);
   Rows layer_norm(const Rows& x, bool bias = true, Keep keep = Keep::kAll);
+  // A norm whose scale and shift are linear in `condition`, which has as many rows.
+  Rows conditional_norm(const Rows& x, const Rows& condition);
   Rows add(const Rows& a, const Rows& b);
   Rows multiply(const Rows& a, const Rows& b);
   // x copies times, x itself for one.
@@ -149,6 +151,7 @@ class Tape {
     double bytes = 0.0;
     int64_t runs = 1;
   };
+  Rows normalised(const Rows& x, bool widens);
   bool is_saved(const Rows& x) const;
   int64_t forward_runs() const;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/check.h"
 #include "plan/all_reduce_cost.h"
 #include "plan/step_plan.h"
 
@@ -24,15 +25,14 @@ class Transfers {
   std::vector<Transfer> all(bool divided) {
     if (divided) {
       const bool halo = input_.mapper_sources == graph::SourceRows::kHalo;
-      add_sources("encoder sources", cost_.encoder, rows_.encoder, rows_.data, halo);
-      add_sources("processor sources", cost_.processor, rows_.processor, rows_.hidden, true);
-      add_sources("decoder sources", cost_.decoder, rows_.decoder, rows_.hidden, halo);
-      add_exchanges("encoder attention", cost_.encoder);
-      add_exchanges("processor attention", cost_.processor);
-      add_exchanges("decoder attention", cost_.decoder);
+      const std::vector<PlacedPart> parts = placed_parts(cost_, rows_);
+      for (const PlacedPart& p : parts)
+        add_sources(concat(p.what, " sources"), p, halo || !p.is_mapper);
+      for (const PlacedPart& p : parts)
+        add_exchanges(concat(p.what, " attention"), p.part);
       add_loss();
     }
-    if (cost_.processor.on_host > 0.0) add_host_copies();
+    if (cost_.on_host() > 0.0) add_host_copies();
     if (layout_.tensor > 1) add_tensor_sums();
     if (layout_.pipeline > 1) add_stages();
     if (layout_.holders() > 1) {
@@ -50,8 +50,8 @@ class Transfers {
     return static_cast<double>(forward_runs + (input_.recompute_steps ? 1 : 0));
   }
 
-  void add_sources(const char* what, const PartCost& part, const EdgeRows& edges, int64_t own,
-                   bool halo) {
+  void add_sources(const std::string& what, const PlacedPart& placed, bool halo) {
+    const auto& [name, part, edges, own, is_mapper] = placed;
     double row_bytes_forward = 0.0, row_bytes_backward = 0.0, forward = 0.0;
     for (const SourceTransfer& t : part.transfers) {
       row_bytes_forward += t.row_bytes * runs(t.forward_runs);
@@ -100,7 +100,7 @@ class Transfers {
   }
 
   // Gradients go the same ways back.
-  void add_exchanges(const char* what, const PartCost& part) {
+  void add_exchanges(const std::string& what, const PartCost& part) {
     if (part.exchanges.empty()) return;
     Transfer t{.what = what, .operation = "all-to-all", .group = layout_.model};
     for (const AttentionExchange& exchange : part.exchanges) {
@@ -138,7 +138,7 @@ class Transfers {
   void add_host_copies() {
     const PassTimes times = pass_times(input_, cost_.processor);
     const auto batches = static_cast<double>(input_.accumulate_batches);
-    const double calls = passes(), bytes = calls * cost_.processor.on_host;
+    const double calls = passes(), bytes = calls * cost_.on_host();
     const double seconds = send_s(bytes, machine_.host);
     for (const auto& [operation, meanwhile_s] :
          {std::pair{"to host", times.forward_s}, std::pair{"from host", times.backward_s}}) {
@@ -245,8 +245,8 @@ class Transfers {
     const int64_t shards = layout_.shards(machine_.ranks_per_node);
     const bool by_part =
         layout_.sharding == Sharding::kParameters || layout_.sharding == Sharding::kHybrid;
-    const auto layers =
-        static_cast<double>(input_.network.model.layers) / static_cast<double>(layout_.pipeline);
+    const auto layers = static_cast<double>(input_.network.model.num_layers()) /
+                        static_cast<double>(layout_.pipeline);
     const double times = by_part ? 2.0 * passes() : 1.0;
     const double calls = by_part ? times * (layers + 2.0) : 1.0;
     const double whole = static_cast<double>(cost_.flat_elements()) *

@@ -92,7 +92,7 @@ Rows residual_mlp(Tape& tape, const BlockOptions& options, const PartContext& co
                 .layer_norm = false,
                 .implementation = options.mlp_implementation,
                 .activation = options.activation},
-               context, {MlpInput::Kind::kPlain, tape.layer_norm(y), {}});
+               context, {MlpInput::Kind::kPlain, block_norm(tape, context, y), {}});
   });
   return tape.add(out, y);
 }
@@ -128,11 +128,13 @@ Encoded transformer_encoder(Tape& tape, const BlockOptions& options, const PartC
 
 Rows transformer_processor(Tape& tape, const BlockOptions& options, const PartContext& context,
                            const Rows& x, int64_t layers) {
-  return run_steps(tape, options, context, layers, {x}, {}, [&](const State& state, bool) -> State {
-    const Rows u = tape.layer_norm(state[0]);
-    const Rows y = tape.add(state[0], attention(tape, options, context, false, u, u));
-    return {residual_mlp(tape, options, context, y)};
-  })[0];
+  return run_steps(tape, options, context, layers, {x}, {context.condition},
+                   [&](const State& state, bool) -> State {
+                     const Rows u = block_norm(tape, context, state[0]);
+                     const Rows y =
+                         tape.add(state[0], attention(tape, options, context, false, u, u));
+                     return {residual_mlp(tape, options, context, y)};
+                   })[0];
 }
 
 Rows transformer_decoder(Tape& tape, const BlockOptions& options, const PartContext& context,

@@ -70,7 +70,9 @@ PARTS = {  # kind: names of encoder, processor and decoder
     "transformer": ("TransformerForwardMapper", "TransformerProcessor", "TransformerBackwardMapper"),
     "point_wise": ("PointWiseForwardMapper", "PointWiseMLPProcessor", "PointWiseBackwardMapper"),
 }
-WITH_EDGES = ("gnn", "graph_transformer")
+PLACES = ("encoder", "processor", "decoder")
+WITH_EDGES = ("gnn", "graph_transformer", "none")  # none: learnt features that nothing reads
+TRUNCATION = "truncation"  # node set of a coarse grid
 ACTIVATIONS = {"gelu": "GELU", "silu": "SiLU", "relu": "ReLU", "leaky_relu": "LeakyReLU", "elu": "ELU", "selu": "SELU",
                "softplus": "Softplus", "tanh": "Tanh", "sigmoid": "Sigmoid", "mish": "Mish", "hardswish": "Hardswish",
                "identity": "Identity"}
@@ -95,31 +97,28 @@ def conditional_norm(model, channels):
             "condition_shape": model["ensemble"]["noise_channels"], "zero_init": True, "autocast": False}
 
 
-def block_config(model, part, trainable):
-    """The options of one of encoder, processor and decoder."""
-    block = model[part]
+def block_config(block, model, place, trainable):
+    """The options of a block as encoder, processor or decoder; `trainable`: learnt features of its edges."""
     kind = block["kind"]
-    if part == "processor" and kind == "none":
-        return {"_target_": "anemoi.models.layers.processor.NoOpProcessor"}
-    if kind not in PARTS:
-        refuse(f"model.{part}.kind", f"'{kind}' cannot be put into an Anemoi checkpoint yet")
-    place = ["encoder", "processor", "decoder"].index(part)
-    module = "processor" if part == "processor" else "mapper"
+    edges = {"trainable_size": trainable, "sub_graph_edge_attributes": model["edge_attributes"]}
+    if kind == "none":
+        return {"_target_": "anemoi.models.layers.processor.NoOpProcessor"} | edges
+    module = "processor" if place == "processor" else "mapper"
     ratio = block["mlp_hidden_ratio"] or (1.0 if kind == "gnn" else 4.0)
-    options = {"_target_": f"anemoi.models.layers.{module}.{PARTS[kind][place]}",
-               "num_channels": block["channels"] or model["channels"], "num_chunks": block["chunks"],
+    options = {"_target_": f"anemoi.models.layers.{module}.{PARTS[kind][PLACES.index(place)]}",
+               "num_channels": block["channels"] or model["channels"],
+               "num_chunks": 1 if place == "processor" else block["chunks"],
                "mlp_hidden_ratio": ratio, "mlp_implementation": block["mlp_implementation"],
                "cpu_offload": False, "gradient_checkpointing": True,
                "layer_kernels": layer_kernels(block, model["layer_norm_eps"])}
-    if part == "processor":
+    if place == "processor":
         options["num_layers"] = model["layers"]
         if model["ensemble"]["noise"] == "conditioning":
             options["layer_kernels"]["LayerNorm"] = conditional_norm(model, options["num_channels"])
     if kind == "gnn":
         options["mlp_extra_layers"] = block["mlp_extra_layers"]
     if kind in WITH_EDGES:
-        options |= {"trainable_size": model["trainable_parameters"][trainable],
-                    "sub_graph_edge_attributes": model["edge_attributes"]}
+        options |= edges
     if kind in ("graph_transformer", "transformer"):
         options |= {"num_heads": block["heads"], "qk_norm": block["qk_norm"],
                     "attn_channels": block["attention_channels"] or None}
@@ -146,13 +145,15 @@ def bounding_config(options):
 
 def residual_config(options):
     kind = options["kind"]
+    if kind == "none":
+        refuse("model.residual.kind", "'none' cannot be put into an Anemoi checkpoint: its models always add one")
     of_kind = {
         "skip": {"step": options["step"]},
+        "truncated": {"truncation_down_edges_name": [DATASET, "to", TRUNCATION],
+                      "truncation_up_edges_name": [TRUNCATION, "to", DATASET]},
         "scalar_ornstein": {"theta_train": options["theta_train"]},
         "spectral_ornstein": {key: options[key] for key in ("lmax", "grid", "use_mean", "truncate", "anti_aliasing")},
     }
-    if kind not in of_kind:
-        refuse("model.residual.kind", f"'{kind}' cannot be put into an Anemoi checkpoint yet")
     config = of_kind[kind]
     if kind.endswith("ornstein"):
         config |= {"theta_init": options["theta_init"], "theta_buff": options["theta_buffer"],
@@ -172,27 +173,42 @@ def ensemble_config(ensemble):
         "layer_kernels": {"Activation": {"_target_": "torch.nn." + ACTIVATIONS[ensemble["noise_activation"]]}}}}
 
 
-def hidden_nodes(model):
-    return DATASET if model["encoder"]["kind"] == "point_wise" else "hidden"
+def meshes(model):
+    """Names of the hidden node sets, fine to coarse."""
+    if model["hierarchy"]["meshes"]:
+        return model["hierarchy"]["meshes"]
+    return [DATASET if model["encoder"]["kind"] == "point_wise" else "hidden"]
+
+
+def hierarchy_config(model):
+    """Options that turn the model into one of several meshes."""
+    hierarchy = model["hierarchy"]
+    if not hierarchy["meshes"]:
+        return {}
+    if model["decoder"]["target_features"] != ["encoded_data"]:
+        refuse("model.decoder.target_features", "Anemoi's hierarchies decode encoded_data, whatever they are told")
+    return {"enable_hierarchical_level_processing": hierarchy["level_processing"],
+            "level_process_num_layers": hierarchy["level_layers"],
+            "upscale_mapper": block_config(hierarchy["upscale"], model, "encoder", hierarchy["upscale_trainable"]),
+            "downscale_mapper": block_config(hierarchy["downscale"], model, "decoder", hierarchy["downscale_trainable"])}
 
 
 def model_config(model):
-    if model["hierarchy"]["meshes"]:
-        refuse("model.hierarchy", "hierarchies cannot be put into an Anemoi checkpoint yet")
     trainable = model["trainable_parameters"]
-    ensemble = ensemble_config(model["ensemble"])
-    return ensemble | {
+    ensemble, hierarchy = ensemble_config(model["ensemble"]), hierarchy_config(model)
+    name = f"Anemoi{'Ens' if ensemble else ''}ModelEncProcDec{'Hierarchical' if hierarchy else ''}"
+    return ensemble | hierarchy | {
         "num_channels": model["channels"], "cpu_offload": False, "keep_batch_sharded": True,
-        "model": {"_target_": f"anemoi.models.models.Anemoi{'Ens' if ensemble else ''}ModelEncProcDec",
-                  "hidden_nodes_name": hidden_nodes(model), "latent_skip": model["latent_skip"]},
-        "processor": block_config(model, "processor", "hidden_to_hidden"),
+        "model": {"_target_": f"anemoi.models.models.{name}", "latent_skip": model["latent_skip"],
+                  "hidden_nodes_name": meshes(model) if hierarchy else meshes(model)[0]},
+        "processor": block_config(model["processor"], model, "processor", trainable["hidden_to_hidden"]),
         "encoders": {"0": {"source_datasets": [DATASET], "dataset_fusing_strategy": "not_supported",
-                           "mapper": block_config(model, "encoder", "data_to_hidden")}},
+                           "mapper": block_config(model["encoder"], model, "encoder", trainable["data_to_hidden"])}},
         "latent_aggregator": {"_target_": "anemoi.models.layers.aggregator.SumAggregator"},
         "decoders": {"0": {"target_datasets": [DATASET], "target_node_features": model["decoder"]["target_features"],
-                           "mapper": block_config(model, "decoder", "hidden_to_data")}},
+                           "mapper": block_config(model["decoder"], model, "decoder", trainable["hidden_to_data"])}},
         "residual": {"datasets": {DATASET: residual_config(model["residual"])}},
-        "node_trainable_parameters": {"data": trainable["data"], "hidden": trainable["hidden"]},
+        "node_trainable_parameters": {mesh: trainable["hidden"] for mesh in meshes(model)} | {DATASET: trainable["data"]},
         "attributes": {"edges": model["edge_attributes"], "nodes": []},
         "bounding": {"datasets": {DATASET: [bounding_config(b) for b in model["bounding"]]}},
     }
@@ -232,22 +248,41 @@ def anemoi_config(config, metadata):
 
 # ---------------------------------------------------------------- graph, statistics, metadata
 
+def used_edges(model):
+    """(source, target) of the edges that some part looks at: Anemoi takes those that are there for wanted."""
+    levels, hierarchy = meshes(model), model["hierarchy"]
+    steps = list(zip(levels, levels[1:]))
+    processed = levels if hierarchy["level_processing"] else levels[-1:]
+    edges = {"encoder": [(DATASET, levels[0])], "decoder": [(levels[0], DATASET)],
+             "processor": [(mesh, mesh) for mesh in processed],
+             "upscale": steps, "downscale": [(coarse, fine) for fine, coarse in steps]}
+    blocks = {part: model[part] for part in PLACES} | {part: hierarchy[part] for part in ("upscale", "downscale")}
+    return [pair for part, pairs in edges.items() if blocks[part]["kind"] in WITH_EDGES for pair in pairs]
+
+
 def read_graph(path, model):
-    """Without nodes and edges that no part looks at: Anemoi takes those that are there for wanted."""
+    """The nodes and edges that the model uses."""
     from torch_geometric.data import HeteroData
 
-    parts = {"encoder": "data_to_hidden", "processor": "hidden_to_hidden", "decoder": "hidden_to_data"}
-    unused = [edges for part, edges in parts.items() if model[part]["kind"] not in WITH_EDGES]
-    if hidden_nodes(model) == DATASET:
-        unused.append("hidden")
+    used = [f"{source}_to_{target}" for source, target in used_edges(model)] + [DATASET, *meshes(model)]
     graph = HeteroData()
     for name, tensor in load_tensors(path).items():
         kind, where, attribute = name.split("/")
-        if where in unused:
+        if where not in used:
             continue
         store = graph[where] if kind == "nodes" else graph[where.split("_to_")[0], "to", where.split("_to_")[1]]
         store[{"latlon_rad": "x"}.get(attribute, attribute)] = tensor.long() if attribute == "edge_index" else tensor
+    if model["residual"]["kind"] == "truncated":
+        add_truncation(graph, load_tensors(path.parent / "truncation.safetensors"))
     return graph
+
+
+def add_truncation(graph, tensors):
+    """The matrices of a truncated residual as weighted edges to a coarse grid and back."""
+    graph[TRUNCATION].num_nodes = 1 + int(max(tensors["down/row"].max(), tensors["up/column"].max()))
+    for way, edges in (("down", (DATASET, "to", TRUNCATION)), ("up", (TRUNCATION, "to", DATASET))):
+        graph[edges].edge_index = torch.stack([tensors[f"{way}/column"], tensors[f"{way}/row"]]).long()
+        graph[edges].gauss_weight = tensors[f"{way}/value"]
 
 
 def graph_tensors(graph):
@@ -255,6 +290,8 @@ def graph_tensors(graph):
     for kind, stores in (("nodes", graph.node_items()), ("edges", graph.edge_items())):
         for where, store in stores:
             place = where if kind == "nodes" else f"{where[0]}_to_{where[2]}"
+            if TRUNCATION in place:  # derived from the configuration
+                continue
             for attribute, value in store.items():
                 if not torch.is_tensor(value) or value.dim() != 2:
                     continue

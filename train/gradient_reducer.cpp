@@ -168,7 +168,9 @@ void GradientReducer::move_gradients() {
     largest = std::max(largest, bucket.own_size);
   const at::Tensor moved =
       shards_.copy_group().background_memory(flat.numel(), largest, flat.options());
-  if (moved.defined()) parameters_.set_flat_gradients(moved);
+  if (!moved.defined()) return;
+  parameters_.set_flat_gradients(moved);
+  background_bytes_ = static_cast<int64_t>(moved.storage().nbytes());
 }
 
 // Sums over copies, times `factor`.

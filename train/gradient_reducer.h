@@ -39,6 +39,9 @@ class GradientReducer {
   // The same of all buckets, in as few tensors as there are.
   OwnGradients own_gradients() const;
 
+  // What Communicator::background_memory() holds for the gradients: no allocator counts it.
+  int64_t background_bytes() const { return background_bytes_; }
+
   // Drops what compression remembers of earlier gradients: they were not finite, or scaled
   // otherwise.
   void forget() { power_sgd_.forget(); }
@@ -76,6 +79,7 @@ class GradientReducer {
   PowerSgd power_sgd_;
   parallel::SideStream side_;
   std::vector<std::pair<size_t, unsigned>> prepare_hooks_;  // parameter, number of its hook
+  int64_t background_bytes_ = 0;
   at::Tensor local_gradients_;       // keeps_parts(): own parts of all buckets
   std::vector<at::Tensor> passing_;  // keeps_parts(): per bucket, while it gets gradients
   std::map<int64_t, Plan> plans_;

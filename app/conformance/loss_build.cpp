@@ -306,6 +306,12 @@ LossPtr Builder::spectral_crps(const Json& config, const Json& scalers) {
       elementary(config, scalers), "loss");
 }
 
+// As the reference, which takes a wrapper's word only where its loss says the same.
+void check_wrapper(const Json& wrapper, const Json& loss) {
+  if (!wrapper.value("ignore_nans", false) || loss.value("ignore_nans", false)) return;
+  throw ConfigError("loss.ignore_nans", "is true of a wrapper and false of the loss in it");
+}
+
 LossPtr Builder::combined(const Json& config) {
   require_known_keys(config, {"class", "losses", "loss_weights", "scalers"});
   const Json own_scalers = config.value("scalers", Json::array());
@@ -351,6 +357,7 @@ LossPtr Builder::multi_scale(const Json& config) {
       if (matrix) matrix = used(matrix);
     }
   }
+  check_wrapper(config, config.at("per_scale_loss"));
   loosen(0.0, kExtendedGradient);
   return std::make_shared<train::MultiScaleLoss>(std::move(matrices),
                                                  config.at("weights").get<std::vector<double>>(),
@@ -360,6 +367,7 @@ LossPtr Builder::multi_scale(const Json& config) {
 LossPtr Builder::time_aggregate(const Json& config) {
   require_known_keys(config,
                      {"class", "time_aggregation_types", "scalers", "loss_fn", "ignore_nans"});
+  check_wrapper(config, config.at("loss_fn"));
   std::vector<train::TimeAggregate> kinds;
   for (const std::string& name : texts(config.at("time_aggregation_types"))) {
     const auto& table = EnumNames<train::TimeAggregate>::table;

@@ -7,7 +7,6 @@
 #include "core/npz.h"
 #include "model/layers/ornstein.h"
 #include "model/local_matrix.h"
-#include "model/truncation.h"
 
 namespace aifs::model {
 
@@ -73,22 +72,10 @@ SparseMatrix read_matrix(const std::string& file, int64_t num_rows, int64_t num_
 // The matrices that are given, or those of the options.
 ResidualInputs with_matrices(const ResidualOptions& options, const ResidualInputs& inputs) {
   if (inputs.down.defined() && inputs.up.defined()) return inputs;
+  const Truncation truncation = truncation_of(options, inputs.nodes.latlon_rad, inputs.path);
   ResidualInputs complete = inputs;
-  if (!options.truncation_down.empty()) {
-    complete.down = read_matrix(options.truncation_down, -1, inputs.nodes.latlon_rad.size(0));
-    complete.up = read_matrix(options.truncation_up, inputs.nodes.latlon_rad.size(0),
-                              complete.down.index->num_targets);
-    return complete;
-  }
-  try {
-    const Truncation truncation =
-        make_truncation(inputs.nodes.latlon_rad, coarse_grid(options.truncation_grid),
-                        options.truncation_neighbours, options.truncation_sigma);
-    complete.down = truncation.down;
-    complete.up = truncation.up;
-  } catch (const Error& error) {
-    throw ConfigError(inputs.path + ".truncation_grid", error.what(), error.hint());
-  }
+  complete.down = truncation.down;
+  complete.up = truncation.up;
   return complete;
 }
 
@@ -139,6 +126,20 @@ void ResidualOptions::validate(const std::string& path) const {
   }
   if (kind == ResidualKind::kSpectralOrnstein && !theta_train) {
     throw ConfigError(path + ".theta_train", "is for scalar_ornstein only");
+  }
+}
+
+Truncation truncation_of(const ResidualOptions& options, const at::Tensor& latlon_rad,
+                         const std::string& path) {
+  if (!options.truncation_down.empty()) {
+    const SparseMatrix down = read_matrix(options.truncation_down, -1, latlon_rad.size(0));
+    return {down, read_matrix(options.truncation_up, latlon_rad.size(0), down.index->num_targets)};
+  }
+  try {
+    return make_truncation(latlon_rad, coarse_grid(options.truncation_grid),
+                           options.truncation_neighbours, options.truncation_sigma);
+  } catch (const Error& error) {
+    throw ConfigError(path + ".truncation_grid", error.what(), error.hint());
   }
 }
 

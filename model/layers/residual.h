@@ -14,8 +14,8 @@
 
 #include "core/config.h"
 #include "model/graph_tensors.h"
-#include "model/kernels/sparse_product.h"
 #include "model/parameters.h"
+#include "model/truncation.h"
 
 namespace aifs::model {
 
@@ -66,6 +66,11 @@ class Residual {
   // The input time of which that is the prognostic columns as they are; none: it is something else.
   virtual std::optional<int64_t> input_time() const { return std::nullopt; }
 };
+
+// The matrices of a truncated residual on nodes (N, 2), latitude and longitude in radians: made for
+// its grid, or read. Throws ConfigError (below `path`), DataError.
+Truncation truncation_of(const ResidualOptions& options, const at::Tensor& latlon_rad,
+                         const std::string& path);
 
 // Registers learnt tensors under `scope`. Null for kNone.
 std::unique_ptr<Residual> make_residual(const ParameterScope& scope, const ResidualOptions& options,

@@ -3,13 +3,17 @@
 """Models of aifs-train in Anemoi's own code (ctest -L oracle; tools/oracle makes the environment).
 
 usage: oracle.py families PROGRAM [--write]   tiny models of all families, there and back
+       oracle.py forecasts PROGRAM [--write]  scores of the program's forecasts and of Anemoi's; hierarchies begin in Anemoi
        oracle.py trained PROGRAM              weights that Anemoi trained, and its forecast with them; needs AIFS_SHARED
 """
 import argparse
+import functools
 import json
+import math
 import os
 import pathlib
 import shlex
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -23,6 +27,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 import anemoi_checkpoint as exchange  # noqa: E402
 
 STATE_DICTS = ROOT / "tests/fixtures/state_dicts"
+HIERARCHY_NAMES = ROOT / "tests/fixtures/hierarchies"
+SCORE_LIMIT = 1e-5  # of a score, in fp32
 LIMITS = {6: 1e-5, 24: 1e-5, 72: 1e-4}  # hours: of a variable's standard deviation; rounding grows with the steps
 
 
@@ -30,6 +36,7 @@ def run(*arguments):
     result = subprocess.run([str(a) for a in arguments], capture_output=True, text=True)
     if result.returncode != 0:
         sys.exit(f"{' '.join(map(str, arguments))}\n{result.stdout}{result.stderr}")
+    return result.stdout
 
 
 def require(condition, text):
@@ -95,6 +102,223 @@ def check_families(program, write):
     for file in sorted(STATE_DICTS.glob("*.txt")):
         with tempfile.TemporaryDirectory() as folder:
             check_family(program, file, pathlib.Path(folder), write)
+
+
+# ---------------------------------------------------------------- forecasts
+
+FORCING = ["cos_julian_day", "cos_latitude", "cos_local_time", "cos_longitude", "insolation", "lsm", "sin_julian_day",
+           "sin_latitude", "sin_local_time", "sin_longitude", "z"]
+STEPS = 3  # of training
+
+
+def options(**values):
+    """"--set" arguments; two underscores of a name are a dot."""
+    return [argument for name, value in values.items() for argument in
+            ("--set", f"{name.replace('__', '.')}={value if isinstance(value, str) else json.dumps(value)}")]
+
+
+def of_all(**values):
+    return options(**{f"model__{part}__{name}": value for part in exchange.PLACES for name, value in values.items()})
+
+
+GRAPH_TRANSFORMER = of_all(kind="graph_transformer", heads=2)
+NO_PROCESSOR = options(model__processor__kind="none", model__latent_skip=False)
+TRUNCATED = options(model__residual__kind="truncated")
+MODELS = {
+    "gnn": [],
+    "graph_transformer": GRAPH_TRANSFORMER + of_all(qk_norm=True),
+    "transformer": of_all(kind="transformer", heads=2),
+    "point_wise": of_all(kind="point_wise"),
+    "point-wise processor": options(model__processor__kind="point_wise", model__processor__chunks=2),
+    "no processor, gnn": NO_PROCESSOR,
+    "autoencoder": GRAPH_TRANSFORMER + NO_PROCESSOR + options(model__decoder__target_features=["coordinates"]),
+    "truncated residual": TRUNCATED + options(model__residual__truncation_grid="tri1",
+                                              model__residual__truncation_sigma=0.4),
+    "truncated residual of files": TRUNCATED + options(model__residual__truncation_down="down.npz",
+                                                       model__residual__truncation_up="up.npz"),
+}
+LEVELS = options(model__hierarchy__level_processing=True)
+STEP_ATTENTION = options(**{f"model__hierarchy__{step}__{name}": value for step in ("upscale", "downscale")
+                            for name, value in {"kind": "graph_transformer", "heads": 2}.items()})
+NAMED = {"gnn, 3 meshes, processors on all": "gnn_3_meshes.txt",  # whose names tests/fixtures has
+         "graph_transformer, 2 meshes, processors on all": "graph_transformer_2_meshes.txt"}
+HIERARCHIES = {  # sizes of the meshes, options
+    "gnn, 2 meshes": ((160, 40), []),
+    "gnn, 3 meshes, processors on all": ((160, 40, 12), LEVELS),
+    "graph_transformer, 2 meshes, processors on all": (
+        (160, 40), GRAPH_TRANSFORMER + STEP_ATTENTION + LEVELS +
+        options(model__hierarchy__level_layers=2, model__latent_skip=False)),
+    "graph_transformer, 3 meshes": ((160, 40, 12), GRAPH_TRANSFORMER + STEP_ATTENTION),
+    "no processor, 2 meshes": ((160, 40), NO_PROCESSOR),
+    "transformer processors, 3 meshes": (
+        (160, 40, 12), LEVELS + options(model__processor__kind="transformer", model__processor__heads=2)),
+}
+
+
+def write_truncation(folder, nodes):
+    """Two matrices that are no others' transposes; rows of the second do not sum to 1."""
+    import scipy.sparse
+
+    coarse = 40
+    down = scipy.sparse.random(coarse, nodes, density=0.05, format="csr", dtype=np.float32, random_state=1)
+    up = scipy.sparse.random(nodes, coarse, density=0.1, format="csr", dtype=np.float32, random_state=2)
+    scipy.sparse.save_npz(folder / "down.npz", down)
+    scipy.sparse.save_npz(folder / "up.npz", up)
+
+
+def spiral(count):
+    """Nodes spread evenly over the sphere, latitude and longitude [rad]."""
+    place = torch.arange(count) + 0.5
+    return torch.stack([torch.asin(1 - 2 * place / count), place * math.pi * (math.sqrt(5) - 1) % (2 * math.pi)], 1)
+
+
+def hierarchy_graph(data, sizes):
+    """By Anemoi, on the coordinates (N, 2) of the data nodes: the nearest three nodes everywhere."""
+    from anemoi.graphs.create import GraphCreator
+    from torch_geometric.data import HeteroData
+
+    graph, place = HeteroData(), "anemoi.graphs.edges."
+    graph["data"].x = data
+    meshes = [f"hidden_{i}" for i in range(len(sizes))]
+    for mesh, size in zip(meshes, sizes):
+        graph[mesh].x = spiral(size)
+    steps = list(zip(meshes, meshes[1:]))
+    pairs = [("data", meshes[0]), (meshes[0], "data"), *zip(meshes, meshes), *steps, *((b, a) for a, b in steps)]
+    attributes = {"edge_length": {"_target_": place + "attributes.EdgeLength", "norm": "unit-std"},
+                  "edge_dirs": {"_target_": place + "attributes.EdgeDirection", "norm": "unit-std"}}
+    return GraphCreator(exchange.OmegaConf.create({"nodes": {}, "edges": [
+        {"source_name": source, "target_name": target, "attributes": attributes,
+         "edge_builders": [{"_target_": place + "KNNEdges", "num_nearest_neighbours": 3}]}
+        for source, target in pairs]})).update_graph(graph)
+
+
+def begin_in_anemoi(program, plain, sizes, arguments, folder):
+    """A run of a hierarchy that Anemoi made, on the data of an exported run."""
+    start = folder / "start"
+    start.mkdir()
+    shutil.copy(plain / "metadata.json", start)
+    data = exchange.load_tensors(plain / "graph.safetensors")["nodes/data/latlon_rad"]
+    graph = hierarchy_graph(data, sizes)
+    exchange.save_tensors(start / "graph.safetensors", exchange.graph_tensors(graph))
+    meshes = [name for name in graph.node_types if name != "data"]
+    arguments = arguments + options(model__hierarchy__meshes=meshes, graph__file=str(folder / "graph.nc"))
+    printed = run(program, "--config", plain / "config.json", *arguments, "--print-config")
+    (start / "config.json").write_text(printed)
+    torch.manual_seed(1)
+    exchange.save_tensors(start / "model.safetensors", exchange.build_interface(start).state_dict())
+    run(program, "import", "--config", start / "config.json", start, folder / "run")
+    return [program, "--config", folder / "run/config.json", "--resume"]
+
+
+def forecast_scores(interface, dataset, config):
+    """{lead time: {variable: RMSE over cells and validation dates}} of Anemoi's forecasts."""
+    leads = [int(lead.removesuffix("h")) // 6 for lead in config["train"]["validation"]["lead_times"]]
+    fields = torch.from_numpy(np.stack([row[:, 0].T for row in dataset[:]])).float().numpy()
+    first = list(dataset.dates.astype("datetime64[s]").astype(str)).index(config["data"]["validation"]["start"])
+    times = interface.n_step_input
+    output = interface.data_indices["data"].data.output
+    names = [name for name, column in sorted(output.name_to_index.items(), key=lambda item: item[1])
+             if column in output.full]
+    errors = {lead: [] for lead in leads}
+    for row in range(first, len(fields) - times):
+        steps = min(max(leads), len(fields) - times - row)
+        results = forecast(interface, fields[row:row + times + steps], steps)
+        for lead in [lead for lead in leads if lead <= steps]:
+            errors[lead].append(results[lead - 1] - fields[row + times + lead - 1][:, output.full.numpy()])
+    return {f"{6 * lead}h": dict(zip(names, np.sqrt(np.mean(np.square(error, dtype=np.float64), axis=(0, 1)))))
+            for lead, error in errors.items()}
+
+
+def check_names(file, arguments, interface, write):
+    """The state dict of a hierarchy, in order; its shapes depend on the graph."""
+    text = "\n".join([shlex.join(arguments), *interface.state_dict()]) + "\n"
+    if write:
+        file.write_text(text)
+    require(file.read_text() == text, f"{file} is not the state dict of Anemoi's model (write it with --write)")
+
+
+def check_forecast(name, program, training, dataset, folder):
+    """Trains, and asks Anemoi for the same scores with the same weights; then the way back."""
+    run(*training, *options(run__dir=str(folder / "run"), train__max_steps=STEPS))
+    scores = json.loads((folder / "run/validation.jsonl").read_text().splitlines()[-1])["lead_times"]
+    run(program, "export", folder / "run", folder / "out")
+    exchange.to_anemoi(folder / "out", folder / "model.ckpt")
+    interface = torch.load(folder / "model.ckpt", weights_only=False)
+    interface.eval()
+    config = json.loads((folder / "out/config.json").read_text())
+    with torch.no_grad():
+        reference = forecast_scores(interface, dataset, config)
+    worst = max(abs(rmse / scores[lead]["rmse"][variable] - 1)
+                for lead, of_lead in reference.items() for variable, rmse in of_lead.items())
+    require(all(scores[lead]["rmse"].keys() == of_lead.keys() for lead, of_lead in reference.items()),
+            f"{name}: variables of the scores")
+    print(f"{name}: scores of Anemoi's forecasts differ by {worst:.1e} at most")
+    require(worst <= SCORE_LIMIT, f"{name}: scores of the forecasts")
+    exchange.from_anemoi(folder / "model.ckpt", folder / "back")
+    run(program, "import", "--config", folder / "out/config.json", folder / "back", folder / "again")
+    require_same_bits(
+        exchange.load_tensors(folder / f"run/checkpoints/step-{STEPS:08}/parameters.safetensors"),
+        exchange.load_tensors(folder / "again/checkpoints/step-00000000/parameters.safetensors"), f"{name}, there and back")
+    return interface
+
+
+def check_refusals(plain, folder):
+    """What Anemoi has no model for is refused by name."""
+    folder.mkdir()
+    meshes = {"model.hierarchy.meshes": ["hidden", "hidden"], "model.decoder.target_features": ["coordinates"]}
+    for option, values in {
+            "model.residual.kind": {"model.residual.kind": "none"}, "model.decoder.target_features": meshes,
+            "data.remapper": {"data.remapper": [{}]}, "data.postprocessor": {"data.postprocessor": [{}]}}.items():
+        for name in ("metadata.json", "graph.safetensors", "model.safetensors"):
+            shutil.copy(plain / name, folder)
+        config = json.loads((plain / "config.json").read_text())
+        for path, value in values.items():
+            *sections, key = path.split(".")
+            functools.reduce(dict.get, sections, config)[key] = value
+        (folder / "config.json").write_text(json.dumps(config))
+        try:
+            exchange.build_interface(folder)
+        except SystemExit as error:
+            require(f" {option}: " in str(error), f"'{error}' does not name {option}")
+        else:
+            sys.exit(f"FAILED: {option} is not refused")
+
+
+def check_forecasts(program, write):
+    from anemoi.datasets import open_dataset
+
+    with tempfile.TemporaryDirectory() as unpacked:
+        unpacked = pathlib.Path(unpacked)
+        with tarfile.open(ROOT / "tests/fixtures/datasets/variants.tar") as tar:
+            tar.extractall(unpacked, filter="data")
+        dataset = open_dataset(str(unpacked / "base.zarr"), drop=["sst"], start="2020-01-02T18:00:00")
+        write_truncation(unpacked, dataset.shape[-1])
+        plain = unpacked / "gnn"
+        for name, arguments in MODELS.items():
+            folder = unpacked / name
+            folder.mkdir()
+            files = [argument.replace("=down.npz", f"={unpacked / 'down.npz'}").replace(
+                "=up.npz", f"={unpacked / 'up.npz'}") for argument in arguments]
+            training = [program, "--config", ROOT / "tests/app/tiny.json", *of_store(unpacked / "base.zarr"), *files]
+            check_forecast(name, program, training, dataset, folder)
+        check_refusals(plain / "out", unpacked / "refused")
+        for name, (sizes, arguments) in HIERARCHIES.items():
+            folder = unpacked / name
+            folder.mkdir()
+            training = begin_in_anemoi(program, plain / "out", sizes, arguments, folder)
+            interface = check_forecast(name, program, training, dataset, folder)
+            if name in NAMED:
+                check_names(HIERARCHY_NAMES / NAMED[name], arguments, interface, write)
+
+
+def of_store(store):
+    return options(
+        data__kind="anemoi", data__dataset__dataset=str(store), data__dataset__drop=["sst"], data__forcing=FORCING,
+        data__diagnostic=["tp"], data__normalizer={"std": ["tp"], "none": FORCING},
+        data__training={"start": "2020-01-01", "end": "2020-01-02T06:00:00"},
+        data__validation={"start": "2020-01-02T18:00:00", "end": ""}, data__batch_size=1, graph__grid="dataset", graph__area_weight__kind="uniform",
+        model__bounding=[{"kind": "relu", "variables": ["tp"]}], train__validation__weights="uniform",
+        train__validation__max_dates=0)
 
 
 # ---------------------------------------------------------------- trained models
@@ -165,13 +389,15 @@ def check_all_trained(program):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("families", "trained"))
+    parser.add_argument("what", choices=("families", "forecasts", "trained"))
     parser.add_argument("program", type=pathlib.Path)
-    parser.add_argument("--write", action="store_true", help="write the state dicts of tests/fixtures")
+    parser.add_argument("--write", action="store_true", help="write state dicts to tests/fixtures")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.what == "families":
         check_families(arguments.program, arguments.write)
+    elif arguments.what == "forecasts":
+        check_forecasts(arguments.program, arguments.write)
     else:
         check_all_trained(arguments.program)
 

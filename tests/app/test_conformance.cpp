@@ -159,6 +159,16 @@ TEST_CASE("a spoilt result fails its own case", "[conformance]") {
   processors.require_failures({"norm_mixed", "bound_chain", "imputer_copy"});
 }
 
+TEST_CASE("a wrapper that ignores NaN has a loss that does, or is refused", "[conformance]") {
+  const Copy losses("losses_more");
+  const std::string file = "losses_more.json";
+  losses.replace(file, "\"weights\": [0.5, 0.5],",
+                 "\"weights\": [0.5, 0.3, 0.2], \"ignore_nans\": true,");
+  REQUIRE(counts_of(conformance(losses.path().string())).failed == 0);
+  losses.replace(file, "0.2], \"ignore_nans\": true,", "0.2], \"ignore_nans\": false,");
+  losses.require_failures({"multiscale_wrong_number_of_weights"});
+}
+
 TEST_CASE("other options than those of the reference fail", "[conformance]") {
   const Copy losses("losses");
   losses.replace("losses.json", "\"delta\": 0.35", "\"delta\": 0.36");

@@ -2,6 +2,7 @@
 // Models for Anemoi, and back: names, shapes and order are those of its state dicts, and nothing
 // changes on the way.
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -95,7 +96,7 @@ TEST_CASE("exported names, types, shapes and order are those of Anemoi's model",
     REQUIRE(listing(SafetensorsFile(model.out / "model.safetensors")) == text.substr(end + 1));
     ++count;
   }
-  REQUIRE(count == 10);
+  REQUIRE(count == 12);
 }
 
 TEST_CASE("there and back a model keeps its bits, and runs go on from it", "[exchange]") {
@@ -124,6 +125,24 @@ TEST_CASE("there and back a model keeps its bits, and runs go on from it", "[exc
     return nlohmann::json::parse(line).at("loss").get<double>();
   };
   REQUIRE(first_loss(fresh) == first_loss(model.again));
+}
+
+TEST_CASE("the matrices of a truncated residual go along: means over neighbours", "[exchange]") {
+  const Exported model(
+      "--set model.residual.kind=truncated --set model.residual.truncation_grid=tri1");
+  const SafetensorsFile file(model.out / "truncation.safetensors");
+  for (const auto& [way, rows, columns] :
+       {std::tuple("down", size_t{42}, int64_t{544}), std::tuple("up", size_t{544}, int64_t{42})}) {
+    INFO(way);
+    const auto row = file.integers(concat(way, "/row")),
+               column = file.integers(concat(way, "/column"));
+    const auto value = file.doubles(concat(way, "/value"));
+    std::vector<double> sums(rows);
+    for (size_t i = 0; i < value.size(); ++i)
+      sums.at(static_cast<size_t>(row[i])) += value[i];
+    REQUIRE(std::ranges::all_of(sums, [](double sum) { return std::abs(sum - 1.0) < 1e-6; }));
+    REQUIRE(std::ranges::max(column) < columns);
+  }
 }
 
 TEST_CASE("averaged weights are exported where the run averages", "[exchange]") {

@@ -211,6 +211,6 @@ TEST_CASE("what cannot be divided into stages is a mistake in the configuration"
           "names 3 layers of 2 stages");
   refused(stages(2) + set("train.rollout.recompute=true"), "train.rollout.recompute");
   refused(stages(2) + set("model.processor.kind=none") + set("model.latent_skip=false"),
-          "does not go with model.processor.kind");
+          "a processor of kind \"none\" has no layers");
   refused(stages(2) + set("parallel.reproducible=true"), "parallel.reproducible");
 }

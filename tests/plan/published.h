@@ -7,11 +7,11 @@
 
 namespace aifs::test {
 
-inline constexpr plan::GraphTotals kO96Tri5{40320, 10242, 62980, 81840, 120960};
-inline constexpr plan::GraphTotals kN320Tri5{542080, 10242, 655488, 81840, 1626240};
-inline constexpr plan::GraphTotals kN320Tri6{542080, 40962, 852840, 327600, 1626240};
+inline const plan::GraphTotals kO96Tri5{40320, 10242, 62980, 81840, 120960};
+inline const plan::GraphTotals kN320Tri5{542080, 10242, 655488, 81840, 1626240};
+inline const plan::GraphTotals kN320Tri6{542080, 40962, 852840, 327600, 1626240};
 
-inline constexpr plan::GraphTotals kO1280Tri8{6599680, 655362, 10402654, 5242800, 19799040};
+inline const plan::GraphTotals kO1280Tri8{6599680, 655362, 10402654, 5242800, 19799040};
 
 inline plan::NetworkInput published_network(model::BlockKind kind, int64_t channels,
                                             const plan::GraphTotals& totals) {

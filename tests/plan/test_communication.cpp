@@ -2,6 +2,8 @@
 // Calls and bytes of a real step, counted, against the plan of it: on every rank, by operation.
 #include <ATen/ATen.h>
 
+#include <functional>
+
 #include "core/check.h"
 #include "model/encoder_processor_decoder.h"
 #include "parallel/counting_communicator.h"
@@ -26,7 +28,10 @@ parallel::Runtime& runtime() {
 }
 
 graph::Graph toy_graph() {
-  return test::random_graph({151, 47, 240, 280, 450}, 5);
+  graph::Graph graph = test::random_graph({151, 47, 240, 280, 450}, 5);
+  test::add_mesh(graph, "hidden", "middle", 19);
+  test::add_mesh(graph, "middle", "deep", 7);
+  return graph;
 }
 
 struct Case {
@@ -36,6 +41,7 @@ struct Case {
   int64_t copies;
   model::AttentionSharing attention = model::AttentionSharing::kAuto;
   graph::HiddenOrder order = graph::HiddenOrder::kAuto;
+  std::function<void(model::ModelOptions&)> change = [](model::ModelOptions&) {};
 };
 
 model::ModelOptions options_of(const Case& c) {
@@ -45,7 +51,12 @@ model::ModelOptions options_of(const Case& c) {
   options.encoder.kind = options.processor.kind = options.decoder.kind = c.kind;
   options.encoder.heads = options.processor.heads = options.decoder.heads = 4;
   if (c.kind == BlockKind::kTransformer) options.processor.window = 3;
+  for (model::BlockOptions* block : {&options.hierarchy.upscale, &options.hierarchy.downscale}) {
+    block->kind = c.kind;
+    block->heads = 4;
+  }
   options.set_recompute(c.recompute);
+  c.change(options);
   return options;
 }
 
@@ -77,8 +88,9 @@ void run_step(const Case& c, parallel::Communicator& world) {
 // The plan of this rank alone, as if all were like it.
 plan::StepPlan plan_of(const Case& c, int ranks, int rank) {
   const graph::Graph graph = toy_graph();
-  plan::StepInput input{.network = {.model = options_of(c),
-                                    .totals = plan::GraphTotals::of(graph),
+  const model::ModelOptions options = options_of(c);
+  plan::StepInput input{.network = {.model = options,
+                                    .totals = plan::GraphTotals::of(graph, options.meshes()),
                                     .prognostic = 4,
                                     .forcing = 2,
                                     .diagnostic = 1,
@@ -129,6 +141,31 @@ TEST_CASE("a step sends what the plan says, call by call and byte by byte", "[pl
          {model::AttentionSharing::kHeads, model::AttentionSharing::kSequence})
       require_planned({BlockKind::kTransformer, recompute, graph::SourceRows::kHalo, copies,
                        attention, graph::HiddenOrder::kMesh});
+  }
+}
+
+TEST_CASE("hierarchies, noise and learnt residuals send what the plan says", "[plan][parallel]") {
+  for (const RecomputePolicy recompute : {RecomputePolicy::kNone, RecomputePolicy::kBlock}) {
+    for (const BlockKind kind :
+         {BlockKind::kGnn, BlockKind::kGraphTransformer, BlockKind::kTransformer}) {
+      for (const bool levels : {false, true}) {
+        for (const auto sources : {graph::SourceRows::kHalo, graph::SourceRows::kAll}) {
+          Case c{kind, recompute, sources, 2};
+          c.order = graph::HiddenOrder::kMesh;
+          c.change = [levels](model::ModelOptions& o) {
+            o.hierarchy.meshes = {"hidden", "middle", "deep"};
+            o.hierarchy.level_processing = levels;
+          };
+          require_planned(c);
+        }
+      }
+    }
+    Case c{BlockKind::kGraphTransformer, recompute, graph::SourceRows::kHalo, 2};
+    c.change = [](model::ModelOptions& o) {
+      o.ensemble.noise = model::NoiseKind::kConditioning;
+      o.residual.kind = model::ResidualKind::kScalarOrnstein;
+    };
+    require_planned(c);
   }
 }
 

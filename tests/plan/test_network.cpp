@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "core/check.h"
+#include "graph/builder.h"
 #include "model/encoder_processor_decoder.h"
 #include "parallel/comm_virtual.h"
 #include "plan/step_plan.h"
@@ -81,6 +82,7 @@ constexpr test::GraphSizes kSizes{600, 150, 900, 1200, 1800};
 model::FieldLayout layout() {
   model::FieldLayout layout;
   layout.num_inputs = 10;
+  layout.input_names = {"v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9"};
   for (int64_t v = 0; v < 8; ++v) {
     layout.outputs.names.push_back(concat("v", v));
     layout.input_prognostic.push_back(v);
@@ -93,15 +95,23 @@ model::FieldLayout layout() {
 NetworkInput input_of(const model::ModelOptions& options, const graph::Graph& graph,
                       int64_t copies) {
   return {.model = options,
-          .totals = GraphTotals::of(graph),
+          .totals = GraphTotals::of(graph, options.meshes()),
           .prognostic = 8,
           .forcing = 2,
           .diagnostic = 1,
           .copies = copies};
 }
 
-RankRows whole(const graph::Graph& graph) {
-  return divide(graph, {.ranks = 1}).ranks[0];
+RankRows whole(const graph::Graph& graph, const std::vector<std::string>& meshes = {"hidden"}) {
+  return divide(graph, {.ranks = 1, .meshes = meshes}).ranks[0];
+}
+
+// With coarser meshes "middle" and "deep".
+graph::Graph three_meshes() {
+  graph::Graph graph = test::random_graph(kSizes, 4);
+  test::add_mesh(graph, "hidden", "middle", 60);
+  test::add_mesh(graph, "middle", "deep", 20);
+  return graph;
 }
 
 // Bytes that a forward pass and a squared error leave behind for the backward pass, and the most
@@ -117,8 +127,9 @@ Measured measure(const model::ModelOptions& options, const graph::Graph& graph, 
       parameters, options, model::GraphTensors::create(graph, options.edge_attributes, at::kFloat),
       layout());
   parameters.flatten(at::kCPU);
-  const at::Tensor x = test::random_tensor({copies, 2, 1, kSizes.data, 10}, 1).to(at::kFloat);
-  const at::Tensor truth = test::random_tensor({copies, 1, 1, kSizes.data, 9}, 2).to(at::kFloat);
+  const int64_t cells = graph.nodes("data").num_nodes();
+  const at::Tensor x = test::random_tensor({copies, 2, 1, cells, 10}, 1).to(at::kFloat);
+  const at::Tensor truth = test::random_tensor({copies, 1, 1, cells, 9}, 2).to(at::kFloat);
   network.forward(x);  // indices of copies are made once and kept
   const Counted counted;
   const int64_t before = CountingAllocator::instance().live();
@@ -180,11 +191,12 @@ model::ModelOptions options_of(model::BlockKind mapper, model::BlockKind process
 }
 
 void require_close(const model::ModelOptions& options, int64_t copies,
-                   at::ScalarType activations = at::kFloat) {
-  const graph::Graph graph = test::random_graph(kSizes, 4);
+                   at::ScalarType activations = at::kFloat,
+                   const graph::Graph& graph = test::random_graph(kSizes, 4)) {
   NetworkInput input = input_of(options, graph, copies);
   input.types.activation = activations == at::kFloat ? 4 : 2;
-  const NetworkCost cost = network_cost(input, whole(graph), false, {.layers = options.layers});
+  const NetworkCost cost =
+      network_cost(input, whole(graph, options.meshes()), false, {.layers = options.layers});
   const Measured real = measure(options, graph, copies, activations);
   CHECK(cost.parameters() == real.parameters);
   CHECK(cost.flat_elements() == real.flat_elements);
@@ -217,6 +229,78 @@ TEST_CASE("parameters and kept activations are those of the real network", "[pla
   }
 }
 
+TEST_CASE("hierarchies keep and learn what the plan says", "[plan]") {
+  const graph::Graph graph = three_meshes();
+  const auto [name, mappers, processor] = GENERATE(table<const char*, BlockKind, BlockKind>(
+      {{"GNN", BlockKind::kGnn, BlockKind::kGnn},
+       {"GraphTransformer", BlockKind::kGraphTransformer, BlockKind::kGraphTransformer},
+       {"Transformer", BlockKind::kTransformer, BlockKind::kTransformer},
+       {"GNN without processor", BlockKind::kGnn, BlockKind::kNone}}));
+  model::ModelOptions options = options_of(mappers, processor);
+  for (model::BlockOptions* block : {&options.hierarchy.upscale, &options.hierarchy.downscale}) {
+    block->kind = mappers;
+    block->heads = 4;
+  }
+  for (const bool levels : {false, true}) {
+    options.hierarchy.level_processing = levels;
+    options.hierarchy.level_layers = 2;
+    for (const RecomputePolicy policy : {RecomputePolicy::kNone, RecomputePolicy::kBlock}) {
+      INFO(name << ", processors on all meshes " << levels << ", recompute " << enum_name(policy));
+      options.set_recompute(policy);
+      options.hierarchy.meshes = {"hidden", "middle", "deep"};
+      require_close(options, 2, at::kFloat, graph);
+      options.hierarchy.meshes = {"hidden", "middle"};
+      require_close(options, 1, at::kBFloat16, graph);
+    }
+  }
+}
+
+TEST_CASE("ensembles with noise keep and learn what the plan says", "[plan]") {
+  for (const BlockKind kind : {BlockKind::kGraphTransformer, BlockKind::kTransformer}) {
+    for (const RecomputePolicy policy :
+         {RecomputePolicy::kNone, RecomputePolicy::kMlp, RecomputePolicy::kBlock}) {
+      INFO(enum_name(kind) << ", recompute " << enum_name(policy));
+      model::ModelOptions options = options_of(BlockKind::kGraphTransformer, kind);
+      options.ensemble.noise = model::NoiseKind::kConditioning;
+      options.ensemble.noise_channels = 12;
+      options.set_recompute(policy);
+      require_close(options, 1);
+      require_close(options, 3, at::kBFloat16);
+    }
+  }
+}
+
+TEST_CASE("learnt residuals keep and learn what the plan says", "[plan]") {
+  graph::GraphOptions on_rings;
+  on_rings.grid = "o8";
+  on_rings.hidden.refinement = 1;
+  const graph::Graph graph = graph::build_graph(on_rings, {});
+  // Small networks, so that the residual is not lost in them.
+  model::ModelOptions options = options_of(BlockKind::kPointWise, BlockKind::kPointWise);
+  options.channels = 8;
+  options.layers = 1;
+  options.residual.theta_init = 0.2;
+  options.residual.kind = model::ResidualKind::kScalarOrnstein;
+  require_close(options, 2, at::kFloat, graph);
+  options.residual.regressors = {"v8", "v9"};
+  require_close(options, 2, at::kFloat, graph);
+  options.residual.theta_train = false;
+  require_close(options, 1, at::kFloat, graph);
+  options.residual.theta_train = true;
+  options.residual.kind = model::ResidualKind::kSpectralOrnstein;
+  options.residual.grid = model::SpectralGrid::kOctahedral;
+  options.residual.lmax = 3;
+  require_close(options, 2, at::kFloat, graph);
+  options.residual.regressors = {};
+  require_close(options, 1, at::kFloat, graph);
+  options.residual.truncate = true;
+  require_close(options, 2, at::kFloat, graph);
+  options.residual.regressors = {"v8"};
+  require_close(options, 2, at::kFloat, graph);
+  options.residual.anti_aliasing = false;
+  require_close(options, 1, at::kFloat, graph);
+}
+
 TEST_CASE("slices of layers take what the rank that has most of them takes", "[plan]") {
   const graph::Graph graph = test::random_graph(kSizes, 4);
   for (const BlockKind kind :
@@ -235,6 +319,18 @@ TEST_CASE("slices of layers take what the rank that has most of them takes", "[p
       }
     }
   }
+}
+
+TEST_CASE("slices of a hierarchy are those of the processors on all its meshes", "[plan]") {
+  const graph::Graph graph = three_meshes();
+  model::ModelOptions options = options_of(BlockKind::kGnn, BlockKind::kGraphTransformer);
+  options.hierarchy.meshes = {"hidden", "middle", "deep"};
+  options.hierarchy.level_processing = true;
+  const NetworkCost cost = network_cost(input_of(options, graph, 1), whole(graph, options.meshes()),
+                                        false, {.layers = options.layers}, 2);
+  const Measured real = measure_ranks(options, graph, 2, {});
+  CHECK(cost.flat_elements() == real.flat_elements);
+  CHECK(cost.saved() == Approx(real.saved).epsilon(0.05));
 }
 
 TEST_CASE("divided Transformers keep what the plan says", "[plan]") {

@@ -77,4 +77,17 @@ graph::Graph random_graph(const GraphSizes& sizes, uint64_t seed) {
   return graph;
 }
 
+void add_mesh(graph::Graph& graph, const std::string& finer, const std::string& name,
+              int64_t num_nodes) {
+  const int64_t num_finer = graph.nodes(finer).num_nodes();
+  const auto seed = static_cast<uint64_t>(num_finer);
+  graph.node_sets.push_back(random_nodes(name, num_nodes, seed));
+  for (graph::EdgeSet& edges :
+       std::vector{random_edges(name, num_nodes, name, num_nodes, 8 * num_nodes, seed + 1),
+                   random_edges(finer, num_finer, name, num_nodes, 6 * num_nodes, seed + 2),
+                   random_edges(name, num_nodes, finer, num_finer, 3 * num_finer, seed + 3)})
+    graph.edge_sets.push_back(std::move(edges));
+  graph.check();
+}
+
 }  // namespace aifs::test

@@ -26,5 +26,8 @@ struct GraphSizes {
 };
 // Node sets "data" and "hidden" at random places and the three edge sets between them.
 graph::Graph random_graph(const GraphSizes& sizes, uint64_t seed);
+// Adds a coarser mesh, edges among its nodes, and edges from the finer mesh and to it.
+void add_mesh(graph::Graph& graph, const std::string& finer, const std::string& name,
+              int64_t num_nodes);
 
 }  // namespace aifs::test

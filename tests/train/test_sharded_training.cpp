@@ -6,6 +6,7 @@
 
 #include "core/safetensors.h"
 #include "parallel/comm_virtual.h"
+#include "parallel/counting_communicator.h"
 #include "tests/support/catch.h"
 #include "tests/support/paths.h"
 #include "tests/support/tensors.h"
@@ -113,6 +114,24 @@ fs::path train_family(const test::TemporaryFolder& folder, const test::NetworkFa
   return dir;
 }
 
+// Has memory for gradients, as cards of one host have.
+class Lending : public parallel::CountingCommunicator {
+ public:
+  explicit Lending(std::unique_ptr<Communicator> inner)
+      : CountingCommunicator(*inner, std::make_shared<parallel::CommunicationCount>()),
+        inner_(std::move(inner)) {}
+  at::Tensor background_memory(int64_t elements, int64_t largest,
+                               const at::TensorOptions& options) override {
+    return at::zeros({elements + largest}, options).narrow(0, 0, elements);
+  }
+  std::unique_ptr<Communicator> split(int colour) override {
+    return std::make_unique<Lending>(CountingCommunicator::split(colour));
+  }
+
+ private:
+  std::unique_ptr<Communicator> inner_;
+};
+
 }  // namespace
 
 TEST_CASE("every family trains as on one rank under every layout", "[sharding]") {
@@ -194,6 +213,29 @@ TEST_CASE("a rank keeps its share of moments and gradients only", "[sharding]") 
         weight.tensor.isfinite().all().item<bool>() && weight.tensor.abs().sum().item<double>() > 0;
     shards.release(weight.unit);
     if (!sound || weight.tensor.storage().nbytes() != 0) throw Error("values do not come and go");
+  });
+}
+
+TEST_CASE("gradients that lie in memory of their own are counted with what comes of others",
+          "[sharding]") {
+  parallel::run_as_threads(2, [&](parallel::Communicator& threads) {
+    Lending world(threads.split(0));
+    const parallel::ProcessMesh mesh(world, {.model = 1, .data = 2});
+    for (const double bucket_mb : {1e-3, 1.0}) {
+      SmallTraining t;
+      ParameterShards shards(t.parameters, {}, bucket_mb, mesh);
+      const GradientReducer reducer(t.parameters, shards, {}, mesh, 1);
+      int64_t elements = 0;
+      for (const ShardBucket& bucket : shards.layout().buckets())
+        elements = std::max(elements, bucket.size());
+      elements += t.parameters.flat_size();
+      const int64_t bytes = shards.layout().buckets().size() > 1
+                                ? t.parameters.flat_values().element_size() * elements
+                                : 0;
+      if (reducer.background_bytes() != bytes)
+        throw Error(concat(reducer.background_bytes(), " bytes, expected ", bytes));
+      if ((bytes > 0) != (bucket_mb < 1.0)) throw Error("both cases should occur");
+    }
   });
 }
 

@@ -410,6 +410,8 @@ __global__ void __launch_bounds__(kTeamThreads, 1)
 }  // namespace
 
 void layer_norm_forward(const RowShape& shape, const NormForward& f, cudaStream_t stream) {
+  if (f.addend != nullptr && f.residual != nullptr)
+    throw std::runtime_error("layer_norm_forward: an addend and a residual");
   const int64_t items = f.groups.begin != nullptr ? f.groups.count : shape.rows;
   if (items == 0) return;
   dispatch_tile(shape, {f.z, f.addend, f.z_sum, f.residual, f.weight, f.bias, f.out, f.sums},

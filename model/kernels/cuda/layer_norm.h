@@ -11,8 +11,9 @@ namespace aifs::model::cuda {
 
 // out = norm(z) * weight + bias + residual (unless null); statistics (rows, 2) fp32: mean and
 // 1 / sqrt(variance + eps). With an addend (not null) z + addend, written to `z_sum`, is meant by
-// z. With groups (of successive rows), sums[i] is the sum of their out, and `out` itself may be
-// null.
+// z; an addend and a residual do not go together (std::runtime_error): rows that are added have one
+// place in a pass. With groups (of successive rows), sums[i] is the sum of their out, and `out`
+// itself may be null.
 struct NormForward {
   const void *z, *addend, *residual;
   const float *weight, *bias;
