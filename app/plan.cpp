@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/memory_budget.h"
+#include "app/model_graph.h"
 #include "core/check.h"
 #include "core/file_io.h"
 #include "data/analytic_dataset.h"
@@ -107,7 +108,8 @@ plan::Arithmetic arithmetic_of(train::Precision precision) {
 }
 
 int64_t attribute_width(const graph::Graph& graph, const model::ModelOptions& model) {
-  const graph::EdgeSet& edges = graph.edges("data", model.meshes().front());
+  if (graph.edge_sets.empty()) return 0;
+  const graph::EdgeSet& edges = graph.edge_sets.front();  // all have the same attributes
   int64_t width = 0;
   for (const std::string& name : model.edge_attributes) {
     const auto found = edges.attributes.find(name);
@@ -134,6 +136,7 @@ graph::Graph graph_of_plan(const RunConfig& config) {
 
 plan::StepInput step_input(const RunConfig& config, const graph::Graph& graph,
                            const PlanRequest& request) {
+  check_graph(config.model, graph);
   const train::Precision precision = config.train.precision;
   plan::StepInput input;
   plan::NetworkInput& network = input.network;

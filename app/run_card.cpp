@@ -21,12 +21,6 @@ std::string row(const std::string& name, const std::string& value) {
   return label + value + "\n";
 }
 
-std::string mebibytes(double bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f MiB", bytes / (1 << 20));
-  return text;
-}
-
 std::string period(const data::DatasetInfo& info) {
   return concat(
       info.num_rows(), " dates, ", format_date(info.dates_s.front()), " to ",
@@ -34,25 +28,22 @@ std::string period(const data::DatasetInfo& info) {
       info.missing_rows.empty() ? "" : concat(", ", info.missing_rows.size(), " missing"));
 }
 
-// What training keeps in memory at once, to first order: parameters with gradient and two moments,
-// and the tensors that backward needs. A GNN layer keeps about seven rows per edge and node.
-double activation_bytes(const Run& run) {
-  const auto& graph = run.graph().graph;
-  const RunConfig& c = run.config();
-  const auto channels = static_cast<double>(c.model.channels);
-  const double of_layers = 7.0 * static_cast<double>(c.model.layers);
-  double rows = 0.0;
-  for (const graph::EdgeSet& edges : graph.edge_sets) {
-    rows += (edges.source == edges.target ? 5.0 + of_layers : 12.0) *
-            static_cast<double>(edges.num_edges());
-  }
-  for (const graph::NodeSet& nodes : graph.node_sets) {
-    rows +=
-        (nodes.name == "data" ? 21.0 : 12.0 + of_layers) * static_cast<double>(nodes.num_nodes());
-  }
-  const double element = c.train.precision == train::Precision::kFp64 ? 8.0 : 4.0;
-  return element * channels * rows * static_cast<double>(c.data.batch_size) *
-         static_cast<double>(c.train.rollout.maximum);
+// What a step takes of a rank, as planned.
+std::string memory_row(const Run& run) {
+  const std::optional<plan::MemoryPlan> memory = run.planned_memory();
+  if (!memory) return "";
+  const auto amount = [](double bytes) {
+    const double mib = bytes / (1 << 20);
+    char text[32];
+    std::snprintf(text, sizeof text, mib < 1024 ? "%.1f MiB" : "%.1f GiB",
+                  mib < 1024 ? mib : mib / 1024);
+    return std::string(text);
+  };
+  const double states =
+      memory->parameters + memory->gradients + memory->optimizer + memory->average;
+  return row("memory",
+             concat("about ", amount(memory->device()), " a rank: ", amount(states),
+                    " weights and optimiser, ", amount(memory->activations()), " activations"));
 }
 
 // How ranks divide the work, and where each of the first ones is.
@@ -78,8 +69,6 @@ std::string run_card(const Run& run, const std::vector<std::string>& ranks) {
   const data::DatasetInfo& training = run.data().training->info();
   const data::DatasetInfo& validation = run.data().validation->info();
   const data::VariableTable& variables = run.data().variables;
-  const auto parameters = static_cast<double>(run.parameters().flat_values().numel());
-  const double element = c.train.precision == train::Precision::kFp64 ? 8.0 : 4.0;
   std::string graph_line;
   for (const auto& [name, count] : run.graph().report.node_counts) {
     graph_line += concat(graph_line.empty() ? "" : ", ", count, " ", name, " nodes");
@@ -109,10 +98,7 @@ std::string run_card(const Run& run, const std::vector<std::string>& ranks) {
                  " x ", c.train.accumulate_batches)),
       row("length",
           concat(c.train.max_steps, " steps, ", c.train.max_epochs, " epochs (0: no limit)")),
-      row("memory",
-          concat("about ", mebibytes(4.0 * element * parameters), " weights and optimiser, ",
-                 mebibytes(activation_bytes(run)), " activations")),
-      row("start", run.phases().text()));
+      memory_row(run), row("start", run.phases().text()));
 }
 
 }  // namespace aifs::app

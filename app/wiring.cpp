@@ -13,6 +13,7 @@
 #include "app/device.h"
 #include "app/failure.h"
 #include "app/memory_budget.h"
+#include "app/model_graph.h"
 #include "app/plan.h"
 #include "app/share.h"
 #include "app/signals.h"
@@ -149,6 +150,7 @@ GraphParts make_graph(const RunConfig& config, const data::DatasetInfo& info) {
   GraphParts parts;
   const graph::Coordinates cells{info.latitudes_deg, info.longitudes_deg};
   parts.graph = graph::load_or_build_graph(config.graph, cells, &parts.report);
+  check_graph(config.model, parts.graph);
   check_same_grid(parts.graph.nodes("data"), info);
   parts.hash = parts.graph.content_hash();
   parts.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -233,7 +235,8 @@ void Run::build() {
   parameters_->slice_over(mesh_->tensor());
   if (mesh_->sizes().pipeline > 1)
     parameters_->divide_over(model::Stages(mesh_->stage_links(), layers_of_stages(config_)));
-  network_ = std::make_unique<model::EncoderProcessorDecoder>(*parameters_, fitted_model(), tensors,
+  fitted_ = fitted_model();
+  network_ = std::make_unique<model::EncoderProcessorDecoder>(*parameters_, fitted_, tensors,
                                                               field_layout(data_));
   parameters_->flatten(device_);
   loss_ = make_loss();
@@ -241,8 +244,7 @@ void Run::build() {
   phases_.end("network and loss");
 }
 
-model::ModelOptions Run::fitted_model() const {
-  if (config_.model.memory_budget == 0.0) return config_.model;
+plan::StepInput Run::planned_step() const {
   const int64_t prognostic = data_.variables.num_prognostic();
   PlanRequest request;
   request.ranks = mesh_->world().size();
@@ -250,8 +252,24 @@ model::ModelOptions Run::fitted_model() const {
                        data_.variables.num_outputs() - prognostic};
   plan::StepInput input = step_input(config_, graph_.graph, request);
   input.network.gpu = device_.is_cuda();
+  return input;
+}
+
+std::optional<plan::MemoryPlan> Run::planned_memory() const {
+  try {
+    plan::StepInput input = planned_step();
+    input.network.model = fitted_;
+    return plan::plan_step(input, graph_.graph).memory;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+model::ModelOptions Run::fitted_model() const {
+  if (config_.model.memory_budget == 0.0) return config_.model;
   const FittedModel fitted = [&] {
     try {
+      const plan::StepInput input = planned_step();
       return fit_memory(input, plan::divide(input, graph_.graph));
     } catch (const ConfigError& error) {
       const std::string what = error.what();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "app/phases.h"
@@ -12,6 +13,7 @@
 #include "graph/graph_report.h"
 #include "graph/partition.h"
 #include "parallel/process_mesh.h"
+#include "plan/step_plan.h"
 #include "train/trainer.h"
 
 namespace aifs::zarr {
@@ -78,8 +80,12 @@ class Run {
   const model::ParameterSet& parameters() const { return *parameters_; }
   const train::Loss& loss() const { return *loss_; }
   const parallel::ProcessMesh& mesh() const { return *mesh_; }
+  // What a step takes of a rank's memory on paper (--dry-run); nothing where there is no such plan.
+  // Local to the main rank.
+  std::optional<plan::MemoryPlan> planned_memory() const;
 
  private:
+  plan::StepInput planned_step() const;
   // The network's options, with what model.memory_budget adds to them.
   model::ModelOptions fitted_model() const;
   train::LossPtr make_loss() const;
@@ -102,6 +108,7 @@ class Run {
   std::string opened_;  // what opening the dataset has read
   DataParts data_;
   GraphParts graph_;
+  model::ModelOptions fitted_;
   parallel::Counts cells_per_rank_;  // of the data nodes, in a row; the ranks that share a sample
   std::unique_ptr<model::ParameterSet> parameters_;
   std::unique_ptr<model::EncoderProcessorDecoder> network_;

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "core/check.h"
+#include "core/file_io.h"
 
 namespace aifs::graph {
 
@@ -300,6 +301,7 @@ EdgeSet read_edges(const NcFile& file, int group) {
 
 void save_graph(const fs::path& path, const Graph& graph, const std::string& options_hash) {
   graph.check();
+  make_directories(fs::absolute(path).parent_path());
   const fs::path temporary = path.string() + concat(".tmp-", ::getpid());
   try {
     write_graph(temporary, graph, options_hash);

@@ -33,8 +33,7 @@ NetworkPlan NetworkPlan::single(const ModelOptions& options, const FieldLayout& 
   const TrainableOptions& trainable = options.trainable_parameters;
   NetworkPlan plan;
   plan.options = options;
-  plan.meshes = options.encoder.kind == BlockKind::kPointWise ? std::vector<std::string>{"data"}
-                                                              : options.meshes();
+  plan.meshes = options.meshes();
   for (const std::string& mesh : plan.meshes)
     plan.node_trainable[mesh] = trainable.hidden;
   plan.node_trainable["data"] = trainable.data;

@@ -27,7 +27,7 @@ struct FieldRows : torch::autograd::Function<FieldRows> {
     variable_list pieces;
     for (const at::Tensor& time : fields.unbind(1))
       pieces.push_back(time.flatten(1, 2));
-    pieces.push_back(beside.unflatten(0, {fields.size(0), beside.size(0) / fields.size(0)}));
+    pieces.push_back(beside.unflatten(0, {fields.size(0), fields.size(2) * fields.size(3)}));
     const at::Tensor rows = joined_rows(pieces, beside.options(), filled);
     ctx->saved_data["sizes"] = fields.sizes().vec();
     ctx->saved_data["more"] = beside.size(1);

@@ -172,8 +172,17 @@ void HierarchyOptions::bind(config::Binder& b) {
 
 void HierarchyOptions::validate(const std::string& path) const {
   if (meshes.size() == 1) throw ConfigError(path + ".meshes", "needs two meshes or more, or none");
-  check_mapper(upscale, path + ".upscale");
-  check_mapper(downscale, path + ".downscale");
+  for (auto mesh = meshes.begin(); mesh != meshes.end(); ++mesh) {
+    if (std::find(meshes.begin(), mesh, *mesh) != mesh)
+      throw ConfigError(path + ".meshes", concat("names '", *mesh, "' twice"));
+  }
+  for (const auto& [mapper, name] : {std::pair{&upscale, ".upscale"}, {&downscale, ".downscale"}}) {
+    check_mapper(*mapper, path + name);
+    if (mapper->kind == BlockKind::kPointWise) {
+      throw ConfigError(concat(path, name, ".kind"),
+                        "point_wise goes from nodes to the same ones, not to another mesh");
+    }
+  }
 }
 
 void EnsembleOptions::bind(config::Binder& b) {
@@ -248,6 +257,7 @@ void check_slices(const BlockOptions& processor, int64_t ranks) {
 }
 
 std::vector<std::string> ModelOptions::meshes() const {
+  if (encoder.kind == BlockKind::kPointWise) return {"data"};
   return hierarchy.meshes.empty() ? std::vector<std::string>{"hidden"} : hierarchy.meshes;
 }
 
@@ -288,9 +298,14 @@ void ModelOptions::validate(const std::string& path) const {
   } else {
     check_heads(hierarchy.upscale, 2 * channels, at("hierarchy.upscale"));
     check_heads(hierarchy.downscale, 2 * channels, at("hierarchy.downscale"));
-    if (encoder.channels + processor.channels + decoder.channels > 0) {
+    if (encoder.channels + processor.channels + decoder.channels + hierarchy.upscale.channels +
+            hierarchy.downscale.channels >
+        0) {
       throw ConfigError(at("hierarchy"), "widths follow from model.channels",
-                        "leave the channels of encoder, processor and decoder out");
+                        "leave the channels of all parts out");
+    }
+    if (encoder.kind == BlockKind::kPointWise) {
+      throw ConfigError(at("hierarchy.meshes"), "a point_wise encoder stays on the data grid");
     }
     if (hierarchy.downscale.kind == BlockKind::kGnn && hierarchy.upscale.kind != BlockKind::kGnn) {
       throw ConfigError(at("hierarchy.downscale.kind"), "gnn needs an upscale of kind gnn");

@@ -22,7 +22,8 @@ void check(const StepInput& input) {
     throw ConfigError("parallel.pipeline",
                       "there is no plan for stages of a hierarchy or of an ensemble with noise");
   }
-  if (layout.model > 1 && m.residual.truncate)
+  if (layout.model > 1 && m.residual.truncate &&
+      m.residual.kind == model::ResidualKind::kSpectralOrnstein)
     throw ConfigError("model.residual.truncate", "there is no plan for a filter over ranks");
   model::check_slices(m.processor, layout.tensor);
 }

@@ -136,7 +136,13 @@ class Transfers {
 
   // Inputs of processor layers go out while it runs forward, and come back while it runs backward.
   void add_host_copies() {
-    const PassTimes times = pass_times(input_, cost_.processor);
+    PassTimes times;
+    for (const PartCost* part : cost_.parts()) {
+      if (part->on_host == 0.0) continue;
+      const PassTimes of_part = pass_times(input_, *part);
+      times.forward_s += of_part.forward_s;
+      times.backward_s += of_part.backward_s;
+    }
     const auto batches = static_cast<double>(input_.accumulate_batches);
     const double calls = passes(), bytes = calls * cost_.on_host();
     const double seconds = send_s(bytes, machine_.host);

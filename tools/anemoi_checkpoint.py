@@ -273,7 +273,10 @@ def read_graph(path, model):
         store = graph[where] if kind == "nodes" else graph[where.split("_to_")[0], "to", where.split("_to_")[1]]
         store[{"latlon_rad": "x"}.get(attribute, attribute)] = tensor.long() if attribute == "edge_index" else tensor
     if model["residual"]["kind"] == "truncated":
-        add_truncation(graph, load_tensors(path.parent / "truncation.safetensors"))
+        truncation = path.parent / "truncation.safetensors"
+        if not truncation.exists():
+            refuse(str(truncation), "is missing: export the model again, with the matrices of its residual")
+        add_truncation(graph, load_tensors(truncation))
     return graph
 
 

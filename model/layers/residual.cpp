@@ -132,8 +132,17 @@ void ResidualOptions::validate(const std::string& path) const {
 Truncation truncation_of(const ResidualOptions& options, const at::Tensor& latlon_rad,
                          const std::string& path) {
   if (!options.truncation_down.empty()) {
-    const SparseMatrix down = read_matrix(options.truncation_down, -1, latlon_rad.size(0));
-    return {down, read_matrix(options.truncation_up, latlon_rad.size(0), down.index->num_targets)};
+    const auto read = [&path](const char* option, const std::string& file, int64_t rows,
+                              int64_t columns) {
+      try {
+        return read_matrix(file, rows, columns);
+      } catch (const Error& error) {
+        throw ConfigError(path + option, error.what(), error.hint());
+      }
+    };
+    const int64_t cells = latlon_rad.size(0);
+    const SparseMatrix down = read(".truncation_down", options.truncation_down, -1, cells);
+    return {down, read(".truncation_up", options.truncation_up, cells, down.index->num_targets)};
   }
   try {
     return make_truncation(latlon_rad, coarse_grid(options.truncation_grid),

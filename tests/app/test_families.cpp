@@ -118,6 +118,23 @@ TEST_CASE("the plan of a hierarchy knows its parameters", "[families]") {
                ContainsSubstring(concat(", ", parameters, " parameters")));
 }
 
+TEST_CASE("meshes and edges that a graph has not are told by the option", "[families]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "run";
+  const std::string two = hierarchy(folder.path(), 2);
+  for (const char* what : {" --set train.max_steps=1", " --dry-run"}) {
+    const auto fault = [&](const std::string& options) {
+      const test::CommandResult result = run_train(run, concat(two, options, what));
+      REQUIRE(result.exit_code == 2);
+      return result.err;
+    };
+    REQUIRE_THAT(fault("--set 'model.hierarchy.meshes=[\"hidden_0\",\"nosuch\"]'"),
+                 ContainsSubstring("'model.hierarchy.meshes': the graph has no nodes 'nosuch'"));
+    REQUIRE_THAT(fault("--set 'model.hierarchy.meshes=[\"hidden_1\",\"hidden_0\"]'"),
+                 ContainsSubstring("'model.encoder.kind': gnn needs edges data->hidden_1"));
+  }
+}
+
 TEST_CASE("an autoencoder trains and resumes to the bit", "[families]") {
   const test::TemporaryFolder folder;
   require_resumes(folder.path(),

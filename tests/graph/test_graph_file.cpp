@@ -91,7 +91,16 @@ TEST_CASE("a truncated file, another file and no file are told by name", "[graph
 
 TEST_CASE("a file that cannot be written is an error, and leaves nothing", "[graph_file]") {
   const aifs::test::TemporaryFolder folder;
-  const fs::path path = folder.path() / "no" / "such" / "graph.nc";
-  REQUIRE_THROWS_WITH(save_graph(path, built_graph(), ""), ContainsSubstring("cannot be created"));
-  REQUIRE(fs::is_empty(folder.path()));
+  const fs::path path = folder.path() / "taken" / "graph.nc";
+  fs::create_directories(path / "by a folder");
+  REQUIRE_THROWS(save_graph(path, built_graph(), ""));
+  REQUIRE(std::distance(fs::directory_iterator(path.parent_path()), {}) == 1);
+  REQUIRE_THROWS(save_graph("/proc/graph.nc", built_graph(), ""));
+}
+
+TEST_CASE("the folder of a graph file is made", "[graph_file]") {
+  const aifs::test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "not" / "yet" / "graph.nc";
+  save_graph(path, built_graph(), "");
+  REQUIRE_NOTHROW(load_graph(path));
 }

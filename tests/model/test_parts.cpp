@@ -291,4 +291,17 @@ TEST_CASE("combinations that cannot be are refused by their path", "[parts]") {
   HierarchyOptions hierarchy;
   hierarchy.meshes = {"one"};
   REQUIRE_THROWS_WITH(hierarchy.validate("p"), ContainsSubstring("p.meshes"));
+  hierarchy.meshes = {"one", "two", "one"};
+  REQUIRE_THROWS_WITH(hierarchy.validate("p"), ContainsSubstring("names 'one' twice"));
+  hierarchy.meshes = {"one", "two"};
+  hierarchy.upscale.kind = BlockKind::kPointWise;
+  REQUIRE_THROWS_WITH(hierarchy.validate("p"), ContainsSubstring("p.upscale.kind"));
+  ModelOptions model;
+  model.hierarchy.meshes = {"one", "two"};
+  model.validate("p");
+  model.hierarchy.downscale.channels = 16;
+  REQUIRE_THROWS_WITH(model.validate("p"), ContainsSubstring("p.hierarchy"));
+  model.hierarchy.downscale.channels = 0;
+  model.encoder.kind = model.decoder.kind = BlockKind::kPointWise;
+  REQUIRE_THROWS_WITH(model.validate("p"), ContainsSubstring("p.hierarchy.meshes"));
 }

@@ -228,7 +228,8 @@ TEST_CASE("layouts change memory and communication as they should", "[plan]") {
     };
     input.network.model.residual.kind = model::ResidualKind::kTruncated;
     refused("model.residual.kind");
-    input.network.model.residual = {.truncate = true};
+    input.network.model.residual = {.kind = model::ResidualKind::kSpectralOrnstein,
+                                    .truncate = true};
     input.layout.model = 2;
     refused("model.residual.truncate");
     input.layout = {.pipeline = 2};
