@@ -150,7 +150,6 @@ GraphParts make_graph(const RunConfig& config, const data::DatasetInfo& info) {
   GraphParts parts;
   const graph::Coordinates cells{info.latitudes_deg, info.longitudes_deg};
   parts.graph = graph::load_or_build_graph(config.graph, cells, &parts.report);
-  check_graph(config.model, parts.graph);
   check_same_grid(parts.graph.nodes("data"), info);
   parts.hash = parts.graph.content_hash();
   parts.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -227,6 +226,7 @@ void Run::build() {
       data_ = make_data(config_, std::make_shared<zarr::RememberingStore>(store, opened_));
   }
   opened_.clear();
+  app::check_graph(config_.model, graph_.graph);
   const at::ScalarType dtype = weight_type(config_.train.precision);
   const model::GraphTensors tensors = make_tensors(dtype).to(device_);
   const uint32_t seed = derive_seed(static_cast<uint64_t>(config_.run.seed), SeedContext::kTrainer);
