@@ -131,7 +131,7 @@ TEST_CASE("meshes and edges that a graph has not are told by the option", "[fami
     REQUIRE_THAT(fault("--set 'model.hierarchy.meshes=[\"hidden_0\",\"nosuch\"]'"),
                  ContainsSubstring("'model.hierarchy.meshes': the graph has no nodes 'nosuch'"));
     REQUIRE_THAT(fault("--set 'model.hierarchy.meshes=[\"hidden_1\",\"hidden_0\"]'"),
-                 ContainsSubstring("'model.encoder.kind': gnn needs edges data->hidden_1"));
+                 ContainsSubstring("'model.encoder.kind': the graph has no edges data->hidden_1"));
   }
 }
 
