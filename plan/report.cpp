@@ -68,9 +68,9 @@ std::string transfer_table(const std::vector<Transfer>& transfers) {
       "communication of a step         ranks  operation         calls         MB        ms   "
       "exposed\n";
   for (const Transfer& t : transfers) {
-    text += line("  %-28s %6lld  %-14s %8.0f %10.4f %9.3f %9.3f  %s\n", t.what.c_str(),
+    text += line("  %-28s %6lld  %-14s %8.0f %10.4f %9.3f %9.3f%s%s\n", t.what.c_str(),
                  static_cast<long long>(t.group), t.operation.c_str(), t.calls, t.bytes * 1e-6,
-                 t.seconds * 1e3, t.exposed * 1e3, t.note.c_str());
+                 t.seconds * 1e3, t.exposed * 1e3, t.note.empty() ? "" : "  ", t.note.c_str());
   }
   return text;
 }
