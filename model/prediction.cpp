@@ -11,10 +11,8 @@
 #include "model/filling.h"
 
 #ifdef AIFS_HAVE_CUDA
-#include <c10/cuda/CUDAStream.h>
-
 #include "model/kernels/cuda/prediction.h"
-#include "model/kernels/element_type_cuda.h"
+#include "model/kernels/cuda_call.h"
 #endif
 
 namespace aifs::model {
@@ -58,10 +56,6 @@ std::optional<cuda::Prediction> kernel_call(const at::Tensor& rows, const Layout
     p.guess_column = layout.columns.by_output().const_data_ptr<int32_t>();
   }
   return p;
-}
-
-cudaStream_t stream_of(const at::Tensor& x) {
-  return c10::cuda::getCurrentCUDAStream(x.device().index());
 }
 
 #endif

@@ -9,9 +9,8 @@
 #include "core/check.h"
 
 #ifdef AIFS_HAVE_CUDA
-#include <c10/cuda/CUDAStream.h>
-
 #include "model/kernels/cuda/adamw.h"
+#include "model/kernels/cuda_call.h"
 #endif
 
 namespace aifs::train {
@@ -160,7 +159,7 @@ bool AdamW::step_on_gpu([[maybe_unused]] const Stretch& stretch,
                                     .eps = static_cast<float>(options_.eps),
                                     .step_size = static_cast<float>(rates.lr / rates.correction1),
                                     .root_correction2 = static_cast<float>(rates.correction2)};
-  model::cuda::adamw_step(step, c10::cuda::getCurrentCUDAStream(value.device().index()));
+  model::cuda::adamw_step(step, model::stream_of(value));
   return true;
 #else
   return false;

@@ -10,9 +10,8 @@
 #include "train/scalers.h"
 
 #ifdef AIFS_HAVE_CUDA
-#include <c10/cuda/CUDAStream.h>
-
 #include "model/kernels/cuda/squared_errors.h"
+#include "model/kernels/cuda_call.h"
 #endif
 
 namespace aifs::train {
@@ -46,17 +45,13 @@ model::cuda::SquaredErrors arguments(const variable_list& fields, double scale) 
   return s;
 }
 
-cudaStream_t stream_of(const at::Tensor& fields) {
-  return c10::cuda::getCurrentCUDAStream(fields.device().index());
-}
-
 struct SquaredErrors : torch::autograd::Function<SquaredErrors> {
   static at::Tensor forward(AutogradContext* ctx, at::TensorList fields, double scale) {
     ctx->save_for_backward(fields.vec());
     ctx->saved_data["scale"] = scale;
     const at::Tensor sums = at::empty(fields[0].sizes().slice(0, kVariable), fields[0].options());
     model::cuda::squared_errors(arguments(fields.vec(), scale), sums.data_ptr<float>(),
-                                stream_of(sums));
+                                model::stream_of(sums));
     return sums;
   }
 
@@ -66,7 +61,7 @@ struct SquaredErrors : torch::autograd::Function<SquaredErrors> {
     result[0] = at::empty_like(fields[0]);
     model::cuda::squared_errors_backward(arguments(fields, ctx->saved_data["scale"].toDouble()),
                                          gradients[0].contiguous().const_data_ptr<float>(),
-                                         result[0].data_ptr<float>(), stream_of(result[0]));
+                                         result[0].data_ptr<float>(), model::stream_of(result[0]));
     return result;
   }
 };

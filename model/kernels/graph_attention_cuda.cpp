@@ -10,8 +10,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "model/kernels/cuda/graph_attention.h"
+#include "model/kernels/cuda_call.h"
 #include "model/kernels/edge_index_holder.h"
-#include "model/kernels/element_type_cuda.h"
 
 namespace aifs::model::cuda_attention {
 
@@ -44,10 +44,6 @@ cuda::AttentionForward pointers_of(const AttentionInputs& in, const EdgeIndex& e
           .nodes = nodes.data_ptr(),
           .edges = sums_of_edges.data_ptr(),
           .log_sum = log_sum.data_ptr<float>()};
-}
-
-cudaStream_t stream_of(const at::Tensor& rows) {
-  return c10::cuda::getCurrentCUDAStream(rows.device().index());
 }
 
 struct GraphAttention : torch::autograd::Function<GraphAttention> {

@@ -9,10 +9,8 @@
 #include "model/filling.h"
 
 #ifdef AIFS_HAVE_CUDA
-#include <c10/cuda/CUDAStream.h>
-
 #include "model/kernels/cuda/joined_rows.h"
-#include "model/kernels/element_type_cuda.h"
+#include "model/kernels/cuda_call.h"
 #endif
 
 namespace aifs::model {
@@ -44,7 +42,7 @@ void join_by_kernel(const std::vector<at::Tensor>& pieces, const at::Tensor& row
     j.pieces[i] = {piece.const_data_ptr(), piece.stride(0), piece.stride(1),
                    static_cast<int>(piece.size(2)), piece.scalar_type() == at::kFloat};
   }
-  cuda::join_rows(j, c10::cuda::getCurrentCUDAStream(rows.device().index()));
+  cuda::join_rows(j, stream_of(rows));
 }
 #endif
 

@@ -6,14 +6,12 @@
 #include "core/check.h"
 
 #ifdef AIFS_HAVE_CUDA
-#include <c10/cuda/CUDAStream.h>
-
 #include "model/kernels/cuda/activation.h"
 #include "model/kernels/cuda/layer_norm.h"
 #include "model/kernels/cuda/narrow_product.h"
 #include "model/kernels/cuda/segment_sum.h"
 #include "model/kernels/cuda/tall_product.h"
-#include "model/kernels/element_type_cuda.h"
+#include "model/kernels/cuda_call.h"
 
 namespace aifs::model::cuda_rows {
 
@@ -50,10 +48,6 @@ float* sum_data(const at::Tensor& sum, int64_t width) {
 
 const int32_t* index_data(const at::Tensor& index) {
   return index.const_data_ptr<int32_t>();
-}
-
-cudaStream_t stream_of(const at::Tensor& rows) {
-  return c10::cuda::getCurrentCUDAStream(rows.device().index());
 }
 
 at::Tensor floats_like(const at::Tensor& rows, at::IntArrayRef sizes) {

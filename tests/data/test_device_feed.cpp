@@ -6,16 +6,11 @@
 #include "core/check.h"
 #include "core/time.h"
 #include "tests/support/catch.h"
-
-#ifdef AIFS_GPU_TEST
-#include "tests/support/gpu.h"
-constexpr at::DeviceType kDevice = at::kCUDA;
-#else
-constexpr at::DeviceType kDevice = at::kCPU;
-#endif
+#include "tests/support/test_device.h"
 
 using namespace aifs;
 using namespace aifs::data;
+using test::kDevice;
 
 namespace {
 
@@ -60,7 +55,7 @@ TEST_CASE("batches arrive on the device in order, each with its own values", "[d
   at::Tensor sum = at::zeros({}, at::TensorOptions(at::kDouble).device(kDevice));
   for (int64_t row = 0; row < 9; ++row) {
     REQUIRE(feed.next(batch));
-    REQUIRE(batch.values.device().type() == kDevice);
+    REQUIRE(batch.values.device().type() == kDevice.type());
     REQUIRE(batch.anchors == std::vector<int64_t>{row});
     // Work on the present batch goes on while the next one is copied.
     for (int i = 0; i < 20; ++i)

@@ -13,23 +13,15 @@
 #include "tests/support/gradcheck.h"
 #include "tests/support/small_graph.h"
 #include "tests/support/tensors.h"
+#include "tests/support/test_device.h"
 #include "tests/support/toy_layout.h"
-
-#ifdef AIFS_GPU_TEST
-#include "tests/support/gpu.h"
-#endif
 
 using namespace aifs;
 using namespace aifs::model;
+using test::kDevice;
 using test::random_tensor;
 
 namespace {
-
-#ifdef AIFS_GPU_TEST
-const at::Device kDevice = at::Device(at::kCUDA, 0);
-#else
-const at::Device kDevice = at::kCPU;
-#endif
 
 // Output and flat gradients of a small network.
 struct Result {

@@ -8,24 +8,12 @@
 #include "model/filling.h"
 #include "tests/support/catch.h"
 #include "tests/support/tensors.h"
-
-#ifdef AIFS_GPU_TEST
-#include "tests/support/gpu.h"
-#endif
+#include "tests/support/test_device.h"
 
 using namespace aifs;
 using namespace aifs::model;
+using test::kDevice;
 using test::random_tensor;
-
-namespace {
-
-#ifdef AIFS_GPU_TEST
-const at::Device kDevice = at::Device(at::kCUDA, 0);
-#else
-const at::Device kDevice = at::kCPU;
-#endif
-
-}  // namespace
 
 TEST_CASE("joined rows are a concatenation, rounded, with zeros behind", "[joined_rows]") {
   for (const at::ScalarType type : {at::kDouble, at::kFloat, at::kBFloat16, at::kHalf}) {

@@ -9,22 +9,14 @@
 #include "tests/support/catch.h"
 #include "tests/support/gradcheck.h"
 #include "tests/support/tensors.h"
-
-#ifdef AIFS_GPU_TEST
-#include "tests/support/gpu.h"
-#endif
+#include "tests/support/test_device.h"
 
 using namespace aifs;
 using namespace aifs::model;
+using test::kDevice;
 using test::random_tensor;
 
 namespace {
-
-#ifdef AIFS_GPU_TEST
-const at::Device kDevice = at::Device(at::kCUDA, 0);
-#else
-const at::Device kDevice = at::kCPU;
-#endif
 
 const OutputVariables kOutputs{.names = {"a", "b", "c", "d", "e"}, .mean = {}, .stdev = {}};
 

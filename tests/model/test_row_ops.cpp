@@ -15,23 +15,19 @@
 #include "tests/support/catch.h"
 #include "tests/support/small_graph.h"
 #include "tests/support/tensors.h"
-
-#ifdef AIFS_GPU_TEST
-#include "tests/support/gpu.h"
-#endif
+#include "tests/support/test_device.h"
 
 using namespace aifs;
 using namespace aifs::model;
+using test::kDevice;
 
 namespace {
 
 #ifdef AIFS_GPU_TEST
-const at::Device kDevice = at::Device(at::kCUDA, 0);
 const std::vector<at::ScalarType> kTypes{at::kFloat, at::kBFloat16, at::kHalf};
 const std::vector<int64_t> kWidths{1, 7, 64, 89, 128, 256, 512, 520, 1000, 1024, 1536, 2048};
 const int64_t kSlices = 4096;  // more columns than norms take
 #else
-const at::Device kDevice = at::kCPU;
 const std::vector<at::ScalarType> kTypes{at::kDouble, at::kFloat};
 const std::vector<int64_t> kWidths{1, 7, 16};
 const int64_t kSlices = 24;

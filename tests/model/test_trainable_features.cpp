@@ -12,6 +12,15 @@
 using namespace aifs;
 using namespace aifs::model;
 
+namespace {
+
+EdgeTensors six_edges() {
+  return make_edge_tensors(test::random_edges("a", 4, "b", 3, 6, 2), 4, 3,
+                           {"edge_length", "edge_dirs"}, at::kDouble);
+}
+
+}  // namespace
+
 TEST_CASE("node features are sines, cosines, then what is learnt, starting at zero",
           "[trainable_features]") {
   ParameterSet set(at::kFloat, 1);
@@ -32,8 +41,7 @@ TEST_CASE("node features are sines, cosines, then what is learnt, starting at ze
 
 TEST_CASE("edge features are attributes, then what is learnt, starting at zero",
           "[trainable_features]") {
-  const auto edges = make_edge_tensors(test::random_edges("a", 4, "b", 3, 6, 2), 4, 3,
-                                       {"edge_length", "edge_dirs"}, at::kDouble);
+  const auto edges = six_edges();
   ParameterSet set(at::kDouble, 1);
   const EdgeFeatures features(ParameterScope(set), edges, 2);
   REQUIRE(features.width() == 5);
@@ -50,8 +58,7 @@ TEST_CASE("edge features are attributes, then what is learnt, starting at zero",
 
 TEST_CASE("learnt features get the same gradient whether they have one already or not",
           "[trainable_features]") {
-  const auto edges = make_edge_tensors(test::random_edges("a", 4, "b", 3, 6, 2), 4, 3,
-                                       {"edge_length", "edge_dirs"}, at::kDouble);
+  const auto edges = six_edges();
   ParameterSet set(at::kDouble, 1);
   const EdgeFeatures features(ParameterScope(set), edges, 2);
   const at::Tensor learnt = set.at("trainable.trainable").tensor,

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// LibTorch's element types as the kernels of model/kernels/cuda name them.
+// What calls of the kernels in model/kernels/cuda need to know of tensors. CUDA builds only.
 #pragma once
 
-#include <c10/core/ScalarType.h>
+#include <ATen/core/Tensor.h>
+#include <c10/cuda/CUDAStream.h>
 
 #include <optional>
 
 #include "model/kernels/cuda/rows.h"
 
 namespace aifs::model {
+
+// The current one of the tensor's device.
+inline cudaStream_t stream_of(const at::Tensor& x) {
+  return c10::cuda::getCurrentCUDAStream(x.device().index());
+}
 
 // Nothing for types that the kernels do not take.
 inline std::optional<cuda::ElementType> element_type(at::ScalarType type) {
