@@ -59,12 +59,19 @@ To same_name(From value) {
 plan::Layout configured_layout(const ParallelOptions& parallel, bool one_host) {
   const bool hybrid =
       parallel.sharding.states == train::Sharding::kParameters && parallel.sharding.ranks > 0;
+  const train::ReductionOptions& gradients = parallel.gradients;
+  const bool whole = parallel.sharding.states <= train::Sharding::kOptimizer;
+  const bool in_pieces = gradients.overlap || !whole, two = whole && one_host;
+  const double bucket_mb = gradients.bucket_mb > 0.0 ? gradients.bucket_mb
+                           : two                     ? 0.0
+                                                     : train::kBucket_mb;
   return {.model = parallel.sizes.model,
           .tensor = parallel.sizes.tensor,
           .pipeline = parallel.sizes.pipeline,
           .sharding = hybrid ? plan::Sharding::kHybrid
                              : same_name<plan::Sharding>(parallel.sharding.states),
-          .bucket_mb = parallel.gradients.overlaps(one_host) ? parallel.gradients.bucket_mb : 0.0,
+          .bucket_mb = in_pieces ? bucket_mb : 0.0,
+          .first_piece = in_pieces && two ? train::kFirstPiece : 0.0,
           .compression = same_name<plan::Compression>(parallel.gradients.compression),
           .powersgd_rank = parallel.gradients.rank};
 }

@@ -92,6 +92,16 @@ KernelWork gelu_backward_by_slope(const KernelSite& site) {
           }};
 }
 
+KernelWork product_with_bias(const KernelSite& site) {
+  const Maker make{site};
+  return {{make.rows(), make.weight(), make.vector()},
+          [](const TensorList& in) -> TensorList {
+            return {product_bias(in[0], in[1], in[2], in[2].to(in[0].scalar_type()))};
+          },
+          [](const TensorList& in) -> TensorList { return {at::addmm(in[2], in[0], in[1].t())}; },
+          make.product_flops()};
+}
+
 KernelWork product_with_gelu(const KernelSite& site) {
   const Maker make{site};
   KernelWork work{{make.rows(), make.weight(), make.vector()},
@@ -360,6 +370,7 @@ const std::vector<Kernel>& kernels() {
   const auto sum_at_targets = [](const KernelSite& site) { return segment_sum(site, true); };
   const auto sum_at_sources = [](const KernelSite& site) { return segment_sum(site, false); };
   static const std::vector<Kernel> table{
+      {"product-bias", {kEdges, kNodes}, half, product_with_bias},
       {"product-gelu", {kEdges, kNodes}, half, product_with_gelu},
       {"edge-product-gelu", {kEdges}, half, edge_product_with_gelu},
       {"product-gelu-backward", {kEdges, kNodes}, half, product_backward},

@@ -189,7 +189,7 @@ model::GraphTensors load_graph(const std::string& name, const KernelBenchOptions
 
 }  // namespace
 
-DeviceLimits measure_limits(const c10::Device& device) {
+DeviceLimits measure_limits(const c10::Device& device, bool sustained) {
   constexpr int64_t kRepetitions = 10;
   const int64_t side = device.is_cuda() ? 8192 : 512;
   const int64_t bytes = device.is_cuda() ? int64_t{1} << 30 : 1 << 26;
@@ -198,6 +198,10 @@ DeviceLimits measure_limits(const c10::Device& device) {
   const at::Tensor from = at::zeros({bytes}, options.dtype(at::kByte)), to = at::empty_like(from);
   const at::Tensor a = at::randn({side, side}, options), b = at::randn({side, side}, options);
   const auto median = [&](const std::function<void()>& call) {
+    const double seconds = time_cold(device, kRepetitions, call)[kRepetitions / 2];
+    if (!sustained) return seconds;
+    for (double passed = 0.0; passed < 1.0; passed += seconds)
+      call();
     return time_cold(device, kRepetitions, call)[kRepetitions / 2];
   };
   return {2.0 * static_cast<double>(bytes) / median([&] { to.copy_(from); }),

@@ -26,7 +26,8 @@ struct KernelBenchOptions {
 struct DeviceLimits {
   double bytes_per_s = 0, flop_per_s = 0;
 };
-DeviceLimits measure_limits(const c10::Device& device);
+// `sustained`: at the clock that is left after a second of either.
+DeviceLimits measure_limits(const c10::Device& device, bool sustained = false);
 
 // One result a case, also given to `visit` when it is there: {case, rows, us (median), spread,
 // gb_s, tflop_s, of_limit, distance, within}, or {case, error}. `of_limit` is the time of the bytes

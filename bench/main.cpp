@@ -37,8 +37,8 @@ struct CommandLine {
   std::string recompute_mappers, recompute_processor;
   int64_t steps = 20, warm_up = 5, layers = 16, threads = 0;
   bool forward_only = false, no_check = false, no_time = false, profile = false;
-  bool cuda_graph = false;
-  double bucket_mb = 0.0;
+  bool cuda_graph = false, roofline = false;
+  std::optional<double> bucket_mb;
   int64_t mapper_chunks = 0, encoder_chunks = 0, groups = 0, edge_ranges = 0, offload = 0;
   int64_t rollout = 1, model_ranks = 1;
   int64_t smallest = 1 << 10, largest = 1 << 30;
@@ -124,7 +124,8 @@ Json run_case(const CommandLine& c, const std::string& name, const at::Device& d
                                     .bucket_mb = c.bucket_mb,
                                     .graph_cache = c.graph_cache,
                                     .profile = c.profile,
-                                    .trace = c.trace});
+                                    .trace = c.trace,
+                                    .roofline = c.roofline});
       std::printf("%-28s %-8s %9.2f ms  (spread %.1f %%)  peak %.2f GiB  %.1f TFLOP, MFU %.1f %%\n",
                   name.c_str(), c.forward_only ? "forward" : "step", json["step_ms"].get<double>(),
                   100.0 * json["spread"].get<double>(), json["peak_gib"].get<double>(),
@@ -285,14 +286,17 @@ void add_step_options(CLI::App& step, CommandLine& c) {
   step.add_option("--layers", c.layers, "layers of the processor")->check(app::at_least(1));
   step.add_flag("--profile", c.profile, "time by kernel of one more step");
   step.add_option("--trace", c.trace, "file for a timeline of that step, of the first rank");
+  step.add_flag("--roofline", c.roofline,
+                "least time of the kernels of one more step at the limits of the card");
   step.add_flag("--forward-only", c.forward_only, "time the forward pass without gradients");
   step.add_flag("--cuda-graph", c.cuda_graph, "launch loss and gradients as one CUDA graph");
   step.add_option("--model-ranks", c.model_ranks,
                   "ranks that share one sample; the others are replicas (start with mpirun)")
       ->check(app::at_least(1));
-  step.add_option("--bucket-mb", c.bucket_mb,
-                  "reduce gradients of replicas in such parts during the backward pass; 0: at its "
-                  "end")
+  step.add_option(
+          "--bucket-mb", c.bucket_mb,
+          "reduce gradients in such parts during the backward pass; 0: all at its end; else as "
+          "training does on one host")
       ->check(CLI::Range(0.0, 1e6));
   step.add_option("--recompute-mappers", c.recompute_mappers,
                   "what encoder and decoder run again: none, embedding, mlp, block or full");

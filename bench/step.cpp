@@ -13,6 +13,8 @@
 #include "app/device.h"
 #include "app/profiler.h"
 #include "bench/device_clock.h"
+#include "bench/kernels.h"
+#include "bench/roofline.h"
 #include "core/check.h"
 #include "train/device_graph.h"
 #include "train/gradient_reducer.h"
@@ -71,10 +73,10 @@ class StepLoss {
 class Stepper {
  public:
   Stepper(StepNetwork& net, const StepLoss& loss, const parallel::ProcessMesh& mesh,
-          double bucket_mb = 0.0)
+          std::optional<double> bucket_mb = {})
       : net_(net),
         loss_(loss),
-        shards_(net.parameters, {}, bucket_mb > 0.0 ? bucket_mb : train::kAllAtOnce_mb, mesh),
+        shards_(net.parameters, {}, size_of_buckets(net, bucket_mb), mesh),
         reducer_(net.parameters, shards_, {}, mesh, /*seed=*/0),
         optimizer_(net.parameters, {}) {}
 
@@ -91,18 +93,37 @@ class Stepper {
     captured_ = std::make_unique<train::DeviceGraph>([this] { captured_loss_ = gradients(); });
   }
 
+  // MB of the largest of several buckets; 0: all gradients are reduced at once.
+  double bucket_mb() const {
+    const auto& buckets = shards_.layout().buckets();
+    if (buckets.size() == 1 || shards_.copy_group().size() == 1) return 0.0;
+    int64_t largest = 0;
+    for (const train::ShardBucket& bucket : buckets)
+      largest = std::max(largest, bucket.size());
+    return 1e-6 * static_cast<double>(largest * net_.parameters.flat_gradients().element_size());
+  }
+
   double background_gib() const {
     return static_cast<double>(reducer_.background_bytes()) / (1 << 30);
   }
 
-  at::Tensor step() {
-    if (captured_) captured_->launch();
-    const at::Tensor value = captured_ ? captured_loss_ : gradients();
+  // `launched` one by one, or as recorded.
+  at::Tensor step(bool launched = false) {
+    const bool replayed = captured_ && !launched;
+    if (replayed) captured_->launch();
+    const at::Tensor value = replayed ? captured_loss_ : gradients();
     optimizer_.step(kLearningRate, kClip);
     return value;
   }
 
  private:
+  static double size_of_buckets(const StepNetwork& net, std::optional<double> bucket_mb) {
+    const train::ReductionOptions options{.overlap = bucket_mb != 0.0,
+                                          .bucket_mb = bucket_mb.value_or(0.0)};
+    return train::bucket_mb({}, options, /*one_host=*/true,
+                            1e-6 * static_cast<double>(net.parameters.flat_gradients().nbytes()));
+  }
+
   StepNetwork& net_;
   const StepLoss& loss_;
   train::ParameterShards shards_;
@@ -210,7 +231,7 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
             {"steps", options.steps},
             {"peak_gib", most.item<double>()},
             {"ranks", {{"model", options.mesh.sizes().model}, {"data", options.mesh.sizes().data}}},
-            {"bucket_mb", options.bucket_mb},
+            {"bucket_mb", stepper.bucket_mb()},
             {"reserved_gib", peak.reserved_gib + background_gib},
             {"nodes", {graph.nodes("data").num_nodes(), graph.nodes("hidden").num_nodes()}},
             {"parameters", net.parameters.num_trainable()}};
@@ -231,6 +252,16 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
             {{"name", kernel.name}, {"ms", kernel.ms}, {"calls", kernel.calls}});
       }
       std::printf("%s\n", app::kernel_table(profile).c_str());
+    }
+  }
+  if (options.roofline) {
+    const std::vector<WorkOfCall> calls =
+        calls_of([&] { options.forward_only ? run() : stepper.step(/*launched=*/true); });
+    for (const bool sustained : {false, true}) {
+      const Roofline least = roofline(calls, measure_limits(options.device, sustained));
+      std::printf("%s\n", least.table().c_str());
+      Json& entry = json[sustained ? "roofline_sustained" : "roofline"] = least.to_json();
+      entry["of_step"] = 1e3 * least.seconds() / json["step_ms"].get<double>();
     }
   }
   if (!options.forward_only) {

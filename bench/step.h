@@ -4,6 +4,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 
 #include "bench/step_case.h"
 
@@ -14,16 +15,20 @@ struct StepBenchOptions {
   at::Device device = at::kCPU;
   int64_t warm_up = 5, steps = 20;
   bool forward_only = false;
-  bool capture = false;    // gradients as one CUDA graph; not with forward_only
-  double bucket_mb = 0.0;  // gradients reduced together during the backward pass; 0: at its end
-  std::string graph_cache;
-  bool profile = false;  // one more step, its time by kernel ("kernel_times" in the result)
-  std::string trace;     // and a timeline of it
+  bool capture = false;  // gradients as one CUDA graph; not with forward_only
+  // Gradients reduced together during the backward pass, 0: all at its end; as in training on one
+  // host unless given.
+  std::optional<double> bucket_mb = {};
+  std::string graph_cache = {};
+  bool profile = false;    // one more step, its time by kernel ("kernel_times" in the result)
+  std::string trace = {};  // and a timeline of it
+  bool roofline = false;   // one more step, the least time of its kernels ("roofline")
 };
 
 // Collective over the ranks of the mesh; times are this rank's, memory is the largest of any.
-// {case, step_ms (median), spread ((95 % - 5 %) / median), min_ms, peak_gib (with
-// registered gradients), ...}.
+// {case, step_ms (median), spread ((95 % - 5 %) / median), min_ms, peak_gib (with registered
+// gradients), ...}. With `roofline` what roofline.h says at the limits of the device ("roofline")
+// and at what it sustains ("roofline_sustained"), each with the share of the median step, of_step.
 nlohmann::ordered_json time_steps(const StepCase& step_case, const StepBenchOptions& options);
 
 // Loss and gradients of a case's network on a small graph (O16, 2 levels), on `device` in its

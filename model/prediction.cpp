@@ -11,6 +11,7 @@
 #include "model/filling.h"
 
 #ifdef AIFS_HAVE_CUDA
+#include "model/kernels/count_work.h"
 #include "model/kernels/cuda/prediction.h"
 #include "model/kernels/cuda_call.h"
 #endif
@@ -66,6 +67,7 @@ at::Tensor fields_with_guess(const at::Tensor& rows, const Layout& layout,
 #ifdef AIFS_HAVE_CUDA
   if (const auto p = kernel_call(rows, layout, guess)) {
     cuda::predict(*p, rows.const_data_ptr(), y.data_ptr<float>(), stream_of(y));
+    count_work("rows to fields", {rows, y, guess.defined() ? y : guess});
     return y;
   }
 #endif
@@ -87,6 +89,7 @@ at::Tensor rows_of_fields(const at::Tensor& d, const at::TensorOptions& options,
   const auto p = kernel_call(rows, layout, {});
   if (p && d.is_contiguous()) {
     cuda::predict_backward(*p, d.const_data_ptr<float>(), rows.data_ptr(), stream_of(d));
+    count_work("rows to fields", {d, rows});
     return rows;
   }
 #endif

@@ -18,7 +18,9 @@ struct Layout {
   int64_t tensor = 1;    // ranks that share every product
   int64_t pipeline = 1;  // ranks with some layers each
   Sharding sharding = Sharding::kNone;
-  double bucket_mb = 0.0;  // gradients are reduced in such pieces while the backward pass goes on
+  // Gradients are reduced in such pieces while the backward pass goes on; 0: a first piece of this
+  // share, and the rest at the end of the pass.
+  double bucket_mb = 0.0, first_piece = 0.0;
   Compression compression = Compression::kNone;
   int64_t powersgd_rank = 4;
 
@@ -28,6 +30,10 @@ struct Layout {
   int64_t holders() const { return model * data; }
   // Ranks that share them out.
   int64_t shards(int64_t ranks_per_node) const;
+  // Of gradients of so many bytes, those that are reduced together; 0: all.
+  double bucket_bytes(double all) const {
+    return bucket_mb > 0.0 ? bucket_mb * 1e6 : first_piece * all;
+  }
 };
 
 }  // namespace aifs::plan

@@ -48,7 +48,7 @@ MemoryPlan plan_memory(const StepInput& input, const RankRows& rows, const Stage
   plan.output = kept * cost.output.saved;
   plan.working = cost.peak - cost.saved();
 
-  const double bucket = layout.bucket_mb > 0.0 ? std::min(layout.bucket_mb * 1e6, values) : 0.0;
+  const double bucket = std::min(layout.bucket_bytes(values), values);
   // Whole parts that are gathered, the present one and the next; gradients before they are shared.
   if (parameters) plan.communication += 2.0 * cost.largest_part * weight;
   if (gradients) plan.communication += bucket > 0.0 ? bucket : cost.largest_part * weight;
@@ -56,6 +56,11 @@ MemoryPlan plan_memory(const StepInput& input, const RankRows& rows, const Stage
     const double piece = bucket > 0.0 ? bucket : values;
     plan.communication += layout.compression == Compression::kPowerSgd ? values : 0.5 * piece;
   }
+  // What comes of a bucket that cards of one host sum by copies (parallel/copy_reduction.h).
+  const bool copied = network.gpu && layout.holders() > 1 && !optimizer &&
+                      layout.compression == Compression::kNone &&
+                      layout.ranks() <= input.machine.ranks_per_node;
+  if (copied) plan.communication += bucket;
   double largest_transfer = 0.0;
   for (const PlacedPart& p : placed_parts(cost, rows)) {
     for (const SourceTransfer& t : p.part.transfers) {

@@ -210,7 +210,7 @@ class Transfers {
 
   void add_gradients() {
     const double bytes = gradient_bytes();
-    const double bucket = layout_.bucket_mb * 1e6;
+    const double bucket = layout_.bucket_bytes(bytes);
     const double calls = bucket > 0.0 ? std::ceil(bytes / bucket) : 1.0;
     Transfer t{.what = "gradients", .group = layout_.holders(), .calls = calls, .bytes = bytes};
     const double piece = bytes / calls;
@@ -228,7 +228,7 @@ class Transfers {
       t.seconds = calls * reduce_scatter_s(shards, piece, machine_.link(shards));
     }
     // Buckets travel during the backward pass but for the last; a single reduction comes after it.
-    const double last = t.seconds / calls;
+    const double last = t.seconds * (1.0 - (calls - 1.0) * bucket / bytes);
     t.exposed = bucket > 0.0 ? last + std::max(0.0, t.seconds - last - backward_s_) : t.seconds;
     list_.push_back(t);
     if (layout_.sharding != Sharding::kHybrid) return;

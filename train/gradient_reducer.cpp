@@ -176,7 +176,9 @@ void GradientReducer::move_gradients() {
 // Sums over copies, times `factor`.
 void GradientReducer::sum_over_copies(const at::Tensor& gradients, double factor) {
   parallel::Communicator& copies = shards_.copy_group();
-  if (sums_in_background()) return copies.all_reduce_in_background(gradients, factor);
+  // Nothing is left to be disturbed by the last one.
+  const bool is_last = num_reduced_ == plan_->order.size();
+  if (sums_in_background() && !is_last) return copies.all_reduce_in_background(gradients, factor);
   if (copies.size() > 1) copies.all_reduce(gradients, parallel::Reduction::kSum);
   if (factor != 1.0) gradients.mul_(factor);
 }

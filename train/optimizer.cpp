@@ -9,6 +9,7 @@
 #include "core/check.h"
 
 #ifdef AIFS_HAVE_CUDA
+#include "model/kernels/count_work.h"
 #include "model/kernels/cuda/adamw.h"
 #include "model/kernels/cuda_call.h"
 #endif
@@ -160,6 +161,8 @@ bool AdamW::step_on_gpu([[maybe_unused]] const Stretch& stretch,
                                     .step_size = static_cast<float>(rates.lr / rates.correction1),
                                     .root_correction2 = static_cast<float>(rates.correction2)};
   model::cuda::adamw_step(step, model::stream_of(value));
+  model::count_work("AdamW", {value, stretch.gradient, stretch.moment1, stretch.moment2, value,
+                              stretch.moment1, stretch.moment2});
   return true;
 #else
   return false;

@@ -34,11 +34,14 @@ void ShardingOptions::validate(const std::string& path) const {
 }
 
 void ReductionOptions::bind(config::Binder& b) {
-  b.choice("overlap", overlap,
-           {"reduce gradients in pieces during the backward pass, or all at its end (with "
-            "sharding.states up to optimizer); auto: at its end if all ranks are of one host"});
-  b.number("bucket_mb", bucket_mb, {.min = 0.001},
-           {"with overlap: pieces of about this size, reduced as soon as each is complete", "MB"});
+  b.boolean("overlap", overlap,
+            {"reduce gradients in pieces during the backward pass; false: all at its end (with "
+             "sharding.states up to optimizer)"});
+  b.number(
+      "bucket_mb", bucket_mb, {.min = 0.0},
+      {"pieces of about this size, reduced as soon as each is complete; 0: 25 MB or, where all "
+       "ranks are of one host, five sixths of the gradients and then the rest",
+       "MB"});
   b.choice("compression", compression,
            {"type in which gradients travel, or powersgd: products of thin matrices"});
   b.integer("rank", rank, {.min = 1, .max = 1024}, {"columns of PowerSGD's matrices"});
@@ -48,10 +51,12 @@ void ReductionOptions::bind(config::Binder& b) {
   b.integer("start_step", start_step, {.min = 0}, {"steps before PowerSGD begins", "steps"});
 }
 
-double bucket_mb(const ShardingOptions& sharding, const ReductionOptions& reduction,
-                 bool one_host) {
-  const bool whole = sharding.states == Sharding::kNone || sharding.states == Sharding::kOptimizer;
-  return whole && !reduction.overlaps(one_host) ? kAllAtOnce_mb : reduction.bucket_mb;
+double bucket_mb(const ShardingOptions& sharding, const ReductionOptions& reduction, bool one_host,
+                 double all_mb) {
+  const bool whole = sharding.states <= Sharding::kOptimizer;
+  if (whole && !reduction.overlap) return kAllAtOnce_mb;
+  if (reduction.bucket_mb > 0.0) return reduction.bucket_mb;
+  return whole && one_host ? kFirstPiece * all_mb : kBucket_mb;
 }
 
 void check_reduction(const ShardingOptions& sharding, const ReductionOptions& reduction) {

@@ -32,42 +32,34 @@ struct ShardingOptions {
 // How gradients travel. PowerSGD: Vogels et al. 2019.
 enum class Compression { kNone, kBf16, kFp16, kPowerSgd };
 
-// Whether gradients are reduced during the backward pass. Auto: unless all ranks are of one host,
-// where a single reduction afterwards costs less than its parts take from the computation.
-enum class Overlap { kAuto, kOn, kOff };
+// On one host most gradients are reduced in one piece while the backward pass ends: where ranks
+// wait for one another often, each of them adds up what the others are late now and then. The rest,
+// what comes last, follows at the end.
+constexpr double kFirstPiece = 5.0 / 6.0;  // of the gradients
+constexpr double kBucket_mb = 25.0;        // elsewhere
 
 struct ReductionOptions {
-  Overlap overlap = Overlap::kAuto;
-  double bucket_mb = 25.0;  // with overlap
+  bool overlap = true;     // with the backward pass
+  double bucket_mb = 0.0;  // 0: as above
   Compression compression = Compression::kNone;
   // PowerSGD
   int64_t rank = 4;
   bool warm_start = true, error_feedback = true;
   int64_t start_step = 10;  // uncompressed steps before
 
-  // Whether gradients are reduced during the backward pass, on one host or several.
-  bool overlaps(bool one_host) const {
-    return overlap == Overlap::kOn || (overlap == Overlap::kAuto && !one_host);
-  }
   void bind(config::Binder& b);
 };
 
-// MB of gradients that are reduced together, or more than any network has. Where gradients are
-// shared out they are never all there at a time.
+// MB of gradients, of `all_mb`, that are reduced together, or more than any network has. Where
+// gradients are shared out they are never all there at a time.
 constexpr double kAllAtOnce_mb = 1e9;
-double bucket_mb(const ShardingOptions& sharding, const ReductionOptions& reduction, bool one_host);
+double bucket_mb(const ShardingOptions& sharding, const ReductionOptions& reduction, bool one_host,
+                 double all_mb);
 
 // Throws ConfigError (paths under "parallel") for choices that do not go together.
 void check_reduction(const ShardingOptions& sharding, const ReductionOptions& reduction);
 
 }  // namespace aifs::train
-
-template <>
-struct aifs::EnumNames<aifs::train::Overlap> {
-  using O = aifs::train::Overlap;
-  static constexpr std::array<std::pair<O, const char*>, 3> table{
-      {{O::kAuto, "auto"}, {O::kOn, "on"}, {O::kOff, "off"}}};
-};
 
 template <>
 struct aifs::EnumNames<aifs::train::Sharding> {

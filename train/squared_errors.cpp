@@ -10,6 +10,7 @@
 #include "train/scalers.h"
 
 #ifdef AIFS_HAVE_CUDA
+#include "model/kernels/count_work.h"
 #include "model/kernels/cuda/squared_errors.h"
 #include "model/kernels/cuda_call.h"
 #endif
@@ -52,6 +53,7 @@ struct SquaredErrors : torch::autograd::Function<SquaredErrors> {
     const at::Tensor sums = at::empty(fields[0].sizes().slice(0, kVariable), fields[0].options());
     model::cuda::squared_errors(arguments(fields.vec(), scale), sums.data_ptr<float>(),
                                 model::stream_of(sums));
+    model::count_work("loss", {fields[0], fields[1], sums});
     return sums;
   }
 
@@ -62,6 +64,7 @@ struct SquaredErrors : torch::autograd::Function<SquaredErrors> {
     model::cuda::squared_errors_backward(arguments(fields, ctx->saved_data["scale"].toDouble()),
                                          gradients[0].contiguous().const_data_ptr<float>(),
                                          result[0].data_ptr<float>(), model::stream_of(result[0]));
+    model::count_work("loss", {fields[0], fields[1], gradients[0], result[0]});
     return result;
   }
 };

@@ -91,7 +91,9 @@ Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
   check_reduction(options.sharding, options.reduction);
   shards_ = std::make_unique<ParameterShards>(
       parts.parameters, options.sharding,
-      bucket_mb(options.sharding, options.reduction, options.one_host), parts.mesh);
+      bucket_mb(options.sharding, options.reduction, options.one_host,
+                1e-6 * static_cast<double>(parts.parameters.flat_gradients().nbytes())),
+      parts.mesh);
   reducer_ = std::make_unique<GradientReducer>(parts.parameters, *shards_, options.reduction,
                                                parts.mesh, parts.sampling.seed);
   optimizer_ = std::make_unique<AdamW>(parts.parameters, o.adamw, own_parts(),

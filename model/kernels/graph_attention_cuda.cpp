@@ -9,6 +9,7 @@
 #include <c10/cuda/CUDAStream.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "model/kernels/count_work.h"
 #include "model/kernels/cuda/graph_attention.h"
 #include "model/kernels/cuda_call.h"
 #include "model/kernels/edge_index_holder.h"
@@ -57,6 +58,8 @@ struct GraphAttention : torch::autograd::Function<GraphAttention> {
     const at::Tensor log_sum = at::empty({query.size(0), heads}, query.options().dtype(at::kFloat));
     cuda::attention_forward(shape_of(in, heads), pointers_of(in, *edges, nodes, on_edges, log_sum),
                             stream_of(query));
+    count_work("graph attention", {in.query, in.query_on_edges, in.key, in.value, in.edge_features,
+                                   edges->source, nodes, on_edges, log_sum});
     ctx->save_for_backward({in.query, in.query_on_edges, in.key, in.value, in.edge_features, nodes,
                             on_edges, log_sum});
     ctx->saved_data["scale"] = scale;
@@ -92,6 +95,9 @@ struct GraphAttention : torch::autograd::Function<GraphAttention> {
         .d_features = d[4].data_ptr(),
         .weights = weights.data_ptr<float>()};
     cuda::attention_backward(shape_of(in, heads), b, stream_of(in.query));
+    count_work("graph attention backward",
+               {in.query, in.query_on_edges, in.key, in.value, in.edge_features, edges->source,
+                saved[5], saved[6], saved[7], d_nodes, d_edges, d[0], d[1], d[2], d[3], d[4]});
     d.resize(8);  // of scale, heads and edges
     return d;
   }

@@ -9,6 +9,7 @@
 #include "model/filling.h"
 
 #ifdef AIFS_HAVE_CUDA
+#include "model/kernels/count_work.h"
 #include "model/kernels/cuda/joined_rows.h"
 #include "model/kernels/cuda_call.h"
 #endif
@@ -43,6 +44,9 @@ void join_by_kernel(const std::vector<at::Tensor>& pieces, const at::Tensor& row
                    static_cast<int>(piece.size(2)), piece.scalar_type() == at::kFloat};
   }
   cuda::join_rows(j, stream_of(rows));
+  std::vector<at::Tensor> tensors = pieces;
+  tensors.push_back(rows);
+  count_work("columns joined to rows", tensors);
 }
 #endif
 

@@ -44,6 +44,12 @@ Activated gelu_rows_(const at::Tensor& pre, Keep keep) {
   return pre.is_cuda() ? cuda_rows::gelu_rows_(pre, keep) : activate(wide(pre), pre, keep);
 }
 
+at::Tensor product_bias(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                        const at::Tensor& working_bias) {
+  if (cuda_rows::product_bias_fits(x, weight)) return cuda_rows::product_bias(x, weight, bias);
+  return at::addmm(working_bias, x, weight.t());
+}
+
 Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                        Keep keep, const at::Tensor& addend) {
   if (cuda_rows::product_fits(x, weight, weight.size(0), weight.size(1)))
@@ -154,8 +160,9 @@ NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const Norm
   if (z.is_cuda()) return cuda_rows::norm_rows(z, residual, norm, sum_over, rows_wanted);
   const at::Tensor x = wide(z);
   const at::Tensor mean = x.mean(1, /*keepdim=*/true);
-  const at::Tensor inverse = (x.var(1, /*unbiased=*/false, /*keepdim=*/true) + norm.eps).rsqrt();
-  at::Tensor y = (x - mean) * inverse * norm.weight + norm.bias;
+  const at::Tensor apart = x - mean;
+  const at::Tensor inverse = (apart.square().mean(1, /*keepdim=*/true) + norm.eps).rsqrt();
+  at::Tensor y = apart * inverse * norm.weight + norm.bias;
   if (residual.defined()) y = y + wide(residual);
   NormResult result{{}, {}, at::cat({mean, inverse}, 1)};
   if (rows_wanted) result.rows = y.to(z.scalar_type());

@@ -29,6 +29,10 @@ struct Activated {
 // gelu(pre); may take the place of `pre`.
 Activated gelu_rows_(const at::Tensor& pre, Keep keep);
 
+// x weight^T + bias; `bias` once wide, once in the type of x.
+at::Tensor product_bias(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                        const at::Tensor& working_bias);
+
 // x weight^T + bias + addend (undefined: none), and its GELU; weight in the type of x, `bias` wide.
 // One kernel on cards that have it for the sizes (model/kernels/cuda/tall_product.h), a product
 // and row kernels elsewhere; so are the next ones.

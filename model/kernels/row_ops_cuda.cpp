@@ -6,6 +6,7 @@
 #include "core/check.h"
 
 #ifdef AIFS_HAVE_CUDA
+#include "model/kernels/count_work.h"
 #include "model/kernels/cuda/activation.h"
 #include "model/kernels/cuda/layer_norm.h"
 #include "model/kernels/cuda/narrow_product.h"
@@ -106,6 +107,7 @@ Activated gelu_rows_(const at::Tensor& pre, Keep keep) {
                               .out = rows.out.data_ptr(),
                               .slope = slope_data(rows)};
   cuda::activate_rows(shape_of(pre), a, stream_of(pre));
+  count_work("GELU", {pre, rows.out, a.slope ? rows.kept : at::Tensor()});
   return rows;
 }
 
@@ -122,6 +124,8 @@ Activated add_ends_and_gelu_(const at::Tensor& product, const at::Tensor& at_tar
                               .out = rows.out.data_ptr(),
                               .slope = slope_data(rows)};
   cuda::activate_rows(shape_of(product), a, stream_of(product));
+  count_work("gather of both ends and GELU",
+             {product, at_target, at_source, edges.target, edges.source, rows.kept, rows.out});
   return rows;
 }
 
@@ -130,6 +134,7 @@ void add_column_sums(const at::Tensor& sum, const at::Tensor& rows) {
   const at::Tensor scratch = floats_like(rows, {cuda::column_sum_scratch(width)});
   cuda::column_sums(shape_of(rows), data(rows, rows, rows.size(0)), sum_data(sum, width),
                     scratch.data_ptr<float>(), stream_of(rows));
+  count_work("sums of columns", {rows, sum});
 }
 
 namespace {
@@ -166,6 +171,8 @@ at::Tensor gelu_backward_(const at::Tensor& gradient, const Activated& x,
                              .column_sum = sum_data(bias_gradient, width),
                              .scratch = scratch.data_ptr<float>()};
   cuda::gelu_backward(shape_of(gradient), b, stream_of(gradient));
+  count_work("GELU backward",
+             {gradient, gradient, x.kept, source.out ? source.activated : at::Tensor()});
   return source.activated;
 }
 
@@ -180,6 +187,10 @@ cuda::TallProduct product_of(const at::Tensor& x, const at::Tensor& weight, bool
           .x = x.const_data_ptr(),
           .weight = weight.const_data_ptr(),
           .weight_stride = weight.stride(0)};
+}
+
+double operations_of(const cuda::TallProduct& p) {
+  return 2.0 * static_cast<double>(p.rows * p.width * p.depth);
 }
 
 Activated rows_of_product(const at::Tensor& x, const at::Tensor& weight, Keep keep) {
@@ -203,6 +214,19 @@ bool operands_fit(const at::Tensor& x, const at::Tensor& weight) {
 
 bool product_fits(const at::Tensor& x, const at::Tensor& weight, int64_t width, int64_t depth) {
   return operands_fit(x, weight) && cuda::tall_product_supported(width, depth);
+}
+
+bool product_bias_fits(const at::Tensor& x, const at::Tensor& weight) {
+  return operands_fit(x, weight) &&
+         cuda::tall_product_bias_supported(weight.size(0), weight.size(1));
+}
+
+at::Tensor product_bias(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  const at::Tensor out = at::empty({x.size(0), weight.size(0)}, x.options());
+  const cuda::TallProduct product = product_of(x, weight);
+  cuda::product_bias(product, {vector_data(bias, weight.size(0)), out.data_ptr()}, stream_of(x));
+  count_work("product with bias", {x, weight, out}, operations_of(product));
+  return out;
 }
 
 bool pair_product_fits(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight) {
@@ -229,6 +253,8 @@ Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::
     product.more_depth = more.size(1);
   }
   cuda::product_gelu(product, g, stream_of(x));
+  count_work("product with GELU", {x, more, weight, addend, rows.kept, rows.out},
+             operations_of(product));
   return rows;
 }
 
@@ -245,7 +271,11 @@ Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
                             .pre = pre_data(rows),
                             .out = rows.out.data_ptr(),
                             .slope = slope_data(rows)};
-  cuda::product_gelu(product_of(e, weight), g, stream_of(e));
+  const cuda::TallProduct product = product_of(e, weight);
+  cuda::product_gelu(product, g, stream_of(e));
+  count_work("product with gather of both ends and GELU",
+             {e, weight, at_target, at_source, edges.target, edges.source, rows.kept, rows.out},
+             operations_of(product));
   return rows;
 }
 
@@ -261,7 +291,11 @@ ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor&
                                     .out = source.out,
                                     .column_sum = sum_data(bias_gradient, width),
                                     .scratch = scratch.data_ptr<float>()};
-  cuda::product_gelu_backward(product_of(d, weight, /*backward=*/true), b, stream_of(d));
+  const cuda::TallProduct product = product_of(d, weight, /*backward=*/true);
+  cuda::product_gelu_backward(product, b, stream_of(d));
+  count_work("product with the derivative of GELU",
+             {d, weight, x.kept, gradient, source.out ? source.activated : at::Tensor()},
+             operations_of(product));
   return {gradient, source.activated};
 }
 
@@ -293,6 +327,8 @@ at::Tensor narrow_product_backward(const at::Tensor& d, const at::Tensor& weight
                               .d_weight = d_weight.data_ptr<float>(),
                               .scratch = scratch.data_ptr<float>()};
   cuda::narrow_product_backward(p, stream_of(d));
+  count_work("linear of few inputs backward", {d, x, weight, d_x, d_weight, d_weight},
+             4.0 * static_cast<double>(d.numel() * x.size(1)));
   return d_x;
 }
 
@@ -308,7 +344,11 @@ at::Tensor product_sum(const at::Tensor& d, const at::Tensor& weight, const at::
     s.at_target = data(at_target, out, edges->num_targets);
     s.target = index_data(edges->target);
   }
-  cuda::product_sum(product_of(d, weight, /*backward=*/true), s, stream_of(d));
+  const cuda::TallProduct product = product_of(d, weight, /*backward=*/true);
+  cuda::product_sum(product, s, stream_of(d));
+  count_work("product with an addend",
+             {d, weight, rows, at_target, edges ? edges->target : at::Tensor(), out},
+             operations_of(product));
   return out;
 }
 
@@ -332,6 +372,7 @@ at::Tensor pair_product_sum(const at::Tensor& a, const at::Tensor& b, const at::
                      .target = nullptr,
                      .out = out.data_ptr()},
                     stream_of(a));
+  count_work("product with an addend", {a, b, weight, rows, out}, operations_of(product));
   return out;
 }
 
@@ -357,6 +398,7 @@ NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const Norm
     f.sums = result.sums.data_ptr();
   }
   cuda::layer_norm_forward(shape_of(z), f, stream_of(z));
+  count_work("LayerNorm", {z, residual, result.rows, result.sums, result.statistics});
   return result;
 }
 
@@ -375,6 +417,7 @@ SumAndNorm norm_sum(const at::Tensor& x, const at::Tensor& addend, const NormPar
                             .z_sum = result.sum.data_ptr(),
                             .statistics = result.statistics.data_ptr<float>()};
   cuda::layer_norm_forward(shape_of(x), f, stream_of(x));
+  count_work("LayerNorm", {x, addend, result.sum, result.rows, result.statistics});
   return result;
 }
 
@@ -400,6 +443,9 @@ NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, c
       .z_sum = sum_data(sums.z, width),
       .scratch = scratch.data_ptr<float>()};
   cuda::layer_norm_backward(shape_of(z), b, stream_of(z));
+  count_work("LayerNorm backward",
+             {d_rows, d_sums, d_past, d_sums.defined() ? sum_over->target : at::Tensor(), z,
+              statistics, result.d_residual, result.d_z});
   return result;
 }
 
@@ -410,6 +456,7 @@ at::Tensor sum_edges(const at::Tensor& rows, const EdgeIndex& edges, bool at_tar
                             at_targets ? nullptr : index_data(edges.source_edges)};
   cuda::segment_sum(shape_of(rows), data(rows, rows, edges.num_edges), groups, out.data_ptr(),
                     stream_of(rows));
+  count_work("sums of edges at nodes", {rows, out, at_targets ? at::Tensor() : edges.source_edges});
   return out;
 }
 
@@ -461,6 +508,12 @@ at::Tensor sum_edges(const at::Tensor&, const EdgeIndex&, bool) {
 }
 bool product_fits(const at::Tensor&, const at::Tensor&, int64_t, int64_t) {
   return false;
+}
+bool product_bias_fits(const at::Tensor&, const at::Tensor&) {
+  return false;
+}
+at::Tensor product_bias(const at::Tensor&, const at::Tensor&, const at::Tensor&) {
+  absent();
 }
 bool pair_product_fits(const at::Tensor&, const at::Tensor&, const at::Tensor&) {
   return false;

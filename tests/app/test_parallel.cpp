@@ -97,7 +97,7 @@ TEST_CASE("moments, gradients and values that are shared out train as whole ones
   const std::string more =
       concat(kFiveSteps,
              "--set train.precision=fp64 --set train.rollout.start=2 --set train.rollout.maximum=2 "
-             "--set parallel.gradients.overlap=on "
+             "--set parallel.gradients.overlap=true "
              "--set parallel.gradients.bucket_mb=0.02 --set model.encoder.chunks=2 "
              "--set model.decoder.chunks=2 --set model.decoder.recompute=block ");
   const fs::path plain = folder.path() / "plain";
@@ -131,7 +131,7 @@ TEST_CASE("shared-out values go with gradients added in place, growing rollouts 
   const std::string more = concat(
       kFiveSteps,
       "--set train.precision=fp64 --set data.batch_size=6 --set train.rollout.epoch_increment=1 "
-      "--set train.rollout.maximum=3 --set parallel.gradients.overlap=on "
+      "--set train.rollout.maximum=3 --set parallel.gradients.overlap=true "
       "--set parallel.gradients.bucket_mb=0.02 "
       "--set model.encoder.chunks=2 --set model.decoder.chunks=2 --set optimizer.clip=norm "
       "--set optimizer.clip_limit=0.1 --set 'optimizer.freeze=[\"processor.proc.0.conv\"]' ");

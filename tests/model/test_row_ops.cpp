@@ -218,6 +218,9 @@ TEST_CASE("products with GELU before and behind them", "[row_ops]") {
           (in.rows(width, 2) / std::sqrt(static_cast<double>(depth))).to(type).to(at::kDouble);
       const at::Tensor bias = s.vector(3), addend = s.rows(rows, 4);
       const at::Tensor plain = at::mm(x, weight.t()) + bias;
+      s.require_close(
+          product_bias(in.put(x), in.put(weight), s.put_wide(bias), s.put_wide(bias).to(type)),
+          plain);
       for (const bool add : {false, true}) {
         const at::Tensor expected = add ? plain + addend : plain;
         const at::Tensor more = add ? s.put(addend) : at::Tensor();
@@ -332,6 +335,8 @@ TEST_CASE("NaN passes through products with GELU, and nothing else becomes it", 
       bad.select(0, kBad).fill_(nan);
       for (const Keep keep : kKeeps) {
         require_bad_row(product_gelu(s.put(bad), s.put(weight), s.put_wide(s.vector(3)), keep).out);
+        require_bad_row(product_bias(s.put(bad), s.put(weight), s.put_wide(s.vector(3)),
+                                     s.put_wide(s.vector(3)).to(type)));
         require_bad_row(
             product_gelu(s.put(x), s.put(weight), s.put_wide(s.vector(3)), keep, s.put(bad)).out);
         require_bad_row(gelu_rows_(s.put(bad), keep).out);

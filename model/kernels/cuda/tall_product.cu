@@ -267,6 +267,19 @@ bool tall_product_of_pair_supported(int64_t width, int64_t depth) {
          tall_product_supported(width, depth);
 }
 
+bool tall_product_bias_supported(int64_t width, int64_t depth) {
+  return depth <= kBlockDepth && tall_product_supported(width, depth);
+}
+
+void product_bias(const TallProduct& p, const ProductBias& l, cudaStream_t stream) {
+  if (p.rows == 0) return;
+  Task task = task_of(p);
+  task.forward.bias = l.bias;
+  task.forward.out = l.out;
+  launch_tall<Kind::kBias>(p, task, stream);
+  check_launch("tall_product");
+}
+
 void product_gelu(const TallProduct& p, const ProductGelu& g, cudaStream_t stream) {
   if (p.rows == 0) return;
   Task task = task_of(p);

@@ -31,17 +31,17 @@ constexpr int kWarpsPerGroup = 4;
 constexpr int kPieceBytes = kTileRows * kPieceDepth * 2;
 constexpr int kWeightPieceBytes = kColumns * kPieceDepth * 2;
 
-enum class Kind { kGelu, kGeluAdd, kGeluGather, kBackward, kBackwardSlope, kSum };
+enum class Kind { kBias, kGelu, kGeluAdd, kGeluGather, kBackward, kBackwardSlope, kSum };
 template <Kind kKind>
 constexpr bool kIsForward = kKind <= Kind::kGeluGather;
 template <Kind kKind>
 constexpr bool kIsBackward = kKind == Kind::kBackward || kKind == Kind::kBackwardSlope;
 enum class Kept { kNothing, kPre, kSlope };  // of a forward kind, beside its GELUs
 
-// A plain GELU needs so few registers that a third warpgroup fits.
+// A plain GELU, or none, needs so few registers that a third warpgroup fits.
 template <Kind kKind>
 struct Shape {
-  static constexpr int kGroups = kKind == Kind::kGelu ? 3 : 2;
+  static constexpr int kGroups = kKind <= Kind::kGelu ? 3 : 2;
   static constexpr int kPieces = 12, kStages = kPieces / kGroups;
   static constexpr int kConsumers = kGroups * kWarpsPerGroup * kWarpSize;
   static constexpr int kThreads = kConsumers + kGroups * kWarpSize;
@@ -199,7 +199,7 @@ struct Worker {
   static constexpr bool kFromPre = kKind == Kind::kBackward;
   static constexpr bool kFromSlope = kKind == Kind::kBackwardSlope;
   static constexpr bool kBackward = kIsBackward<kKind>, kWeightColumns = !kIsForward<kKind>;
-  static constexpr bool kLoads = kKind != Kind::kGelu && !kFromSlope;
+  static constexpr bool kLoads = kKind > Kind::kGelu && !kFromSlope;
 
   const Task& task;
   const Share& share;
@@ -321,7 +321,9 @@ struct Worker {
       }
       const int64_t place = at(rows[i % kHalves], i);
       const bool there = valid[i % kHalves];
-      if constexpr (kIsForward<kKind>) {
+      if constexpr (kKind == Kind::kBias) {
+        store_unit(static_cast<Bf16*>(task.forward.out) + place, pack(values), there);
+      } else if constexpr (kIsForward<kKind>) {
         if constexpr (kKept == Kept::kPre)
           store_unit(static_cast<Bf16*>(task.forward.pre) + place, pack(values), there);
         uint2 slopes{};

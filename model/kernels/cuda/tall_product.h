@@ -42,6 +42,14 @@ struct ProductGelu {
 };
 void product_gelu(const TallProduct& product, const ProductGelu& g, cudaStream_t stream);
 
+// out = product + bias (fp32): only where the product is at most 512 deep.
+bool tall_product_bias_supported(int64_t width, int64_t depth);
+struct ProductBias {
+  const float* bias;
+  void* out;
+};
+void product_bias(const TallProduct& product, const ProductBias& l, cudaStream_t stream);
+
 // gradient = product * gelu'(pre), the latter from `slope` or, where that is null, from `pre`; then
 // also out = gelu(pre) unless null. The column sum of the gradient is added to `column_sum` (fp32,
 // width). `scratch` as for column sums of `width`.
