@@ -17,7 +17,10 @@ at::Tensor exchange_rows(const at::Tensor& own, const SourceExchange& exchange) 
 
 }  // namespace
 
-LocalEdges::LocalEdges(const EdgeTensors& edges) : index_(edges.index), exchange_(edges.exchange) {}
+LocalEdges::LocalEdges(const EdgeTensors& edges) : index_(edges.index), exchange_(edges.exchange) {
+  if (exchange_ && exchange_->halo)
+    halo_ = std::make_shared<parallel::OverlappedExchange>(exchange_->halo);
+}
 
 std::shared_ptr<const EdgeIndex> LocalEdges::index(int64_t copies) const {
   if (copies == 1) return index_;

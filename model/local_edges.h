@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "model/graph_tensors.h"
+#include "parallel/overlapped_exchange.h"
 
 namespace aifs::model {
 
@@ -23,9 +24,14 @@ class LocalEdges {
   // Differentiable. Collective over the ranks that share a sample.
   at::Tensor sources(const at::Tensor& own_rows, int64_t copies) const;
 
+  // For who starts that exchange itself, of rows side_by_side() (model/node_rows.h): those received
+  // follow own ones in the index, for each copy. Null where rows come in another way, or none do.
+  const std::shared_ptr<parallel::OverlappedExchange>& halo() const { return halo_; }
+
  private:
   std::shared_ptr<const EdgeIndex> index_;
   std::shared_ptr<const SourceExchange> exchange_;
+  std::shared_ptr<parallel::OverlappedExchange> halo_;
   mutable std::mutex mutex_;
   mutable std::map<int64_t, std::shared_ptr<const EdgeIndex>> repeated_;
 };

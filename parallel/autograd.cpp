@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <numeric>
+
 #include "core/check.h"
 
 namespace aifs::parallel {
@@ -160,16 +162,7 @@ struct WithReceivedRows : Function<WithReceivedRows> {
         exchange.group->all_to_all_rows(g.narrow(0, num_own, g.size(0) - num_own).contiguous(),
                                         exchange.recv_counts, exchange.send_counts);
     const at::Tensor own = g.narrow(0, 0, num_own).clone();
-    // A row may have gone to several ranks, to each once: rank by rank no sum depends on an order
-    // that a GPU would choose.
-    int64_t begin = 0;
-    for (const int64_t count : exchange.send_counts) {
-      if (count > 0) {
-        own.index_add_(0, exchange.send_rows.narrow(0, begin, count),
-                       returned.narrow(0, begin, count));
-      }
-      begin += count;
-    }
+    exchange.add_returned(own, returned);
     return {own, {}};
   }
 };
@@ -220,6 +213,23 @@ std::shared_ptr<const RowExchange> RowExchange::create(const ExchangePlan& plan,
                  static_cast<int>(plan.recv_counts.size()) == group.size(),
              "an exchange among ", plan.send_counts.size(), " ranks in a group of ", group.size());
   return exchange;
+}
+
+int64_t RowExchange::num_received() const {
+  return std::accumulate(recv_counts.begin(), recv_counts.end(), int64_t{0});
+}
+
+void RowExchange::add_returned(const at::Tensor& own, const at::Tensor& returned) const {
+  // A row may have gone to several ranks, to each once: rank by rank no sum depends on an order
+  // that a GPU would choose.
+  at::Tensor sum = own;
+  int64_t begin = 0;
+  for (const int64_t count : send_counts) {
+    if (count > 0) {
+      sum.index_add_(0, send_rows.narrow(0, begin, count), returned.narrow(0, begin, count));
+    }
+    begin += count;
+  }
 }
 
 std::shared_ptr<const RowExchange> RowExchange::to(at::Device device) const {

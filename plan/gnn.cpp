@@ -75,11 +75,15 @@ enum class Edges { kWanted, kUnread };  // the new edges themselves, or their su
 
 Messages messages(Tape& tape, const BlockOptions& block, const PartContext& context,
                   const Rows& target, const Rows& source, const Rows& e, Edges wanted,
-                  bool sources_multiplied = false) {
+                  bool sources_multiplied = false, bool halo = false) {
   const model::MlpOptions options = edge_mlp(block, context);
-  const MlpInput input{
-      MlpInput::Kind::kEdges,  target, source, e, sources_multiplied && is_fused(options, context),
-      wanted == Edges::kWanted};
+  const MlpInput input{.kind = MlpInput::Kind::kEdges,
+                       .a = target,
+                       .b = source,
+                       .e = e,
+                       .sources_multiplied = sources_multiplied && is_fused(options, context),
+                       .halo = halo,
+                       .rows_wanted = wanted == Edges::kWanted};
   const Rows sent =
       run_mlp(tape, options, context, input, {target, source, e}, /*residual=*/true,
               block.recompute == RecomputePolicy::kMlp, model::kept_hidden(block.recompute));
@@ -161,12 +165,14 @@ Rows gnn_processor(Tape& tape, const BlockOptions& options, const PartContext& c
     const bool unread =
         context.ends && ++done == layers && !model::runs_layers_again(options.recompute);
     const bool by_range = options.edge_ranges > 1;
-    Rows all = sources(tape, state[0], sizes.edges, context);
+    const bool halo = context.divided && !by_range && is_fused(edge_mlp(options, context), context);
+    Rows all = halo ? received_sources(tape, state[0], sizes.edges, context)
+                    : sources(tape, state[0], sizes.edges, context);
     if (by_range) all = source_product(tape, edge_mlp(options, context), context, all);
     State next;
     const auto block = [&](const Rows& targets, const Rows& its_edges) {
       const Messages sent = messages(tape, options, context, targets, all, its_edges,
-                                     unread ? Edges::kUnread : Edges::kWanted, by_range);
+                                     unread ? Edges::kUnread : Edges::kWanted, by_range, halo);
       next = {update_nodes(tape, options, context, targets, sent.nodes), sent.edges};
       return next[0];
     };

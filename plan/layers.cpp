@@ -54,6 +54,7 @@ Rows first_linear(Tape& tape, const MlpInput& in, int64_t out, bool fused) {
       for (const Rows& x : {in.a, in.b, in.e})
         tape.save(x);
       tape.product(n(in.a.rows), n(width), n(out), 0.0);
+      if (in.halo) tape.product(n(in.a.rows), n(width), n(out), 0.0);
       if (!in.sources_multiplied) tape.product(n(in.b.rows), n(width), n(out), 0.0);
       tape.product(n(in.e.rows), n(width), n(out), n(3 * width));
       const double edge_rows = n(in.e.rows * out);
@@ -140,6 +141,12 @@ Rows sources(Tape& tape, const Rows& own, const EdgeRows& edges, const PartConte
   const Rows all = tape.make(edges.sources * context.copies, own.width);
   tape.move(2.0 * all.storage);
   return all;
+}
+
+Rows received_sources(Tape& tape, const Rows& own, const EdgeRows& edges,
+                      const PartContext& context) {
+  tape.transfer(static_cast<double>(own.width * context.copies * tape.types().activation));
+  return tape.make(edges.received * context.copies, own.width);
 }
 
 Rows over_ranges(Tape& tape, int64_t count, bool again, const Rows& targets, const Rows& edges,

@@ -42,6 +42,7 @@ struct MlpInput {
   Kind kind = Kind::kPlain;
   Rows a, b, e = {};                // kEdges: targets, sources, edges
   bool sources_multiplied = false;  // kEdges of a fused MLP: b comes from source_product()
+  bool halo = false;                // the same: sources are a, and b of other ranks
   bool rows_wanted = true;          // kEdges: else a fused MLP gives sums at the targets alone
 };
 
@@ -59,6 +60,9 @@ Rows source_product(Tape& tape, const model::MlpOptions& options, const PartCont
 
 // Rows of all sources of a part's edges from own rows.
 Rows sources(Tape& tape, const Rows& own, const EdgeRows& edges, const PartContext& context);
+// Of those only the ones of other ranks, that come by an exchange beside computation.
+Rows received_sources(Tape& tape, const Rows& own, const EdgeRows& edges,
+                      const PartContext& context);
 
 // body(targets, edge rows) for `count` ranges of targets, each run again if wanted; what it gives
 // put together.

@@ -8,6 +8,7 @@
 
 #include "core/check.h"
 #include "model/layers/mixed_products.h"
+#include "model/node_rows.h"
 
 namespace aifs::model {
 
@@ -19,6 +20,8 @@ using torch::autograd::variable_list;
 // The operands of one call by name.
 struct Operands {
   variable_list rows, parameters;
+  at::Tensor received = {};      // sources of other ranks, of plans with a halo
+  bool arriving = false;         // they are under way
   const variable_list& weights;  // of the linears, then the last bias, in the type of the rows
   const FusedMlpPlan& plan;
 
@@ -56,6 +59,30 @@ struct Operands {
   }
 };
 
+// The second part of the first weight times the sources: own ones while others arrive.
+at::Tensor product_at_sources(const Operands& o, const at::Tensor& weight) {
+  const at::Tensor& x = o.rows[1];
+  if (o.plan.sources_multiplied) return x;
+  if (!o.plan.halo) return at::mm(x, weight.t());
+  const int64_t copies = o.plan.copies, width = weight.size(0);
+  const int64_t own = x.size(0) / copies, more = o.received.size(0);
+  const at::Tensor all = at::empty({copies * (own + more), width}, x.options());
+  const auto multiply = [&](const at::Tensor& rows, int64_t begin, int64_t count) {
+    if (count == 0) return;
+    at::Tensor part = all.view({copies, own + more, width}).narrow(1, begin, count);
+    if (copies == 1) {
+      part = part.view({count, width});
+      at::mm_out(part, rows, weight.t());
+    } else {
+      part.copy_(at::mm(rows, weight.t()).view({copies, count, width}));
+    }
+  };
+  multiply(x, 0, own);
+  if (o.arriving) o.plan.halo->wait();
+  multiply(copy_after_copy(o.received, copies), own, more);
+  return all;
+}
+
 // The first value before a GELU, and after it.
 Activated first_product(const Operands& o, Keep keep) {
   const at::Tensor& bias = o.bias(0);
@@ -68,9 +95,8 @@ Activated first_product(const Operands& o, Keep keep) {
       return product_gelu(o.rows[0], o.weight_of_both(), bias, keep);
     case FirstProduct::kEdges: {
       const auto w = o.first_weights();
-      const at::Tensor& x = o.rows[1];
-      return edge_product_gelu(o.rows[2], w[2], at::mm(o.rows[0], w[0].t()),
-                               o.plan.sources_multiplied ? x : at::mm(x, w[1].t()), bias,
+      const at::Tensor at_target = at::mm(o.rows[0], w[0].t());
+      return edge_product_gelu(o.rows[2], w[2], at_target, product_at_sources(o, w[1]), bias,
                                *o.plan.edges, keep);
     }
   }
@@ -106,6 +132,36 @@ at::Tensor residual_product(const Operands& o, const at::Tensor& d, const at::Te
   return product_sum(d, weight, g.rows, g.sums, o.plan.edges.get());
 }
 
+// Of a plan with a halo, the gradients of its nodes and of the first weight from those of the
+// edges.
+at::Tensor halo_backward(const Operands& o, const at::Tensor& d, const ResultGradients& g,
+                         const at::Tensor& d_weight) {
+  const auto w = o.first_weights(), d_w = d_weight.chunk(3, 1);
+  const int64_t copies = o.plan.copies, width = d.size(1);
+  const int64_t own = o.rows[0].size(0) / copies, more = o.received.size(0);
+  const at::Tensor d_sources = sum_edge_rows(d, *o.plan.edges, /*at_targets=*/false);
+  const auto some = [&](int64_t begin, int64_t count) {
+    return d_sources.view({copies, own + more, width})
+        .narrow(1, begin, count)
+        .reshape({copies * count, width});
+  };
+  const at::Tensor d_received = some(own, more);
+  const at::Tensor returned =
+      o.plan.halo->send_back(side_by_side(at::mm(d_received, w[1]), copies));
+  const at::Tensor d_target = sum_edge_rows(d, *o.plan.edges, /*at_targets=*/true);
+  const at::Tensor d_source = some(0, own);
+  add_weight_gradient(d_w[0], d_target, o.rows[0]);
+  add_weight_gradient(d_w[1], d_source, o.rows[0]);
+  if (more > 0) add_weight_gradient(d_w[1], d_received, copy_after_copy(o.received, copies));
+  add_weight_gradient(d_w[2], d, o.rows[2]);
+  o.plan.halo->wait();
+  const at::Tensor of_nodes =
+      pair_product_sum(d_target, d_source, o.weights[0].narrow(1, 0, 2 * w[0].size(1)), g.target);
+  const at::Tensor by_node = side_by_side(of_nodes, copies);
+  o.plan.halo->add_returned(by_node, returned);
+  return copy_after_copy(by_node, copies);
+}
+
 // Gradients of the operands of the first linear, from that of its result; that of the weight is
 // added to `d_weight`. `g` becomes part of that of the operand that the residual is. That of a
 // plain input is `plain_width` wide, and only computed if that is not 0.
@@ -135,6 +191,10 @@ variable_list first_backward(const Operands& o, const at::Tensor& d, const Resul
     }
     case FirstProduct::kEdges: {
       const auto w = o.first_weights(), d_w = d_weight.chunk(3, 1);
+      if (o.plan.halo) {
+        const at::Tensor of_nodes = halo_backward(o, d, g, d_weight);
+        return {of_nodes, at::Tensor(), residual_product(o, d, w[2], g)};
+      }
       variable_list result, d_node;
       for (size_t i = 0; i < 2; ++i) {
         d_node.push_back(sum_edge_rows(d, *o.plan.edges, /*at_targets=*/i == 0));
@@ -177,9 +237,13 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
     holder->num_operands = all.size();
     holder->plain_width = all[0].size(1);
     ctx->set_materialize_grads(false);
-    const Operands o(holder->plan, holder->weights, all.vec(), holder->num_rows);
+    Operands o(holder->plan, holder->weights, all.vec(), holder->num_rows);
     variable_list saved = all.vec();
     std::copy(o.rows.begin(), o.rows.end(), saved.begin());
+    if (plan.halo) {
+      saved.push_back(o.received = plan.halo->send(side_by_side(o.rows[0], plan.copies)));
+      o.arriving = true;
+    }
 
     std::vector<Activated> hidden = hidden_layers(o, differentiated ? plan.hidden : Keep::kNothing);
     const size_t last = o.num_linears() - 1;
@@ -187,6 +251,7 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
     const int64_t out_width = o.weights[last].size(0);
     const int64_t more = plan.layer_norm_eps ? 0 : padding(x, out_width);
     const at::Tensor z = plan.unread ? at::empty({x.size(0), out_width}, x.options())
+                         : more == 0 ? product_bias(x, o.weights[last], o.bias(last), o.last_bias())
                                      : at::addmm(pad_columns(o.last_bias(), more), x,
                                                  pad_rows(o.weights[last], more).t());
     for (Activated& layer : hidden) {
@@ -222,13 +287,16 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
     const FusedMlpPlan& plan = holder->plan;
     variable_list saved = ctx->get_saved_variables();
     const auto operands_end = saved.begin() + static_cast<std::ptrdiff_t>(holder->num_operands);
-    const auto norm_end = operands_end + (plan.layer_norm_eps ? 2 : 0);
-    const variable_list of_norm(operands_end, norm_end);
+    const auto norm_begin = operands_end + (plan.halo ? 1 : 0);
+    const auto norm_end = norm_begin + (plan.layer_norm_eps ? 2 : 0);
+    const at::Tensor received = plan.halo ? *operands_end : at::Tensor();
+    const variable_list of_norm(norm_begin, norm_end);
     std::vector<Activated> hidden;
     for (auto layer = norm_end; layer != saved.end(); layer += 2)
       hidden.push_back({layer[0], layer[1]});
     saved.erase(operands_end, saved.end());
-    const Operands o(plan, holder->weights, saved, holder->num_rows);
+    Operands o(plan, holder->weights, saved, holder->num_rows);
+    o.received = received;
     const ParameterGradients d_parameters(o.parameters);
 
     const size_t last = o.num_linears() - 1;
@@ -339,6 +407,8 @@ FusedMlpResult fused_mlp(const FusedMlpPlan& plan, const std::vector<at::Tensor>
              "not a plan");
   FusedMlpPlan full = plan;
   full.one_node_set = plan.edges && rows[0].is_same(rows[1]);
+  AIFS_CHECK(!plan.halo || (full.one_node_set && !plan.sources_multiplied && plan.residual),
+             "a halo of other edges");
   variable_list all;
   for (const at::Tensor& x : rows)
     all.push_back(x.contiguous());

@@ -9,10 +9,12 @@
 // and autograd is told of none.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "model/kernels/row_ops.h"
+#include "parallel/overlapped_exchange.h"
 
 namespace aifs::model {
 
@@ -43,6 +45,11 @@ struct FusedMlpPlan {
   // comes back by it is added in a product of this one's backward pass. So is x_source, unless it
   // is another form of x_target or multiplied already.
   bool hands_on_target = false, hands_on_source = false;
+  // kEdges of one node set, of which x_target and x_source are own rows: those of other ranks,
+  // which the edges count as further sources, come by this exchange beside products of own rows,
+  // their gradients go back beside those of weights.
+  std::shared_ptr<parallel::OverlappedExchange> halo = nullptr;
+  int64_t copies = 1;  // of the graph that the rows are of, with a halo (model/local_edges.h)
 };
 
 struct FusedMlpResult {

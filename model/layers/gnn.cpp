@@ -129,6 +129,12 @@ Processor::State GnnProcessor::run(const State& state, int64_t copies) const {
     const bool edges_wanted = &block != &blocks_.back() || runs_layers_again(options_.recompute);
     steps.push_back(
         [this, &block, copies, &ranges, edges_wanted](const TensorList& in) -> TensorList {
+          const auto halo = block.takes_halo(in[0]) ? edges_->halo() : nullptr;
+          if (ranges.size() == 1 && halo) {
+            const NodeAndEdgeState sent =
+                block.messages(in[0], in[1], ranges[0].index, halo, copies, edges_wanted);
+            return {block.update_nodes(sent.targets, sent.nodes), sent.edges};
+          }
           const at::Tensor sources = edges_->sources(in[0], copies);
           if (ranges.size() == 1) {
             const NodeAndEdgeState sent =

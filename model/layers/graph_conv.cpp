@@ -69,6 +69,14 @@ NodeAndEdgeState GraphConvBlock::messages(const at::Tensor& x_target, const at::
               {x_target, x_source, e});
 }
 
+NodeAndEdgeState GraphConvBlock::messages(const at::Tensor& x, const at::Tensor& e,
+                                          const EdgeIndexPtr& edges,
+                                          const std::shared_ptr<parallel::OverlappedExchange>& halo,
+                                          int64_t copies, bool edges_wanted) const {
+  return send({.edges = edges, .rows_wanted = edges_wanted, .halo = halo, .copies = copies},
+              {x, x, e});
+}
+
 NodeAndEdgeState GraphConvBlock::messages_from(const at::Tensor& shared, const at::Tensor& x_target,
                                                const at::Tensor& e, const EdgeIndexPtr& edges,
                                                bool edges_wanted) const {

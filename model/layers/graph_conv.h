@@ -49,6 +49,12 @@ class GraphConvBlock {
   NodeAndEdgeState messages(const at::Tensor& x_target, const at::Tensor& x_source,
                             const at::Tensor& e, const EdgeIndexPtr& edges,
                             bool edges_wanted = true, bool sources_again = false) const;
+  // The same between nodes of one set that are divided over ranks: `x` are own rows, others come by
+  // `halo` meanwhile, for so many copies of the graph. Only where takes_halo().
+  NodeAndEdgeState messages(const at::Tensor& x, const at::Tensor& e, const EdgeIndexPtr& edges,
+                            const std::shared_ptr<parallel::OverlappedExchange>& halo,
+                            int64_t copies, bool edges_wanted) const;
+  bool takes_halo(const at::Tensor& x) const { return edge_mlp_.is_fused(x); }
   // The same where ranges of targets share x_source: `shared` is shared_sources(x_source), of which
   // a product with the MLP's first weight is done once, if it is fused.
   NodeAndEdgeState messages_from(const at::Tensor& shared, const at::Tensor& x_target,

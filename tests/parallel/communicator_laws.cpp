@@ -9,6 +9,7 @@
 #include "core/check.h"
 #include "parallel/autograd.h"
 #include "parallel/gather_text.h"
+#include "parallel/overlapped_exchange.h"
 #include "parallel/stage_links.h"
 #include "tests/support/tensors.h"
 
@@ -262,6 +263,22 @@ void received_rows_and_their_adjoint(Communicator& group) {
   const auto f = [&](const at::Tensor& x) { return parallel::with_received_rows(x, exchange); };
   expect_equal(f(wanted[0]), at::cat(wanted), "other rows were received");
   expect_adjoint(group, wanted[0], f, "received rows");
+
+  parallel::OverlappedExchange halves(exchange);
+  const int64_t received = exchange->num_received();
+  for (int round = 0; round < 2; ++round) {
+    const at::Tensor rows = halves.send(wanted[0]);
+    halves.wait();
+    expect_equal(at::cat({wanted[0], rows}), at::cat(wanted), "other rows came beside");
+  }
+  const at::Tensor x = wanted[0].clone().set_requires_grad(true);
+  const at::Tensor g = rows_of(group.rank() + 7, own + received, at::kDouble);
+  f(x).backward(g);
+  const at::Tensor returned = halves.send_back(g.narrow(0, own, received));
+  const at::Tensor sum = g.narrow(0, 0, own).clone();
+  halves.wait();
+  halves.add_returned(sum, returned);
+  expect_equal(sum, x.grad(), "other gradients came back");
 }
 
 void a_total_passes_its_gradient_on(Communicator& group) {

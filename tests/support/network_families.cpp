@@ -110,6 +110,12 @@ const std::vector<NetworkFamily>& network_families() {
          o.encoder.chunks = o.decoder.chunks = 3;
          o.processor.edge_ranges = 2;
        }},
+      {"gnn, MLPs in one operation", [](ModelOptions& o) { o.kernels = KernelChoice::kFused; }},
+      {"gnn, MLPs in one operation, hidden layers run again",
+       [](ModelOptions& o) {
+         o.kernels = KernelChoice::kFused;
+         o.set_recompute(RecomputePolicy::kMlp);
+       }},
       {"graph transformer in chunks",
        [](ModelOptions& o) {
          kinds(o, BlockKind::kGraphTransformer, BlockKind::kGraphTransformer);
