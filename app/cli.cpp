@@ -48,8 +48,8 @@ void add_plan_options(CLI::App& app, CommandLine& c) {
   };
   add("--ranks", plan.ranks, "ranks of the planned run", "N")->check(at_least(1));
   add("--layout", plan.layout,
-      "one value of the layout: model, data, tensor, pipeline, sharding, bucket_mb, compression, "
-      "powersgd_rank; repeatable",
+      "one value of the layout: model, data, tensor, pipeline, sharding, bucket_mb, first_piece, "
+      "compression, powersgd_rank; repeatable",
       "key=value")
       ->take_all()
       ->allow_extra_args(false);

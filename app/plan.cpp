@@ -56,37 +56,37 @@ To same_name(From value) {
   throw Error(concat("a plan knows no \"", enum_name(value), "\""));
 }
 
-plan::Layout configured_layout(const ParallelOptions& parallel, bool one_host) {
+plan::Layout configured_layout(const ParallelOptions& parallel) {
   const bool hybrid =
       parallel.sharding.states == train::Sharding::kParameters && parallel.sharding.ranks > 0;
   const train::ReductionOptions& gradients = parallel.gradients;
-  const bool whole = parallel.sharding.states <= train::Sharding::kOptimizer;
-  const bool in_pieces = gradients.overlap || !whole, two = whole && one_host;
-  const double bucket_mb = gradients.bucket_mb > 0.0 ? gradients.bucket_mb
-                           : two                     ? 0.0
-                                                     : train::kBucket_mb;
+  const bool given = gradients.bucket_mb > 0.0;
+  const bool in_pieces =
+      gradients.overlap || parallel.sharding.states > train::Sharding::kOptimizer;
+  const bool two_pieces = in_pieces && !given && !parallel.reproducible;
   return {.model = parallel.sizes.model,
           .tensor = parallel.sizes.tensor,
           .pipeline = parallel.sizes.pipeline,
           .sharding = hybrid ? plan::Sharding::kHybrid
                              : same_name<plan::Sharding>(parallel.sharding.states),
-          .bucket_mb = in_pieces ? bucket_mb : 0.0,
-          .first_piece = in_pieces && two ? train::kFirstPiece : 0.0,
-          .compression = same_name<plan::Compression>(parallel.gradients.compression),
-          .powersgd_rank = parallel.gradients.rank};
+          .bucket_mb = !in_pieces ? 0.0
+                       : given    ? gradients.bucket_mb
+                                  : train::kBucket_mb,
+          .first_piece = two_pieces ? train::kFirstPiece : 0.0,
+          .compression = same_name<plan::Compression>(gradients.compression),
+          .powersgd_rank = gradients.rank};
 }
 
 // Section "parallel" as far as plans know it, then what the command line says.
-plan::Layout layout_of(const RunConfig& config, const PlanRequest& request,
-                       int64_t ranks_per_node) {
-  const bool one_host = request.ranks > 0 && request.ranks <= ranks_per_node;
-  plan::Layout layout = configured_layout(config.parallel, one_host);
+plan::Layout layout_of(const RunConfig& config, const PlanRequest& request) {
+  plan::Layout layout = configured_layout(config.parallel);
   bool data_given = config.parallel.sizes.data > 0;
   if (data_given) layout.data = config.parallel.sizes.data;
   const std::vector<config::Field> fields = config::fields_of(layout);
   config::Json tree = config::write_object(fields);
   config::ReadContext context;
   for (const std::string& assignment : request.layout) {
+    if (assignment.starts_with("bucket_mb=")) tree["first_piece"] = 0.0;
     data_given = data_given || assignment.starts_with("data=");
     config::apply_override(tree, assignment, fields, context);
   }
@@ -159,7 +159,7 @@ plan::StepInput step_input(const RunConfig& config, const graph::Graph& graph,
   set_variables(input, config, request);
 
   if (!request.machine.empty()) input.machine = plan::load_machine(request.machine);
-  input.layout = layout_of(config, request, input.machine.ranks_per_node);
+  input.layout = layout_of(config, request);
   if (input.layout.pipeline == config.parallel.sizes.pipeline)
     input.stage_layers = layers_of_stages(config);
   input.hidden_order = hidden_order(config);

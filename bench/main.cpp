@@ -293,10 +293,9 @@ void add_step_options(CLI::App& step, CommandLine& c) {
   step.add_option("--model-ranks", c.model_ranks,
                   "ranks that share one sample; the others are replicas (start with mpirun)")
       ->check(app::at_least(1));
-  step.add_option(
-          "--bucket-mb", c.bucket_mb,
-          "reduce gradients in such parts during the backward pass; 0: all at its end; else as "
-          "training does on one host")
+  step.add_option("--bucket-mb", c.bucket_mb,
+                  "reduce gradients in such parts during the backward pass; 0: all at its end; not "
+                  "given: as training does on one host")
       ->check(CLI::Range(0.0, 1e6));
   step.add_option("--recompute-mappers", c.recompute_mappers,
                   "what encoder and decoder run again: none, embedding, mlp, block or full");

@@ -15,16 +15,18 @@ namespace aifs::bench {
 
 namespace {
 
-// Adds a product of the library: mm(a, b), bmm(a, b), addmm(sum, a, b), baddbmm(sum, a, b).
+// Adds a product of the library: mm(a, b), bmm(a, b), addmm(sum, a, b), baddbmm(sum, a, b), or one
+// of the latter in place.
 std::unique_ptr<at::ObserverContext> add_product(const at::RecordFunction& call) {
-  const std::string_view name = call.name();
+  std::string_view name = call.name();
+  if (name.ends_with('_')) name.remove_suffix(1);
   const bool adds = name == "aten::addmm" || name == "aten::baddbmm";
   if (!adds && name != "aten::mm" && name != "aten::bmm") return nullptr;
   const auto inputs = call.inputs();
   const size_t first = adds ? 1 : 0;
   const at::Tensor a = inputs.at(first).toTensor(), b = inputs.at(first + 1).toTensor();
   const int64_t rows = a.size(-2), depth = a.size(-1), columns = b.size(-1);
-  const int64_t results = a.numel() / depth * columns;
+  const int64_t results = (a.dim() == 3 ? a.size(0) : 1) * rows * columns;
   const at::Tensor sum = adds ? inputs.at(0).toTensor() : at::Tensor();
   const size_t element = (adds ? sum : a).element_size();
   double bytes = static_cast<double>(a.nbytes() + b.nbytes()) +

@@ -96,7 +96,7 @@ class Stepper {
   // MB of the largest of several buckets; 0: all gradients are reduced at once.
   double bucket_mb() const {
     const auto& buckets = shards_.layout().buckets();
-    if (buckets.size() == 1 || shards_.copy_group().size() == 1) return 0.0;
+    if (buckets.size() == 1) return 0.0;
     int64_t largest = 0;
     for (const train::ShardBucket& bucket : buckets)
       largest = std::max(largest, bucket.size());
@@ -107,11 +107,12 @@ class Stepper {
     return static_cast<double>(reducer_.background_bytes()) / (1 << 30);
   }
 
-  // `launched` one by one, or as recorded.
-  at::Tensor step(bool launched = false) {
-    const bool replayed = captured_ && !launched;
-    if (replayed) captured_->launch();
-    const at::Tensor value = replayed ? captured_loss_ : gradients();
+  // Kernels are launched one by one from now on.
+  void release() { captured_.reset(); }
+
+  at::Tensor step() {
+    if (captured_) captured_->launch();
+    const at::Tensor value = captured_ ? captured_loss_ : gradients();
     optimizer_.step(kLearningRate, kClip);
     return value;
   }
@@ -213,6 +214,9 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
   const double background_gib = stepper.background_gib();  // not of the caching allocator
   const at::Tensor most = at::full({1}, peak.allocated_gib + background_gib, at::kDouble);
   options.mesh.world().all_reduce(most, parallel::Reduction::kMax);
+  const bool reduced = !options.forward_only && options.mesh.alike().size() > 1;
+  Json bucket_option = 0.0;
+  if (reduced) bucket_option = options.bucket_mb ? Json(*options.bucket_mb) : Json("auto");
   Json json{{"case", step_case.name},
             {"mode", options.forward_only ? "forward" : "step"},
             {"recompute_mappers", enum_name(step_case.recompute_mappers)},
@@ -231,7 +235,8 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
             {"steps", options.steps},
             {"peak_gib", most.item<double>()},
             {"ranks", {{"model", options.mesh.sizes().model}, {"data", options.mesh.sizes().data}}},
-            {"bucket_mb", stepper.bucket_mb()},
+            {"bucket_mb", bucket_option},
+            {"largest_bucket_mb", reduced ? stepper.bucket_mb() : 0.0},
             {"reserved_gib", peak.reserved_gib + background_gib},
             {"nodes", {graph.nodes("data").num_nodes(), graph.nodes("hidden").num_nodes()}},
             {"parameters", net.parameters.num_trainable()}};
@@ -240,6 +245,7 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
   add_operations(json, step_case, graph, options);
   if (options.profile || !options.trace.empty()) {
     app::start_profile();
+    options.mesh.world().barrier();  // which takes one rank longer than another
     run();
     app::wait_for(options.device);
     const bool is_first = options.mesh.world().rank() == 0;
@@ -255,8 +261,9 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
     }
   }
   if (options.roofline) {
-    const std::vector<WorkOfCall> calls =
-        calls_of([&] { options.forward_only ? run() : stepper.step(/*launched=*/true); });
+    stepper.release();  // both would not fit
+    empty_memory_cache(options.device);
+    const std::vector<WorkOfCall> calls = calls_of([&] { run(); });
     for (const bool sustained : {false, true}) {
       const Roofline least = roofline(calls, measure_limits(options.device, sustained));
       std::printf("%s\n", least.table().c_str());

@@ -17,10 +17,7 @@ at::Tensor exchange_rows(const at::Tensor& own, const SourceExchange& exchange) 
 
 }  // namespace
 
-LocalEdges::LocalEdges(const EdgeTensors& edges) : index_(edges.index), exchange_(edges.exchange) {
-  if (exchange_ && exchange_->halo)
-    halo_ = std::make_shared<parallel::OverlappedExchange>(exchange_->halo);
-}
+LocalEdges::LocalEdges(const EdgeTensors& edges) : index_(edges.index), exchange_(edges.exchange) {}
 
 std::shared_ptr<const EdgeIndex> LocalEdges::index(int64_t copies) const {
   if (copies == 1) return index_;
@@ -37,6 +34,13 @@ at::Tensor LocalEdges::sources(const at::Tensor& own_rows, int64_t copies) const
   AIFS_CHECK(own_rows.size(0) == copies * index_->num_sources, own_rows.size(0), " rows for ",
              copies, " copies of ", index_->num_sources, " sources");
   return own_rows;
+}
+
+std::shared_ptr<parallel::OverlappedExchange> LocalEdges::halo() const {
+  if (!exchange_ || !exchange_->halo) return nullptr;
+  const std::lock_guard lock(mutex_);
+  if (!halo_) halo_ = std::make_shared<parallel::OverlappedExchange>(exchange_->halo);
+  return halo_;
 }
 
 }  // namespace aifs::model

@@ -26,13 +26,13 @@ class LocalEdges {
 
   // For who starts that exchange itself, of rows side_by_side() (model/node_rows.h): those received
   // follow own ones in the index, for each copy. Null where rows come in another way, or none do.
-  const std::shared_ptr<parallel::OverlappedExchange>& halo() const { return halo_; }
+  std::shared_ptr<parallel::OverlappedExchange> halo() const;
 
  private:
   std::shared_ptr<const EdgeIndex> index_;
   std::shared_ptr<const SourceExchange> exchange_;
-  std::shared_ptr<parallel::OverlappedExchange> halo_;
   mutable std::mutex mutex_;
+  mutable std::shared_ptr<parallel::OverlappedExchange> halo_;  // made when it is asked for
   mutable std::map<int64_t, std::shared_ptr<const EdgeIndex>> repeated_;
 };
 

@@ -4,8 +4,6 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <numeric>
-
 #include "core/check.h"
 
 namespace aifs::parallel {
@@ -213,10 +211,6 @@ std::shared_ptr<const RowExchange> RowExchange::create(const ExchangePlan& plan,
                  static_cast<int>(plan.recv_counts.size()) == group.size(),
              "an exchange among ", plan.send_counts.size(), " ranks in a group of ", group.size());
   return exchange;
-}
-
-int64_t RowExchange::num_received() const {
-  return std::accumulate(recv_counts.begin(), recv_counts.end(), int64_t{0});
 }
 
 void RowExchange::add_returned(const at::Tensor& own, const at::Tensor& returned) const {

@@ -47,7 +47,6 @@ struct RowExchange {
   static std::shared_ptr<const RowExchange> create(const ExchangePlan& plan, Communicator& group,
                                                    at::Device device);
   std::shared_ptr<const RowExchange> to(at::Device device) const;
-  int64_t num_received() const;
   // own += rows that came back, grouped as those sent, at the rows that were sent.
   void add_returned(const at::Tensor& own, const at::Tensor& returned) const;
 };

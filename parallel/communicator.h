@@ -37,7 +37,7 @@ class Communicator {
 
   // In place, elementwise over ranks; every rank gets the same bits. The tensor is contiguous.
   virtual void all_reduce(const at::Tensor& tensor, Reduction reduction) = 0;
-  // Zeros for sums, of at most `largest` elements at a time, that disturb least what
+  // Zeros for sums, of `largest` elements or fewer each, that disturb least what
   // other streams compute meanwhile: over NCCL, between cards of one host, by their copy engines.
   // Undefined where there is no better way than all_reduce(). Sums in memory asked for earlier are
   // those of any tensor then.

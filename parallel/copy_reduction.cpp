@@ -57,18 +57,19 @@ std::unique_ptr<CopyReduction> CopyReduction::make(Communicator& host, int64_t e
                                                    int64_t largest,
                                                    const at::TensorOptions& options) {
   if (!is_one_host(host)) return nullptr;
-  constexpr int64_t kAlignment = 256;  // elements
+  constexpr int64_t kAlignment = 256, kMostRoom = int64_t{1} << 24;  // elements
+  const int64_t room = std::clamp<int64_t>(largest, host.size(), kMostRoom);
   const int64_t inbox = (elements + kAlignment - 1) / kAlignment * kAlignment;
-  const auto bytes = static_cast<size_t>(inbox + largest) * options.dtype().itemsize();
+  const auto bytes = static_cast<size_t>(inbox + room) * options.dtype().itemsize();
   auto window = std::make_shared<Window>(host, bytes);
   if (!window->registered) return nullptr;
   // Whoever still holds a piece keeps the memory.
   const at::Tensor all = at::from_blob(
-                             window->memory, {inbox + largest}, [window](void*) {}, options)
+                             window->memory, {inbox + room}, [window](void*) {}, options)
                              .zero_();
   return std::unique_ptr<CopyReduction>(new CopyReduction(std::move(window), host.rank(),
                                                           host.size(), all.narrow(0, 0, elements),
-                                                          all.narrow(0, inbox, largest)));
+                                                          all.narrow(0, inbox, room)));
 }
 
 CopyReduction::CopyReduction(std::shared_ptr<Window> window, int rank, int size, at::Tensor memory,
@@ -83,10 +84,28 @@ CopyReduction::~CopyReduction() = default;
 
 bool CopyReduction::can_sum(const at::Tensor& piece) const {
   return piece.is_alias_of(memory_) && piece.scalar_type() == memory_.scalar_type() &&
-         piece.is_contiguous() && piece.numel() % size_ == 0 && piece.numel() <= inbox_.numel();
+         piece.is_contiguous();
 }
 
 void CopyReduction::all_reduce(const at::Tensor& piece, double factor) {
+  const at::Tensor flat = piece.view(-1);
+  const int64_t equal = flat.numel() / size_ * size_, room = inbox_.numel() / size_ * size_;
+  for (int64_t begin = 0; begin < equal; begin += room)
+    sum_parts(flat.narrow(0, begin, std::min(room, equal - begin)), factor);
+  if (equal < flat.numel()) sum_rest(flat.narrow(0, equal, flat.numel() - equal), factor);
+}
+
+// Fewer elements than ranks, by NCCL's kernel.
+void CopyReduction::sum_rest(const at::Tensor& rest, double factor) {
+  check_nccl(ncclAllReduce(rest.const_data_ptr(), rest.data_ptr(),
+                           static_cast<size_t>(rest.numel()), nccl_type(rest), ncclSum,
+                           window_->nccl.get(), at::cuda::getCurrentCUDAStream().stream()),
+             "all-reduce by copies");
+  if (factor != 1.0) rest.mul_(factor);
+}
+
+// Equal parts for all ranks.
+void CopyReduction::sum_parts(const at::Tensor& piece, double factor) {
   const int64_t part = piece.numel() / size_;
   const at::Tensor come = inbox_.narrow(0, 0, piece.numel());
   at::Tensor own = piece.view(-1).narrow(0, rank_ * part, part);

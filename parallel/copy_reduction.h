@@ -14,8 +14,8 @@ namespace aifs::parallel {
 class CopyReduction {
  public:
   // Collective; `host` carries CPU tensors. Memory for `elements` of a type, and for what comes of
-  // `largest` of them at a time. Null on all ranks unless they are cards of one host that reach
-  // each other's memory.
+  // `largest` of them, 16 million at most, at a time. Null on all ranks unless they are cards of
+  // one host that reach each other's memory.
   static std::unique_ptr<CopyReduction> make(Communicator& host, int64_t elements, int64_t largest,
                                              const at::TensorOptions& options);
   ~CopyReduction();
@@ -24,14 +24,16 @@ class CopyReduction {
 
   // Zeros.
   const at::Tensor& memory() const { return memory_; }
-  // Whether this is a piece of memory() with an equal part for every rank.
+  // Whether this is a piece of memory().
   bool can_sum(const at::Tensor& piece) const;
-  // The sum times `factor`, in place, on the current stream; the same bits on every rank.
-  // Collective.
+  // The sum times `factor`, in place, on the current stream; the same bits on every rank. As much
+  // of the piece at a time as there is room for. Collective.
   void all_reduce(const at::Tensor& piece, double factor);
 
  private:
   struct Window;
+  void sum_parts(const at::Tensor& piece, double factor);
+  void sum_rest(const at::Tensor& rest, double factor);
   CopyReduction(std::shared_ptr<Window> window, int rank, int size, at::Tensor memory,
                 at::Tensor inbox);
 

@@ -18,9 +18,11 @@ struct Layout {
   int64_t tensor = 1;    // ranks that share every product
   int64_t pipeline = 1;  // ranks with some layers each
   Sharding sharding = Sharding::kNone;
-  // Gradients are reduced in such pieces while the backward pass goes on; 0: a first piece of this
-  // share, and the rest at the end of the pass.
-  double bucket_mb = 0.0, first_piece = 0.0;
+  // Gradients are reduced in such pieces while the backward pass goes on; 0: at its end.
+  double bucket_mb = 0.0;
+  // On one host, unless gradients are shared out: a first piece of this share, and the rest at the
+  // end of the pass, or all if they are compressed. 0: as elsewhere.
+  double first_piece = 0.0;
   Compression compression = Compression::kNone;
   int64_t powersgd_rank = 4;
 
@@ -30,10 +32,11 @@ struct Layout {
   int64_t holders() const { return model * data; }
   // Ranks that share them out.
   int64_t shards(int64_t ranks_per_node) const;
-  // Of gradients of so many bytes, those that are reduced together; 0: all.
-  double bucket_bytes(double all) const {
-    return bucket_mb > 0.0 ? bucket_mb * 1e6 : first_piece * all;
-  }
+  // How gradients of so many bytes are reduced; one piece: at the end of the backward pass.
+  struct Pieces {
+    double count = 1.0, largest_bytes = 0.0, last_bytes = 0.0;
+  };
+  Pieces pieces(double bytes, int64_t ranks_per_node) const;
 };
 
 }  // namespace aifs::plan

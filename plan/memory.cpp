@@ -48,10 +48,12 @@ MemoryPlan plan_memory(const StepInput& input, const RankRows& rows, const Stage
   plan.output = kept * cost.output.saved;
   plan.working = cost.peak - cost.saved();
 
-  const double bucket = std::min(layout.bucket_bytes(values), values);
+  const Layout::Pieces pieces = layout.pieces(values, input.machine.ranks_per_node);
+  const double bucket = layout.bucket_mb > 0.0 || pieces.count > 1.0 ? pieces.largest_bytes : 0.0;
   // Whole parts that are gathered, the present one and the next; gradients before they are shared.
   if (parameters) plan.communication += 2.0 * cost.largest_part * weight;
-  if (gradients) plan.communication += bucket > 0.0 ? bucket : cost.largest_part * weight;
+  if (gradients)
+    plan.communication += !parameters && bucket > 0.0 ? bucket : cost.largest_part * weight;
   if (layout.compression != Compression::kNone) {
     const double piece = bucket > 0.0 ? bucket : values;
     plan.communication += layout.compression == Compression::kPowerSgd ? values : 0.5 * piece;
@@ -60,7 +62,8 @@ MemoryPlan plan_memory(const StepInput& input, const RankRows& rows, const Stage
   const bool copied = network.gpu && layout.holders() > 1 && !optimizer &&
                       layout.compression == Compression::kNone &&
                       layout.ranks() <= input.machine.ranks_per_node;
-  if (copied) plan.communication += bucket;
+  constexpr double kMostRoom_bytes = 4.0 * (1 << 24);
+  if (copied && pieces.count > 1.0) plan.communication += std::min(bucket, kMostRoom_bytes);
   double largest_transfer = 0.0;
   for (const PlacedPart& p : placed_parts(cost, rows)) {
     for (const SourceTransfer& t : p.part.transfers) {

@@ -210,8 +210,8 @@ class Transfers {
 
   void add_gradients() {
     const double bytes = gradient_bytes();
-    const double bucket = layout_.bucket_bytes(bytes);
-    const double calls = bucket > 0.0 ? std::ceil(bytes / bucket) : 1.0;
+    const Layout::Pieces pieces = layout_.pieces(bytes, machine_.ranks_per_node);
+    const double calls = pieces.count;
     Transfer t{.what = "gradients", .group = layout_.holders(), .calls = calls, .bytes = bytes};
     const double piece = bytes / calls;
     if (layout_.sharding == Sharding::kNone) {
@@ -228,8 +228,8 @@ class Transfers {
       t.seconds = calls * reduce_scatter_s(shards, piece, machine_.link(shards));
     }
     // Buckets travel during the backward pass but for the last; a single reduction comes after it.
-    const double last = t.seconds * (1.0 - (calls - 1.0) * bucket / bytes);
-    t.exposed = bucket > 0.0 ? last + std::max(0.0, t.seconds - last - backward_s_) : t.seconds;
+    const double last = calls > 1.0 ? t.seconds * pieces.last_bytes / bytes : t.seconds;
+    t.exposed = last + std::max(0.0, t.seconds - last - backward_s_);
     list_.push_back(t);
     if (layout_.sharding != Sharding::kHybrid) return;
     const int64_t shards = layout_.shards(machine_.ranks_per_node);

@@ -40,7 +40,8 @@ void ReductionOptions::bind(config::Binder& b) {
   b.number(
       "bucket_mb", bucket_mb, {.min = 0.0},
       {"pieces of about this size, reduced as soon as each is complete; 0: 25 MB or, where all "
-       "ranks are of one host, five sixths of the gradients and then the rest",
+       "ranks are of one host and gradients are neither shared out nor compressed, five sixths "
+       "of them and then the rest; with sharding.states = parameters each layer is a piece",
        "MB"});
   b.choice("compression", compression,
            {"type in which gradients travel, or powersgd: products of thin matrices"});
@@ -56,7 +57,9 @@ double bucket_mb(const ShardingOptions& sharding, const ReductionOptions& reduct
   const bool whole = sharding.states <= Sharding::kOptimizer;
   if (whole && !reduction.overlap) return kAllAtOnce_mb;
   if (reduction.bucket_mb > 0.0) return reduction.bucket_mb;
-  return whole && one_host ? kFirstPiece * all_mb : kBucket_mb;
+  if (!whole || !one_host) return kBucket_mb;
+  // Copy engines do not compress.
+  return reduction.compression == Compression::kNone ? kFirstPiece * all_mb : kAllAtOnce_mb;
 }
 
 void check_reduction(const ShardingOptions& sharding, const ReductionOptions& reduction) {

@@ -34,7 +34,8 @@ enum class Compression { kNone, kBf16, kFp16, kPowerSgd };
 
 // On one host most gradients are reduced in one piece while the backward pass ends: where ranks
 // wait for one another often, each of them adds up what the others are late now and then. The rest,
-// what comes last, follows at the end.
+// what comes last, follows at the end. Compressed gradients, which no copy engine sums, are reduced
+// at the end.
 constexpr double kFirstPiece = 5.0 / 6.0;  // of the gradients
 constexpr double kBucket_mb = 25.0;        // elsewhere
 

@@ -265,7 +265,7 @@ void received_rows_and_their_adjoint(Communicator& group) {
   expect_adjoint(group, wanted[0], f, "received rows");
 
   parallel::OverlappedExchange halves(exchange);
-  const int64_t received = exchange->num_received();
+  const int64_t received = plan.num_received();
   for (int round = 0; round < 2; ++round) {
     const at::Tensor rows = halves.send(wanted[0]);
     halves.wait();

@@ -208,6 +208,19 @@ TEST_CASE("layouts change memory and communication as they should", "[plan]") {
     const StepPlan buckets = plan_of({.data = 8, .bucket_mb = 64.0});
     REQUIRE(buckets.time.exposed_s < 0.2 * plain.time.exposed_s);
     REQUIRE(buckets.calls("all-reduce") == std::ceil(weights / 64e6) + 2);
+    // On one host in two pieces, but for what is compressed or shared out.
+    const auto calls = [&](Layout layout, const char* operation = "all-reduce") {
+      layout.bucket_mb = 64.0;
+      layout.first_piece = 5.0 / 6.0;
+      return plan_of(layout).calls(operation);
+    };
+    REQUIRE(calls({.data = 8}) == 2 + 2);
+    REQUIRE(plan_of({.data = 8, .first_piece = 5.0 / 6.0}).time.exposed_s <
+            0.4 * plain.time.exposed_s);
+    REQUIRE(calls({.data = 16}) == std::ceil(weights / 64e6) + 2);
+    REQUIRE(calls({.data = 8, .compression = Compression::kBf16}) == 1 + 2);
+    REQUIRE(calls({.data = 8, .sharding = Sharding::kGradients}, "reduce-scatter") ==
+            std::ceil(weights / 64e6));
   }
   SECTION("products are shared, or layers") {
     const StepPlan tensor = plan_of({.tensor = 4});

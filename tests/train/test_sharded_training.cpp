@@ -216,6 +216,16 @@ TEST_CASE("a rank keeps its share of moments and gradients only", "[sharding]") 
   });
 }
 
+TEST_CASE("gradients of one host come in two pieces, others in many or all at once", "[sharding]") {
+  constexpr double kAll_mb = 120.0;
+  REQUIRE(bucket_mb({}, {}, /*one_host=*/true, kAll_mb) == Approx(100.0));
+  REQUIRE(bucket_mb({}, {}, /*one_host=*/false, kAll_mb) == 25.0);
+  REQUIRE(bucket_mb({}, {.bucket_mb = 7.0}, true, kAll_mb) == 7.0);
+  REQUIRE(bucket_mb({}, {.overlap = false, .bucket_mb = 7.0}, true, kAll_mb) == kAllAtOnce_mb);
+  REQUIRE(bucket_mb({}, {.compression = Compression::kBf16}, true, kAll_mb) == kAllAtOnce_mb);
+  REQUIRE(bucket_mb({.states = Sharding::kGradients}, {.overlap = false}, true, kAll_mb) == 25.0);
+}
+
 TEST_CASE("gradients that lie in memory of their own are counted with what comes of others",
           "[sharding]") {
   parallel::run_as_threads(2, [&](parallel::Communicator& threads) {

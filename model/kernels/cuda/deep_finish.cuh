@@ -102,7 +102,7 @@ struct Finisher {
   static constexpr bool kFromSlope = kKind == Kind::kBackwardSlope;
   static constexpr bool kBySource = kKind == Kind::kGeluGather;
   static constexpr bool kGathers = kBySource || kKind == Kind::kSum;
-  static constexpr bool kReads = kKind != Kind::kGelu && !kFromSlope;  // rows of 16 bits
+  static constexpr bool kReads = kKind > Kind::kGelu && !kFromSlope;  // rows of 16 bits
 
   // Rows of a table from the lane's column on. What is not there, or not wanted, is read all the
   // same, from where something is: loads on a condition would be waited for where they stand.

@@ -238,17 +238,18 @@ struct TeamTile {
 };
 
 // A ring of rows on their way: what one lane reads of z, the gradient of the rows, that of the sums
-// or what comes past the norm, and the statistics.
+// or what comes past the norm, and the statistics. Of two rows at once in 16 bits, so that one
+// computes while the other waits for its sums; and of as many more.
 template <class T, class Tile>
 struct Ahead {
-  static constexpr int kRows = sizeof(T) == 2 ? 4 : 2;
+  static constexpr int kAtOnce = sizeof(T) == 2 ? 2 : 1;
   using Piece = Pack<T, Tile::kVector>;
   struct Row {
     Piece z[Tile::kChunks][kTeamThreads], d_out[Tile::kChunks][kTeamThreads];
     Piece more[Tile::kChunks][kTeamThreads];
     float2 statistics[kTeamThreads];
   };
-  Row rows[kRows];
+  Row rows[2][kAtOnce];
 };
 
 template <class T, class Tile>
@@ -279,27 +280,36 @@ __device__ void store_row(void* rows, int64_t row, int width, const Tile& tile) 
   }
 }
 
-// Sums of both values over a team. `shared` holds a pair for each warp, twice: `turn` alternates.
-template <int kWarps>
-__device__ float2 team_sum(float2 value, float2 (*shared)[kTeamWarps], int turn) {
+// Sums of all values over a team. `shared` holds them for each warp, twice: `turn` alternates.
+template <int kWarps, int kRows>
+__device__ void team_sum(float2 (&values)[kRows], float2 (*shared)[kTeamWarps][kRows], int turn) {
 #pragma unroll
   for (int offset = kWarpSize / 2; offset > 0; offset /= 2) {
-    value.x += __shfl_xor_sync(~0u, value.x, offset);
-    value.y += __shfl_xor_sync(~0u, value.y, offset);
+#pragma unroll
+    for (float2& value : values) {
+      value.x += __shfl_xor_sync(~0u, value.x, offset);
+      value.y += __shfl_xor_sync(~0u, value.y, offset);
+    }
   }
   if constexpr (kWarps > 1) {
     const int warp = static_cast<int>(threadIdx.x) / kWarpSize, team = warp / kWarps;
-    if (threadIdx.x % kWarpSize == 0) shared[turn][warp] = value;
-    asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "n"(kWarps * kWarpSize) : "memory");
-    value = make_float2(0.0f, 0.0f);
+    if (threadIdx.x % kWarpSize == 0) {
 #pragma unroll
-    for (int w = 0; w < kWarps; ++w) {
-      const float2 other = shared[turn][team * kWarps + w];
-      value.x += other.x;
-      value.y += other.y;
+      for (int j = 0; j < kRows; ++j)
+        shared[turn][warp][j] = values[j];
+    }
+    asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "n"(kWarps * kWarpSize) : "memory");
+#pragma unroll
+    for (int j = 0; j < kRows; ++j) {
+      values[j] = make_float2(0.0f, 0.0f);
+#pragma unroll
+      for (int w = 0; w < kWarps; ++w) {
+        const float2 other = shared[turn][team * kWarps + w][j];
+        values[j].x += other.x;
+        values[j].y += other.y;
+      }
     }
   }
-  return value;
 }
 
 // Adds up the tiles of the teams of a block in their order, into parts of `width` each.
@@ -323,84 +333,135 @@ __device__ void write_team_sums(const Tile (&tiles)[3], float* parts, float* sha
     parts[c] = shared[c];
 }
 
-template <class T, class Tile, int kWarps>
+// kExact: the lanes of a team have no columns beyond the width.
+template <class T, class Tile, int kWarps, bool kExact>
 __global__ void __launch_bounds__(kTeamThreads, 1)
     norm_backward_kernel(int64_t rows, int width, NormBackward b) {
   extern __shared__ __align__(16) uint8_t dynamic[];
-  __shared__ float2 partial[2][kTeamWarps];
   using Rows = Ahead<T, Tile>;
+  constexpr int kAtOnce = Rows::kAtOnce, kTeams = kTeamWarps / kWarps;
+  constexpr int kElements = Tile::kChunks * Tile::kVector, kLanes = kWarps * kWarpSize;
+  __shared__ float2 partial[2][kTeamWarps][kAtOnce];
+  __shared__ float weights[kElements][kLanes];
   Rows& ahead = *reinterpret_cast<Rows*>(dynamic);
   Tile sums[3]{};  // of g * norm(z), g, d_z
-  const int thread = static_cast<int>(threadIdx.x);
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % kLanes;
   const float scale = 1.0f / static_cast<float>(width);
-  constexpr int kTeams = kTeamWarps / kWarps;
   const int64_t step = int64_t{gridDim.x} * kTeams;
   int64_t row = int64_t{blockIdx.x} * kTeams + thread / (kWarps * kWarpSize);
 
-  Tile weight{};
-  Tile::for_all([&](int k, int i) {
-    const int c = Tile::column(k) + i;
-    if (c < width) weight.x[k][i] = b.weight[c];
-  });
-  int64_t next = row, target = 0;  // the row to be asked for, and its target
+  for (int i = thread; i < kElements * kLanes; i += kTeamThreads) {
+    const int element = i / kLanes, lane = i % kLanes;
+    const int k = element / Tile::kVector;
+    const int c = (k * kLanes + lane) * Tile::kVector + element % Tile::kVector;
+    weights[element][lane] = c < width ? b.weight[c] : 0.0f;
+  }
+  __syncthreads();
+  int64_t next = row;  // the first of the rows to be asked for, and their targets
+  int32_t targets[kAtOnce]{};
   int place = 0;
-  const auto ask = [&] {
-    if (next < rows) {
-      auto& to = ahead.rows[place];
-      copy_row<T, Tile>(to.z, b.z, next, width);
-      copy_row<T, Tile>(to.d_out, b.d_out, next, width);
-      copy_row<T, Tile>(to.more, b.d_sums != nullptr ? b.d_sums : b.d_past,
-                        b.d_sums != nullptr ? target : next, width);
-      copy_async(&to.statistics[thread], reinterpret_cast<const float2*>(b.statistics) + next);
+  const auto look_up = [&] {
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const int64_t r = next + j * step;
+      if (b.d_sums != nullptr && r < rows) targets[j] = b.target[r];
     }
-    asm volatile("cp.async.commit_group;" ::: "memory");
-    place = place + 1 == Rows::kRows ? 0 : place + 1;
-    next += step;
-    if (b.d_sums != nullptr && next < rows) target = b.target[next];
   };
-  if (b.d_sums != nullptr && row < rows) target = b.target[row];
-  for (int i = 0; i + 1 < Rows::kRows; ++i)
-    ask();
-  for (int turn = 0, now = 0; row < rows; row += step, turn ^= 1) {
-    asm volatile("cp.async.wait_group %0;" ::"n"(Rows::kRows - 2) : "memory");
-    const auto& from = ahead.rows[now];
-    const float2 statistics = from.statistics[thread];
-    Tile g, x;
+  const auto ask = [&] {
 #pragma unroll
-    for (int k = 0; k < Tile::kChunks; ++k) {
-      const bool inside = Tile::column(k) < width;
-      typename Rows::Piece z{}, d_out{}, d_sums{};
-      if (inside) z = from.z[k][thread];
-      if (inside && b.d_out != nullptr) d_out = from.d_out[k][thread];
-      if (inside && b.d_sums != nullptr) d_sums = from.more[k][thread];
-#pragma unroll
-      for (int i = 0; i < Tile::kVector; ++i) {
-        g.x[k][i] = to_float(d_out.values[i]) + to_float(d_sums.values[i]);
-        x.x[k][i] = inside ? (to_float(z.values[i]) - statistics.x) * statistics.y : 0.0f;
+    for (int j = 0; j < kAtOnce; ++j) {
+      const int64_t r = next + j * step;
+      if (r < rows) {
+        auto& to = ahead.rows[place][j];
+        copy_row<T, Tile>(to.z, b.z, r, width);
+        copy_row<T, Tile>(to.d_out, b.d_out, r, width);
+        copy_row<T, Tile>(to.more, b.d_sums != nullptr ? b.d_sums : b.d_past,
+                          b.d_sums != nullptr ? targets[j] : r, width);
+        copy_async(&to.statistics[thread], reinterpret_cast<const float2*>(b.statistics) + r);
       }
     }
-    now = now + 1 == Rows::kRows ? 0 : now + 1;
+    asm volatile("cp.async.commit_group;" ::: "memory");
+    place ^= 1;
+    next += kAtOnce * step;
+    look_up();
+  };
+  look_up();
+  ask();
+  ask();
+  for (int turn = 0; row < rows; row += kAtOnce * step, turn ^= 1) {
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+    Tile g[kAtOnce];
+    float2 statistics[kAtOnce], along[kAtOnce];
+    bool there[kAtOnce]{};
+    const auto has = [&](int j, int k) { return there[j] && (kExact || Tile::column(k) < width); };
+    // norm(z) is computed where it is used: registers are what this kernel lacks.
+    const auto normed = [&](int j, int k, float(&x)[Tile::kVector]) {
+      typename Rows::Piece z{};
+      if (has(j, k)) z = ahead.rows[turn][j].z[k][thread];
+#pragma unroll
+      for (int i = 0; i < Tile::kVector; ++i) {
+        x[i] = (to_float(z.values[i]) - statistics[j].x) * statistics[j].y;
+        if (!kExact && !has(j, k)) x[i] = 0.0f;
+      }
+    };
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const auto& from = ahead.rows[turn][j];
+      there[j] = j == 0 || row + j * step < rows;
+      statistics[j] = there[j] ? from.statistics[thread] : make_float2(0.0f, 0.0f);
+      along[j] = make_float2(0.0f, 0.0f);
+#pragma unroll
+      for (int k = 0; k < Tile::kChunks; ++k) {
+        typename Rows::Piece d_out{}, d_sums{};
+        if (has(j, k) && b.d_out != nullptr) d_out = from.d_out[k][thread];
+        if (has(j, k) && b.d_sums != nullptr) d_sums = from.more[k][thread];
+#pragma unroll
+        for (int i = 0; i < Tile::kVector; ++i)
+          g[j].x[k][i] = to_float(d_out.values[i]) + to_float(d_sums.values[i]);
+      }
+      if (b.d_residual != nullptr && there[j])
+        store_row<T>(b.d_residual, row + j * step, width, g[j]);
+    }
+#pragma unroll
+    for (int k = 0; k < Tile::kChunks; ++k) {
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        float x[Tile::kVector];
+        normed(j, k, x);
+#pragma unroll
+        for (int i = 0; i < Tile::kVector; ++i) {
+          float& gradient = g[j].x[k][i];
+          sums[0].x[k][i] += gradient * x[i];
+          sums[1].x[k][i] += gradient;
+          gradient *= weights[k * Tile::kVector + i][lane];
+          along[j].x += gradient;
+          along[j].y += gradient * x[i];
+        }
+      }
+    }
+    team_sum<kWarps>(along, partial, turn);
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      along[j].x *= scale;
+      along[j].y *= scale;
+#pragma unroll
+      for (int k = 0; k < Tile::kChunks; ++k) {
+        float x[Tile::kVector];
+        normed(j, k, x);
+        typename Rows::Piece past{};
+        if (has(j, k) && b.d_past != nullptr) past = ahead.rows[turn][j].more[k][thread];
+#pragma unroll
+        for (int i = 0; i < Tile::kVector; ++i) {
+          float d = statistics[j].y * (g[j].x[k][i] - along[j].x - x[i] * along[j].y);
+          d += to_float(past.values[i]);
+          if (!kExact && !has(j, k)) d = 0.0f;
+          g[j].x[k][i] = d;
+          sums[2].x[k][i] += d;
+        }
+      }
+      if (there[j]) store_row<T>(b.d_z, row + j * step, width, g[j]);
+    }
     ask();
-    if (b.d_residual != nullptr) store_row<T>(b.d_residual, row, width, g);
-    float2 along = make_float2(0.0f, 0.0f);
-    Tile::for_all([&](int k, int i) {
-      sums[0].x[k][i] += g.x[k][i] * x.x[k][i];
-      sums[1].x[k][i] += g.x[k][i];
-      g.x[k][i] *= weight.x[k][i];
-      along.x += g.x[k][i];
-      along.y += g.x[k][i] * x.x[k][i];
-    });
-    along = team_sum<kWarps>(along, partial, turn);
-    along.x *= scale;
-    along.y *= scale;
-    Tile::for_all([&](int k, int i) {
-      const bool inside = Tile::column(k) < width;
-      float d = statistics.y * (g.x[k][i] - along.x - x.x[k][i] * along.y);
-      if (inside && b.d_past != nullptr) d += to_float(from.more[k][thread].values[i]);
-      g.x[k][i] = inside ? d : 0.0f;
-      sums[2].x[k][i] += g.x[k][i];
-    });
-    store_row<T>(b.d_z, row, width, g);
   }
   asm volatile("cp.async.wait_group 0;" ::: "memory");
   write_team_sums<kWarps>(sums, b.scratch + int64_t{blockIdx.x} * 3 * width,
@@ -438,13 +499,21 @@ void layer_norm_backward(const RowShape& shape, const NormBackward& b, cudaStrea
                 [&]<class T, class Tile>() {
                   constexpr int kWarps = kTeam<Tile>;
                   using Part = TeamTile<Tile::kVector, Tile::kChunks / kWarps, kWarps>;
-                  auto* kernel = &norm_backward_kernel<T, Part, kWarps>;
                   constexpr int kBytes = static_cast<int>(sizeof(Ahead<T, Part>));
                   static_assert(kBytes >= 3 * Tile::kVector * Tile::kChunks * kWarpSize * 4);
-                  [[maybe_unused]] static const bool room =
-                      make_room(kernel, kBytes, "layer_norm_backward");
-                  kernel<<<kTeamBlocks, kTeamThreads, kBytes, stream>>>(
-                      shape.rows, static_cast<int>(shape.width), b);
+                  const auto start = [&]<bool kExact>() {
+                    auto* kernel = &norm_backward_kernel<T, Part, kWarps, kExact>;
+                    [[maybe_unused]] static const bool room =
+                        make_room(kernel, kBytes, "layer_norm_backward");
+                    kernel<<<kTeamBlocks, kTeamThreads, kBytes, stream>>>(
+                        shape.rows, static_cast<int>(shape.width), b);
+                  };
+                  constexpr int kColumns = Tile::kVector * Tile::kChunks * kWarpSize;
+                  if (sizeof(T) == 2 && shape.width == kColumns) {
+                    start.template operator()<sizeof(T) == 2>();
+                  } else {
+                    start.template operator()<false>();
+                  }
                   check_launch("layer_norm_backward");
                 });
   add_column_sums(b.scratch, {b.weight_sum, b.bias_sum, b.z_sum}, shape.width, stream, kTeamBlocks);
