@@ -21,6 +21,8 @@ struct NetworkFamily {
   bool two_datasets = false;  // "data" and "other"
 
   model::NetworkPlan plan(const model::FieldLayout& layout = toy_layout()) const;
+  // Fused MLPs cannot be.
+  bool can_be_sliced() const { return plan().options.kernels != model::KernelChoice::kFused; }
   // Of the node sets "data", "other", "hidden", "middle" and "deep".
   static graph::Graph graph();
   // (2, 2, E, N, 6) of each dataset.
