@@ -20,6 +20,13 @@ bool is_one_host(Communicator& host) {
   return std::equal(names.begin() + 1, names.end(), names.begin());
 }
 
+// On any rank.
+bool any_failed(Communicator& host, ncclResult_t result) {
+  const at::Tensor failures = at::full({1}, result == ncclSuccess ? 0 : 1, at::kLong);
+  host.all_reduce(failures, Reduction::kMax);
+  return failures.item<int64_t>() > 0;
+}
+
 ncclConfig_t by_copy_engines() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.CTAPolicy = NCCL_CTA_POLICY_ZERO;
@@ -34,15 +41,12 @@ struct CopyReduction::Window {
   void* memory = nullptr;
   ncclWindow_t registered = nullptr;  // null: the cards do not reach each other's memory
 
-  // Registered only if every rank has got its memory.
+  // Registered only if every rank has got its memory, and NCCL takes that of all.
   Window(Communicator& host, size_t bytes) : nccl(start_nccl(host, by_copy_engines())) {
-    const bool failed = ncclMemAlloc(&memory, bytes) != ncclSuccess;
-    const at::Tensor failures = at::full({1}, failed ? 1 : 0, at::kLong);
-    host.all_reduce(failures, Reduction::kMax);
-    if (failures.item<int64_t>() > 0) return;
-    check_nccl(
-        ncclCommWindowRegister(nccl.get(), memory, bytes, &registered, NCCL_WIN_COLL_SYMMETRIC),
-        "memory that other cards reach");
+    if (any_failed(host, ncclMemAlloc(&memory, bytes))) return;
+    const ncclResult_t result =
+        ncclCommWindowRegister(nccl.get(), memory, bytes, &registered, NCCL_WIN_COLL_SYMMETRIC);
+    if (any_failed(host, result)) registered = nullptr;
   }
   ~Window() {
     cudaDeviceSynchronize();
