@@ -351,10 +351,10 @@ __global__ void __launch_bounds__(kTeamThreads, 1)
   int64_t row = int64_t{blockIdx.x} * kTeams + thread / (kWarps * kWarpSize);
 
   for (int i = thread; i < kElements * kLanes; i += kTeamThreads) {
-    const int element = i / kLanes, lane = i % kLanes;
-    const int k = element / Tile::kVector;
-    const int c = (k * kLanes + lane) * Tile::kVector + element % Tile::kVector;
-    weights[element][lane] = c < width ? b.weight[c] : 0.0f;
+    const int element = i / kLanes, its_lane = i % kLanes;
+    const int first = (element / Tile::kVector * kLanes + its_lane) * Tile::kVector;
+    const int c = first + element % Tile::kVector;
+    weights[element][its_lane] = c < width ? b.weight[c] : 0.0f;
   }
   __syncthreads();
   int64_t next = row;  // the first of the rows to be asked for, and their targets
