@@ -127,37 +127,34 @@ Processor::State GnnProcessor::run(const State& state, int64_t copies) const {
   for (const GraphConvBlock& block : blocks_) {
     // Nobody reads the edges of the last layer; a part that runs again gives all of its state.
     const bool edges_wanted = &block != &blocks_.back() || runs_layers_again(options_.recompute);
-    steps.push_back(
-        [this, &block, copies, &ranges, edges_wanted](const TensorList& in) -> TensorList {
-          const auto halo = block.takes_halo(in[0]) ? edges_->halo() : nullptr;
-          if (ranges.size() == 1 && halo) {
-            const NodeAndEdgeState sent =
-                block.messages(in[0], in[1], ranges[0].index, halo, copies, edges_wanted);
-            return {block.update_nodes(sent.targets, sent.nodes), sent.edges};
-          }
-          const at::Tensor sources = edges_->sources(in[0], copies);
-          if (ranges.size() == 1) {
-            const NodeAndEdgeState sent =
-                block.messages(in[0], sources, in[1], ranges[0].index, edges_wanted);
-            return {block.update_nodes(sent.targets, sent.nodes), sent.edges};
-          }
-          const at::Tensor shared = block.shared_sources(sources);
-          const TensorList targets = split_targets(in[0], ranges);
-          TensorList nodes, next{at::Tensor()};
-          for (size_t i = 0; i < ranges.size(); ++i) {
-            const Piece piece = [&block,
-                                 edges = ranges[i].index](const TensorList& part) -> TensorList {
-              const NodeAndEdgeState sent = block.messages_from(part[2], part[0], part[1], edges);
-              return {block.update_nodes(sent.targets, sent.nodes), sent.edges};
-            };
-            const TensorList some = maybe_recomputed(true, piece, {targets[i], in[1 + i], shared},
-                                                     {.width = 2, .ends_part = true});
-            nodes.push_back(some[0]);
-            next.push_back(some[1]);
-          }
-          next[0] = at::cat(nodes);
-          return next;
-        });
+    steps.push_back([this, &block, copies, &ranges,
+                     edges_wanted](const TensorList& in) -> TensorList {
+      if (ranges.size() == 1) {
+        const auto halo = block.takes_halo(in[0]) ? edges_->halo() : nullptr;
+        const EdgeIndexPtr& edges = ranges[0].index;
+        const NodeAndEdgeState sent =
+            halo
+                ? block.messages(in[0], in[1], edges, halo, copies, edges_wanted)
+                : block.messages(in[0], edges_->sources(in[0], copies), in[1], edges, edges_wanted);
+        return {block.update_nodes(sent.targets, sent.nodes), sent.edges};
+      }
+      const at::Tensor shared = block.shared_sources(edges_->sources(in[0], copies));
+      const TensorList targets = split_targets(in[0], ranges);
+      TensorList nodes, next{at::Tensor()};
+      for (size_t i = 0; i < ranges.size(); ++i) {
+        const Piece piece = [&block,
+                             edges = ranges[i].index](const TensorList& part) -> TensorList {
+          const NodeAndEdgeState sent = block.messages_from(part[2], part[0], part[1], edges);
+          return {block.update_nodes(sent.targets, sent.nodes), sent.edges};
+        };
+        const TensorList some = maybe_recomputed(true, piece, {targets[i], in[1 + i], shared},
+                                                 {.width = 2, .ends_part = true});
+        nodes.push_back(some[0]);
+        next.push_back(some[1]);
+      }
+      next[0] = at::cat(nodes);
+      return next;
+    });
   }
   return units_.run(steps, {options_.recompute, options_.chunks, options_.offload}, state,
                     state.size());
