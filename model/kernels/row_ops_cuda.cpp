@@ -334,6 +334,7 @@ at::Tensor narrow_product_backward(const at::Tensor& d, const at::Tensor& weight
 
 at::Tensor product_sum(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& rows,
                        const at::Tensor& at_target, const EdgeIndex* edges) {
+  if (!rows.defined() && !at_target.defined()) return at::mm(d, weight);
   const at::Tensor out = at::empty({d.size(0), weight.size(1)}, d.options());
   cuda::ProductSum s{.addend = data(rows, out, d.size(0)),
                      .at_target = nullptr,

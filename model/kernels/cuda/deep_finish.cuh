@@ -2,7 +2,6 @@
 // What the warps of deep_product.cuh share, and how those that finish tiles work.
 #pragma once
 
-#include "model/kernels/cuda/fast_gelu.cuh"
 #include "model/kernels/cuda/tall_product.cuh"
 
 namespace aifs::model::cuda {
@@ -20,7 +19,7 @@ constexpr int kTileBytes = kTileRows * kDeepColumns * 2, kUnitColumns = 8;
 constexpr int kDeepSharedBytes = kDeepStages * kStageBytes + kTileBytes + 1024;
 
 // Barriers of a block: of its stages, and of a tile of each warpgroup that is handed over.
-struct Signals {
+struct DeepSignals {
   Ring<kDeepStages> ring;
   Barrier ready[kDeepGroups], finished[kDeepGroups];
 
@@ -66,33 +65,6 @@ __device__ inline uint8_t* unit_of_tile(uint8_t* tile, int row, int unit) {
   return tile + row * (kDeepColumns * 2) + (unit ^ (row % 8)) * 16;
 }
 
-// Loads are asked for where they stand in the text. Stores on a predicate: rows are finished side
-// by side, which branches would prevent.
-__device__ inline Unit load_unit(const Bf16* from) {
-  Unit u;
-  asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];"
-               : "=r"(u.pairs[0]), "=r"(u.pairs[1]), "=r"(u.pairs[2]), "=r"(u.pairs[3])
-               : "l"(from));
-  return u;
-}
-__device__ inline uint2 load_slopes(const uint8_t* from) {
-  uint2 u;
-  asm volatile("ld.global.nc.v2.u32 {%0,%1}, [%2];" : "=r"(u.x), "=r"(u.y) : "l"(from));
-  return u;
-}
-__device__ inline void store(Bf16* to, const Unit& u, bool wanted) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %5, 0;\n"
-      "@p st.global.v4.u32 [%0], {%1,%2,%3,%4};\n}" ::"l"(to),
-      "r"(u.pairs[0]), "r"(u.pairs[1]), "r"(u.pairs[2]), "r"(u.pairs[3]),
-      "r"(static_cast<int>(wanted)));
-}
-__device__ inline void store_slopes(uint8_t* to, uint32_t first, uint32_t second, bool wanted) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %3, 0;\n@p st.global.v2.u32 [%0], {%1,%2};\n}" ::"l"(to),
-      "r"(first), "r"(second), "r"(static_cast<int>(wanted)));
-}
-
 // One warp's share of finishing tiles: every third row of each. A lane has eight columns.
 template <Kind kKind>
 struct Finisher {
@@ -104,22 +76,6 @@ struct Finisher {
   static constexpr bool kGathers = kBySource || kKind == Kind::kSum;
   static constexpr bool kReads = kKind > Kind::kGelu && !kFromSlope;  // rows of 16 bits
 
-  // Rows of a table from the lane's column on. What is not there, or not wanted, is read all the
-  // same, from where something is: loads on a condition would be waited for where they stand.
-  struct Table {
-    const Bf16* first = nullptr;
-    uint32_t stride = 0, mask = 0;
-
-    Table() = default;
-    __device__ Table(const void* table, const void* otherwise, int column, int width)
-        : first(static_cast<const Bf16*>(table != nullptr ? table : otherwise) + column),
-          stride(table != nullptr ? static_cast<uint32_t>(width) : 0),
-          mask(table != nullptr ? ~0u : 0) {}
-    __device__ Unit load(int row) const {
-      return load_unit(first + uint64_t{static_cast<uint32_t>(row)} * stride);
-    }
-    __device__ float2 pair(const Unit& unit, int k) const { return unpack(unit.pairs[k] & mask); }
-  };
   struct Operands {  // of a row
     Unit row, at_target;
     uint2 slopes;
@@ -127,7 +83,7 @@ struct Finisher {
 
   const Task& task;
   const Round& round;
-  Signals& signals;
+  DeepSignals& signals;
   uint8_t* tile;
   int warp, lane, column;
   int column_read;  // the lane's, or another's where it has none
@@ -136,7 +92,7 @@ struct Finisher {
   // Ends of the edge of this warp's row number `lane`.
   int next_target = 0, next_source = 0, target = 0, source = 0;
 
-  __device__ Finisher(const Task& task_, const Round& round_, Signals& signals_, uint8_t* tile_,
+  __device__ Finisher(const Task& task_, const Round& round_, DeepSignals& signals_, uint8_t* tile_,
                       int warp_)
       : task(task_),
         round(round_),
@@ -197,19 +153,19 @@ struct Finisher {
         derivative = {decode_slope(codes, 2 * (k % 2)), decode_slope(codes, 2 * (k % 2) + 1)};
       } else {
         const float2 pre = unpack(o.row.pairs[k]);
-        const GeluPair gelu(pre.x, pre.y);
-        activated.pairs[k] = pack(gelu.value.x, gelu.value.y);
-        derivative = gelu.derivative();
+        const GeluPairs<1> gelu({0.5f * pre.x, 0.5f * pre.y});
+        activated.pairs[k] = pack(gelu.value[0].x, gelu.value[0].y);
+        derivative = gelu.derivative(0);
       }
       const float x = product[k].x * derivative.x, y = product[k].y * derivative.y;
       sums[2 * k] += x;
       sums[2 * k + 1] += y;
       gradient.pairs[k] = pack(x, y);
     }
-    store(static_cast<Bf16*>(task.backward.gradient) + at, gradient, there);
+    store_unit(static_cast<Bf16*>(task.backward.gradient) + at, gradient, there);
     if constexpr (!kFromSlope) {
-      store(static_cast<Bf16*>(task.backward.out) + at, activated,
-            there && task.backward.out != nullptr);
+      store_unit(static_cast<Bf16*>(task.backward.out) + at, activated,
+                 there && task.backward.out != nullptr);
     }
   }
 
@@ -229,18 +185,19 @@ struct Finisher {
       if constexpr (kGathers) add(at_targets.pair(o.at_target, k));
       sum.pairs[k] = pack(x, y);
       if constexpr (kForward) {
-        const GeluPair gelu(x, y);
-        out.pairs[k] = pack(gelu.value.x, gelu.value.y);
-        codes[k] = gelu.slopes();
+        const GeluPairs<1> gelu({0.5f * x, 0.5f * y});
+        out.pairs[k] = pack(gelu.value[0].x, gelu.value[0].y);
+        codes[k] = gelu.slopes(0);
       }
     }
     if constexpr (kForward) {
-      store(static_cast<Bf16*>(task.forward.out) + at, out, there);
-      store(static_cast<Bf16*>(task.forward.pre) + at, sum, there && task.forward.pre != nullptr);
-      store_slopes(task.forward.slope + at, __byte_perm(codes[0], codes[1], 0x6420),
-                   __byte_perm(codes[2], codes[3], 0x6420), there && task.forward.slope != nullptr);
+      store_unit(static_cast<Bf16*>(task.forward.out) + at, out, there);
+      store_unit(static_cast<Bf16*>(task.forward.pre) + at, sum,
+                 there && task.forward.pre != nullptr);
+      store_slopes(task.forward.slope + at, lowest_bytes(codes),
+                   there && task.forward.slope != nullptr);
     } else {
-      store(static_cast<Bf16*>(task.sum.out) + at, sum, there);
+      store_unit(static_cast<Bf16*>(task.sum.out) + at, sum, there);
     }
   }
 

@@ -61,7 +61,7 @@ __device__ void feed_deep(const CUtensorMap& x, const CUtensorMap& more, const C
 template <bool kByColumns>
 struct Multiplier {
   const Round& round;
-  Signals& signals;
+  DeepSignals& signals;
   const uint8_t* stages;
   uint8_t* tile;
   int group, warp, lane;
@@ -69,7 +69,7 @@ struct Multiplier {
   Place<kDeepStages> place;
   float acc[kTileRows * kDeepColumns / 128];
 
-  __device__ Multiplier(const Round& round_, Signals& signals_, const uint8_t* stages_,
+  __device__ Multiplier(const Round& round_, DeepSignals& signals_, const uint8_t* stages_,
                         uint8_t* tile_, int warp_)
       : round(round_),
         signals(signals_),
@@ -119,8 +119,8 @@ struct Multiplier {
       signals.ring.full[place.stage].wait(place.phase);
       hopper::fence_products();
       const uint8_t* stage = stages + place.stage * kStageBytes;
-      const uint64_t a = hopper::operand(stage + kDeepWeightBytes + group * kPieceBytes);
-      const uint64_t b = kByColumns ? hopper::column_operand(stage) : hopper::operand(stage);
+      const uint32_t a = hopper::operand(stage + kDeepWeightBytes + group * kPieceBytes);
+      const uint32_t b = kByColumns ? hopper::column_operand(stage) : hopper::operand(stage);
 #pragma unroll
       for (int i = 0; i < kPieceDepth / 16; ++i)
         hopper::multiply<kByColumns>(acc, a + 2 * i, b + (kByColumns ? 128 : 2) * i, k + i > 0);
@@ -156,7 +156,7 @@ __global__ void __cluster_dims__(kDeepBlocks, 1, 1) __launch_bounds__(kDeepThrea
   auto* stages =
       reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(dynamic) + 1023) / 1024 * 1024);
   uint8_t* tile = stages + kDeepStages * kStageBytes;
-  __shared__ Signals signals;
+  __shared__ DeepSignals signals;
   const Round round(task);
   // Known to be the same in a warp: else much is computed lane by lane.
   const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / kWarpSize, 0);

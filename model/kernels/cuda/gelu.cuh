@@ -16,27 +16,12 @@ namespace aifs::model::cuda {
 
 inline constexpr float kGeluA = 0.7975078840f, kGeluB = 0.03700564618f, kGeluC = -0.00035151680886f;
 
-// a + b s + c s^2, and what the derivative of x times that is, both kTimes as large; s = x^2. Of
-// two values at once in half precision.
-template <int kTimes = 1>
+// a + b s + c s^2, and what the derivative of x times that is; s = x^2.
 __device__ inline float gelu_polynomial(float s) {
-  constexpr float a = kTimes * kGeluA, b = kTimes * kGeluB, c = kTimes * kGeluC;
-  return a + s * (b + s * c);
+  return kGeluA + s * (kGeluB + s * kGeluC);
 }
-template <int kTimes = 1>
 __device__ inline float gelu_polynomial_slope(float s) {
-  constexpr float a = kTimes * kGeluA, b = kTimes * 3.0f * kGeluB, c = kTimes * 5.0f * kGeluC;
-  return a + s * (b + s * c);
-}
-template <int kTimes = 1>
-__device__ inline __half2 gelu_polynomial(__half2 s) {
-  constexpr float a = kTimes * kGeluA, b = kTimes * kGeluB, c = kTimes * kGeluC;
-  return __hfma2(s, __hfma2(s, __float2half2_rn(c), __float2half2_rn(b)), __float2half2_rn(a));
-}
-template <int kTimes = 1>
-__device__ inline __half2 gelu_polynomial_slope(__half2 s) {
-  constexpr float a = kTimes * kGeluA, b = kTimes * 3.0f * kGeluB, c = kTimes * 5.0f * kGeluC;
-  return __hfma2(s, __hfma2(s, __float2half2_rn(c), __float2half2_rn(b)), __float2half2_rn(a));
+  return kGeluA + s * (3.0f * kGeluB + s * 5.0f * kGeluC);
 }
 
 struct Gelu {
@@ -62,16 +47,11 @@ inline constexpr float kSlopeBase = 8388608.0f + kSlopeZero;
 __device__ inline uint32_t encode_slope(float derivative) {
   return __float_as_uint(fmaf(derivative, kSlopeSteps, kSlopeBase));  // in the lowest byte
 }
-// Of two, in the lowest bytes of both halves.
-__device__ inline uint32_t encode_slopes(__half2 derivatives) {
-  const __half2 codes =
-      __hfma2(derivatives, __float2half2_rn(kSlopeSteps), __float2half2_rn(1024.0f + kSlopeZero));
-  return *reinterpret_cast<const uint32_t*>(&codes);
-}
 // Byte `i` of `bytes`.
 __device__ inline float decode_slope(uint32_t bytes, uint32_t i) {
-  const float code = __uint_as_float(__byte_perm(bytes, 0x4b000000u, 0x7540u + i));
-  return (code - kSlopeBase) * (1.0f / kSlopeSteps);
+  constexpr float kBase = 32768.0f;  // 0x47000000; the code follows its first byte
+  const float code = __uint_as_float(__byte_perm(bytes, 0x47000000u, 0x7604u + (i << 4)));
+  return fmaf(code, 1.0f / kSlopeSteps, -(kBase + kSlopeZero) / kSlopeSteps);
 }
 
 }  // namespace aifs::model::cuda

@@ -31,17 +31,17 @@ struct Barrier {
         "r"(bytes)
         : "memory");
   }
-  // Until the phase of this parity is over. Traps instead of hanging for ever.
+  // Until the phase of this parity is over. Without a trap for what would hang: a kernel that may
+  // trap gets no registers from take_registers().
   __device__ void wait(uint32_t parity) {
     uint32_t done = 0;
-    for (int64_t tries = 0; !done; ++tries) {
+    while (!done) {
       asm volatile(
           "{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
           "selp.u32 %0, 1, 0, p;\n}"
           : "=r"(done)
           : "r"(shared_address(&word)), "r"(parity)
           : "memory");
-      if (tries > (int64_t{1} << 20)) __trap();
     }
   }
 };
@@ -49,6 +49,17 @@ struct Barrier {
 __device__ inline void publish_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// Registers of a thread from here on, for all four warps of a warpgroup: fewer than it was launched
+// with, and more, which waits until others have given theirs.
+template <int kRegisters>
+__device__ void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <int kRegisters>
+__device__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
 // A box of a matrix at (column, row) into shared memory; counts as bytes at `barrier`.
@@ -107,18 +118,28 @@ __device__ inline uint4 load_shared(const void* from) {
   return v;
 }
 
+// Two neighbours in shared memory.
+__device__ inline float2 load_pair(const float* from) {
+  float2 v;
+  asm volatile("ld.shared.v2.f32 {%0,%1}, [%2];"
+               : "=f"(v.x), "=f"(v.y)
+               : "r"(shared_address(from))
+               : "memory");
+  return v;
+}
+
 // Makes what a thread wrote to shared memory visible to products.
 __device__ inline void publish_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// Rows of 128 bytes in the 128-byte swizzle, eight of them together; `to` 1024-byte aligned.
-// 32 bytes further along the rows is 2 more.
-__device__ inline uint64_t operand(const void* to) {
-  constexpr uint64_t kStride = 1024 / 16, kSwizzle128 = 1;
-  return static_cast<uint64_t>((shared_address(to) & 0x3ffff) >> 4) | (uint64_t{1} << 16) |
-         (kStride << 32) | (kSwizzle128 << 62);
+// The operands of products: rows of 128 bytes in the 128-byte swizzle, eight of them together; `to`
+// 1024-byte aligned. 32 bytes further along the rows is 2 more, 1024 bytes further in memory 64.
+// What is here is the lower half, the upper is that of all.
+__device__ inline uint32_t operand(const void* to) {
+  return ((shared_address(to) & 0x3ffff) >> 4) | (1u << 16);
 }
+constexpr uint32_t kUpperOperand = (1024 / 16) | (1u << 30);  // eight rows apart, the swizzle
 
 __device__ inline void fence_products() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -133,8 +154,8 @@ __device__ void wait_products() {
 
 // The same for columns: pieces of 64 columns and 64 rows, one after another; 16 rows further is 128
 // more.
-__device__ inline uint64_t column_operand(const void* to) {
-  constexpr uint64_t kPieces = 64 * 128 / 16;
+__device__ inline uint32_t column_operand(const void* to) {
+  constexpr uint32_t kPieces = 64 * 128 / 16;
   return operand(to) + ((kPieces - 1) << 16);
 }
 
@@ -146,23 +167,25 @@ __device__ inline uint64_t column_operand(const void* to) {
 // or, kColumns, 16 x 128 by column_operand().
 // d[4 j + 2 h + i] of lane l of warp w is row 16 w + l / 4 + 8 h, column 8 j + 2 (l % 4) + i.
 template <bool kColumns>
-__device__ void multiply(float (&d)[64], uint64_t a, uint64_t b, int add) {
+__device__ void multiply(float (&d)[64], uint32_t a, uint32_t b, int add) {
   asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
+      "{\n.reg .pred p;\n.reg .b64 a, b;\nsetp.ne.b32 p, %66, 0;\n"
+      "mov.b64 a, {%64, %68};\nmov.b64 b, {%65, %68};\n"
       "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,"
       "%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,"
       "%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, "
-      "%64, %65, p, 1, 1, 0, %67;\n}"
+      "a, b, p, 1, 1, 0, %67;\n}"
       : AIFS_FLOATS16(d, 0), AIFS_FLOATS16(d, 16), AIFS_FLOATS16(d, 32), AIFS_FLOATS16(d, 48)
-      : "l"(a), "l"(b), "r"(add), "n"(kColumns ? 1 : 0));
+      : "r"(a), "r"(b), "r"(add), "n"(kColumns ? 1 : 0), "n"(kUpperOperand));
 }
 
 // The same of 256 columns: j up to 31.
 template <bool kColumns>
-__device__ void multiply(float (&d)[128], uint64_t a, uint64_t b, int add) {
+__device__ void multiply(float (&d)[128], uint32_t a, uint32_t b, int add) {
   asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
+      "{\n.reg .pred p;\n.reg .b64 a, b;\nsetp.ne.b32 p, %130, 0;\n"
+      "mov.b64 a, {%128, %132};\nmov.b64 b, {%129, %132};\n"
       "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
       "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
       "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
@@ -172,10 +195,10 @@ __device__ void multiply(float (&d)[128], uint64_t a, uint64_t b, int add) {
       "%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,"
       "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111,"
       "%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127}, "
-      "%128, %129, p, 1, 1, 0, %131;\n}"
+      "a, b, p, 1, 1, 0, %131;\n}"
       : AIFS_FLOATS16(d, 0), AIFS_FLOATS16(d, 16), AIFS_FLOATS16(d, 32), AIFS_FLOATS16(d, 48),
         AIFS_FLOATS16(d, 64), AIFS_FLOATS16(d, 80), AIFS_FLOATS16(d, 96), AIFS_FLOATS16(d, 112)
-      : "l"(a), "l"(b), "r"(add), "n"(kColumns ? 1 : 0));
+      : "r"(a), "r"(b), "r"(add), "n"(kColumns ? 1 : 0), "n"(kUpperOperand));
 }
 
 #undef AIFS_FLOATS16
@@ -196,6 +219,11 @@ __device__ void pin(float (&d)[kFloats]) {
 #pragma unroll
   for (float& x : d)
     asm volatile("" : "+f"(x)::"memory");
+}
+
+// The compiler no longer knows what was computed of it.
+__device__ inline void forget(int& x) {
+  asm volatile("" : "+r"(x));
 }
 
 }  // namespace aifs::model::cuda::hopper

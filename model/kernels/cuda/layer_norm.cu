@@ -281,8 +281,9 @@ __device__ void store_row(void* rows, int64_t row, int width, const Tile& tile) 
 }
 
 // Sums of all values over a team. `shared` holds them for each warp, twice: `turn` alternates.
-template <int kWarps, int kRows>
-__device__ void team_sum(float2 (&values)[kRows], float2 (*shared)[kTeamWarps][kRows], int turn) {
+template <int kWarps, int kRows, int kMostRows>
+__device__ void team_sum(float2 (&values)[kRows], float2 (*shared)[kTeamWarps][kMostRows],
+                         int turn) {
 #pragma unroll
   for (int offset = kWarpSize / 2; offset > 0; offset /= 2) {
 #pragma unroll
@@ -333,13 +334,21 @@ __device__ void write_team_sums(const Tile (&tiles)[3], float* parts, float* sha
     parts[c] = shared[c];
 }
 
+// What there is beside the gradients of the rows: those of their sums or what comes past the norm;
+// kEither: to be found out.
+enum class Beside { kNothing, kSums, kPast, kEither };
+
 // kExact: the lanes of a team have no columns beyond the width.
-template <class T, class Tile, int kWarps, bool kExact>
+template <class T, class Tile, int kWarps, bool kExact, Beside kBeside>
 __global__ void __launch_bounds__(kTeamThreads, 1)
     norm_backward_kernel(int64_t rows, int width, NormBackward b) {
   extern __shared__ __align__(16) uint8_t dynamic[];
   using Rows = Ahead<T, Tile>;
   constexpr int kAtOnce = Rows::kAtOnce, kTeams = kTeamWarps / kWarps;
+  const bool with_sums =
+      kBeside == Beside::kEither ? b.d_sums != nullptr : kBeside == Beside::kSums;
+  const bool with_past =
+      kBeside == Beside::kEither ? b.d_past != nullptr : kBeside == Beside::kPast;
   constexpr int kElements = Tile::kChunks * Tile::kVector, kLanes = kWarps * kWarpSize;
   __shared__ float2 partial[2][kTeamWarps][kAtOnce];
   __shared__ float weights[kElements][kLanes];
@@ -364,7 +373,7 @@ __global__ void __launch_bounds__(kTeamThreads, 1)
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
       const int64_t r = next + j * step;
-      if (b.d_sums != nullptr && r < rows) targets[j] = b.target[r];
+      if (with_sums && r < rows) targets[j] = b.target[r];
     }
   };
   const auto ask = [&] {
@@ -375,8 +384,10 @@ __global__ void __launch_bounds__(kTeamThreads, 1)
         auto& to = ahead.rows[place][j];
         copy_row<T, Tile>(to.z, b.z, r, width);
         copy_row<T, Tile>(to.d_out, b.d_out, r, width);
-        copy_row<T, Tile>(to.more, b.d_sums != nullptr ? b.d_sums : b.d_past,
-                          b.d_sums != nullptr ? targets[j] : r, width);
+        if (with_sums || with_past) {
+          copy_row<T, Tile>(to.more, with_sums ? b.d_sums : b.d_past, with_sums ? targets[j] : r,
+                            width);
+        }
         copy_async(&to.statistics[thread], reinterpret_cast<const float2*>(b.statistics) + r);
       }
     }
@@ -388,78 +399,95 @@ __global__ void __launch_bounds__(kTeamThreads, 1)
   look_up();
   ask();
   ask();
-  for (int turn = 0; row < rows; row += kAtOnce * step, turn ^= 1) {
-    asm volatile("cp.async.wait_group 1;" ::: "memory");
-    Tile g[kAtOnce];
-    float2 statistics[kAtOnce], along[kAtOnce];
-    bool there[kAtOnce]{};
-    const auto has = [&](int j, int k) { return there[j] && (kExact || Tile::column(k) < width); };
-    // norm(z) is computed where it is used: registers are what this kernel lacks.
-    const auto normed = [&](int j, int k, float(&x)[Tile::kVector]) {
-      typename Rows::Piece z{};
-      if (has(j, k)) z = ahead.rows[turn][j].z[k][thread];
+  int turn = 0;
+  const auto finish = [&]<int kRows>() {
+    Tile g[kRows];
+    float2 along[kRows], statistics[kRows];  // the latter: mean and 1 / deviation
+    const auto has = [&](int k) { return kExact || Tile::column(k) < width; };
+    // Read and normed where it is used: registers are what this kernel lacks.
+    const auto z_of = [&](int j, int k, float(&z)[Tile::kVector]) {
+      typename Rows::Piece piece{};
+      if (has(k)) piece = ahead.rows[turn][j].z[k][thread];
 #pragma unroll
-      for (int i = 0; i < Tile::kVector; ++i) {
-        x[i] = (to_float(z.values[i]) - statistics[j].x) * statistics[j].y;
-        if (!kExact && !has(j, k)) x[i] = 0.0f;
-      }
+      for (int i = 0; i < Tile::kVector; ++i)
+        z[i] = to_float(piece.values[i]);
+    };
+    // Of rows in 16 bits in one operation.
+    const auto normed = [](float2 of_row, float z) {
+      const auto [mean, inverse] = of_row;
+      return sizeof(T) == 2 ? fmaf(z, inverse, -mean * inverse) : (z - mean) * inverse;
     };
 #pragma unroll
-    for (int j = 0; j < kAtOnce; ++j) {
+    for (int j = 0; j < kRows; ++j) {
       const auto& from = ahead.rows[turn][j];
-      there[j] = j == 0 || row + j * step < rows;
-      statistics[j] = there[j] ? from.statistics[thread] : make_float2(0.0f, 0.0f);
+      statistics[j] = from.statistics[thread];
       along[j] = make_float2(0.0f, 0.0f);
 #pragma unroll
       for (int k = 0; k < Tile::kChunks; ++k) {
         typename Rows::Piece d_out{}, d_sums{};
-        if (has(j, k) && b.d_out != nullptr) d_out = from.d_out[k][thread];
-        if (has(j, k) && b.d_sums != nullptr) d_sums = from.more[k][thread];
+        if (has(k) && b.d_out != nullptr) d_out = from.d_out[k][thread];
+        if (has(k) && with_sums) d_sums = from.more[k][thread];
 #pragma unroll
-        for (int i = 0; i < Tile::kVector; ++i)
-          g[j].x[k][i] = to_float(d_out.values[i]) + to_float(d_sums.values[i]);
+        for (int i = 0; i < Tile::kVector; ++i) {
+          g[j].x[k][i] = to_float(d_out.values[i]);
+          if (kBeside == Beside::kSums || kBeside == Beside::kEither)
+            g[j].x[k][i] += to_float(d_sums.values[i]);
+        }
       }
-      if (b.d_residual != nullptr && there[j])
-        store_row<T>(b.d_residual, row + j * step, width, g[j]);
+      if (b.d_residual != nullptr) store_row<T>(b.d_residual, row + j * step, width, g[j]);
     }
 #pragma unroll
     for (int k = 0; k < Tile::kChunks; ++k) {
 #pragma unroll
-      for (int j = 0; j < kAtOnce; ++j) {
-        float x[Tile::kVector];
-        normed(j, k, x);
+      for (int j = 0; j < kRows; ++j) {
+        float z[Tile::kVector];
+        z_of(j, k, z);
 #pragma unroll
         for (int i = 0; i < Tile::kVector; ++i) {
+          const float x = has(k) ? normed(statistics[j], z[i]) : 0.0f;
           float& gradient = g[j].x[k][i];
-          sums[0].x[k][i] += gradient * x[i];
+          sums[0].x[k][i] += gradient * x;
           sums[1].x[k][i] += gradient;
           gradient *= weights[k * Tile::kVector + i][lane];
           along[j].x += gradient;
-          along[j].y += gradient * x[i];
+          along[j].y += gradient * x;
         }
       }
     }
     team_sum<kWarps>(along, partial, turn);
 #pragma unroll
-    for (int j = 0; j < kAtOnce; ++j) {
-      along[j].x *= scale;
-      along[j].y *= scale;
+    for (int j = 0; j < kRows; ++j) {
+      // inverse (g - along.x - norm(z) along.y), the latter two over the width: linear in g and z.
+      const auto [mean, inverse] = statistics[j];
+      const float first = scale * along[j].x, second = scale * along[j].y;
+      const float of_z = -second * inverse * inverse;
+      const float rest = -inverse * (first - second * mean * inverse);
 #pragma unroll
       for (int k = 0; k < Tile::kChunks; ++k) {
-        float x[Tile::kVector];
-        normed(j, k, x);
+        float z[Tile::kVector];
+        z_of(j, k, z);
         typename Rows::Piece past{};
-        if (has(j, k) && b.d_past != nullptr) past = ahead.rows[turn][j].more[k][thread];
+        if (has(k) && with_past) past = ahead.rows[turn][j].more[k][thread];
 #pragma unroll
         for (int i = 0; i < Tile::kVector; ++i) {
-          float d = statistics[j].y * (g[j].x[k][i] - along[j].x - x[i] * along[j].y);
-          d += to_float(past.values[i]);
-          if (!kExact && !has(j, k)) d = 0.0f;
+          float d = sizeof(T) == 2
+                        ? fmaf(g[j].x[k][i], inverse, fmaf(z[i], of_z, rest))
+                        : inverse * (g[j].x[k][i] - first - normed(statistics[j], z[i]) * second);
+          if (kBeside == Beside::kPast || kBeside == Beside::kEither) d += to_float(past.values[i]);
+          if (!has(k)) d = 0.0f;
           g[j].x[k][i] = d;
           sums[2].x[k][i] += d;
         }
       }
-      if (there[j]) store_row<T>(b.d_z, row + j * step, width, g[j]);
+      store_row<T>(b.d_z, row + j * step, width, g[j]);
+    }
+  };
+  for (; row < rows; row += kAtOnce * step, turn ^= 1) {
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+    if (kAtOnce > 1 && row + step < rows) {
+      finish.template operator()<kAtOnce>();
+    } else {
+      finish.template operator()<1>();
     }
     ask();
   }
@@ -501,18 +529,23 @@ void layer_norm_backward(const RowShape& shape, const NormBackward& b, cudaStrea
                   using Part = TeamTile<Tile::kVector, Tile::kChunks / kWarps, kWarps>;
                   constexpr int kBytes = static_cast<int>(sizeof(Ahead<T, Part>));
                   static_assert(kBytes >= 3 * Tile::kVector * Tile::kChunks * kWarpSize * 4);
-                  const auto start = [&]<bool kExact>() {
-                    auto* kernel = &norm_backward_kernel<T, Part, kWarps, kExact>;
+                  const auto start = [&]<bool kExact, Beside kBeside>() {
+                    auto* kernel = &norm_backward_kernel<T, Part, kWarps, kExact, kBeside>;
                     [[maybe_unused]] static const bool room =
                         make_room(kernel, kBytes, "layer_norm_backward");
                     kernel<<<kTeamBlocks, kTeamThreads, kBytes, stream>>>(
                         shape.rows, static_cast<int>(shape.width), b);
                   };
                   constexpr int kColumns = Tile::kVector * Tile::kChunks * kWarpSize;
-                  if (sizeof(T) == 2 && shape.width == kColumns) {
-                    start.template operator()<sizeof(T) == 2>();
+                  constexpr bool kNarrow = sizeof(T) == 2;
+                  if (!kNarrow || shape.width != kColumns) {
+                    start.template operator()<false, Beside::kEither>();
+                  } else if (b.d_sums != nullptr) {
+                    start.template operator()<kNarrow, Beside::kSums>();
+                  } else if (b.d_past != nullptr) {
+                    start.template operator()<kNarrow, Beside::kPast>();
                   } else {
-                    start.template operator()<false>();
+                    start.template operator()<kNarrow, Beside::kNothing>();
                   }
                   check_launch("layer_norm_backward");
                 });

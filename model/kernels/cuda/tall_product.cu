@@ -17,7 +17,6 @@ namespace {
 // The order of 32 columns of a weight: two of each eight, then two more. Copied so by column_map();
 // here, by all consumers, for a weight that lies in memory by columns, which no map can do: four
 // times four pairs of columns are transposed in every row.
-template <int kConsumers>
 __device__ void reorder_columns(uint8_t* weight, int depth) {
   const int parts = 4 * depth * kPieceDepth;
   for (int part = static_cast<int>(threadIdx.x); part < parts; part += kConsumers) {
@@ -60,70 +59,56 @@ __device__ void fetch_weight(const CUtensorMap& w, uint8_t* weight, Barrier& the
   }
 }
 
-template <int kConsumers>
 __device__ void wait_for_consumers() {
   asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory");
 }
 
 template <Kind kKind, Kept kKept>
-__global__ void __launch_bounds__(Shape<kKind>::kThreads, 1)
+__global__ void __launch_bounds__(kTallThreads, 1)
     tall_product_kernel(const __grid_constant__ CUtensorMap x,
                         const __grid_constant__ CUtensorMap w, const Task task) {
   extern __shared__ uint8_t dynamic[];
   auto* weight =
       reinterpret_cast<uint8_t*>((reinterpret_cast<uintptr_t>(dynamic) + 1023) / 1024 * 1024);
   uint8_t* pieces = weight + kMaxPieces * kWeightPieceBytes;
-  using Own = Shape<kKind>;
-  constexpr int kGroups = Own::kGroups, kStages = Own::kStages, kConsumers = Own::kConsumers;
-
-  __shared__ Ring<kStages> rings[kGroups];
-  __shared__ Barrier weight_there;
-  __shared__ alignas(8) float bias[kColumns];
-  const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
-  const bool copies = warp >= kGroups * kWarpsPerGroup;
-  const int group = copies ? warp - kGroups * kWarpsPerGroup : warp / kWarpsPerGroup;
-  const Share share(task, group, kGroups);
-  if (threadIdx.x == 0) {
-    for (Ring<kStages>& ring : rings) {
-      for (int s = 0; s < kStages; ++s) {
-        ring.full[s].init(1);
-        ring.empty[s].init(kWarpsPerGroup);
-      }
-    }
-    weight_there.init(1);
-    hopper::publish_barriers();
-  }
+  auto& signals = *reinterpret_cast<Signals*>(pieces + kStages * kPieceBytes);
+  // Known to be the same in a warp: else much is computed lane by lane.
+  const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / kWarpSize, 0);
+  const Share share(task);
+  if (threadIdx.x == 0) signals.init();
   if (kIsForward<kKind> && threadIdx.x < kColumns)
-    bias[threadIdx.x] = task.forward.bias[share.column + threadIdx.x];
+    signals.bias[threadIdx.x] = Worker<kKind, kKept>::kScale *
+                                task.forward.bias[share.column + static_cast<int>(threadIdx.x)];
   __syncthreads();
 
-  uint8_t* own_pieces = pieces + group * kStages * kPieceBytes;
-  if (copies) {
-    if (threadIdx.x % kWarpSize != 0) return;
-    if (group == 0) fetch_weight<kIsForward<kKind>>(w, weight, weight_there, share);
-    feed(x, rings[group], own_pieces, share);
+  if (warp >= kGroups * kWarpsPerGroup) {
+    hopper::give_registers<kRegistersOfCopier>();
+    if (threadIdx.x == kConsumers) {
+      fetch_weight<kIsForward<kKind>>(w, weight, signals.weight, share);
+      feed(x, signals.ring, pieces, share);
+    }
     return;
   }
 
-  Worker<kKind, kKept> worker(task, share, bias);
-  if constexpr (worker.kGather) worker.ask_for_ends(share.first);
-  weight_there.wait(0);
+  hopper::take_registers<kRegistersOfConsumer>();
+  Worker<kKind, kKept> worker(task, share, signals, weight, pieces, warp);
+  signals.weight.wait(0);
   if constexpr (!kIsForward<kKind>) {
-    reorder_columns<kConsumers>(weight, share.pieces);
-    wait_for_consumers<kConsumers>();
+    reorder_columns(weight, share.pieces);
+    wait_for_consumers();
   }
-  for (int tile = share.first; tile < share.tiles; tile += share.step)
-    worker.do_tile(tile, rings[group], weight, own_pieces);
+  worker.run();
   if constexpr (kIsBackward<kKind>) {
-    wait_for_consumers<kConsumers>();  // the pieces have all been used: room for sums
+    wait_for_consumers();  // the pieces have all been used: room for sums
     auto* parts = reinterpret_cast<float*>(pieces);
     worker.write_sums(parts + warp * kColumns);
-    wait_for_consumers<kConsumers>();
+    wait_for_consumers();
     if (threadIdx.x < kColumns) {
       float sum = 0.0f;
-      for (int w8 = 0; w8 < kGroups * kWarpsPerGroup; ++w8)
-        sum += parts[w8 * kColumns + threadIdx.x];
-      task.backward.scratch[int64_t{share.team} * task.width + share.column + threadIdx.x] = sum;
+      for (int part = 0; part < kGroups * kWarpsPerGroup; ++part)
+        sum += parts[part * kColumns + threadIdx.x];
+      const int64_t to = int64_t{share.first} * task.width + share.column;
+      task.backward.scratch[to + threadIdx.x] = sum;
     }
   }
 }
@@ -192,18 +177,17 @@ int64_t teams_for(int64_t blocks, int64_t slices, int64_t shares, int64_t parts)
 
 template <Kind kKind, Kept kKept = Kept::kNothing>
 int64_t launch_tall(const TallProduct& p, const Task& task, cudaStream_t stream) {
-  using Own = Shape<kKind>;
   auto* kernel = &tall_product_kernel<kKind, kKept>;
-  [[maybe_unused]] static const bool room = make_room(kernel, Own::kSharedBytes, "tall_product");
+  [[maybe_unused]] static const bool room = make_room(kernel, kSharedBytes, "tall_product");
   const CUtensorMap x = box_map(p.x, p.rows, p.depth, p.depth);
   const CUtensorMap w =
       kIsForward<kKind> ? column_map(p) : box_map(p.weight, p.depth, p.width, p.weight_stride);
-  constexpr int kRows = kTileRows * Own::kGroups;
+  constexpr int kRows = kTileRows * kGroups;
   const int64_t slices = p.width / kColumns;
   const int64_t teams =
       teams_for(current_card().processors, slices, (p.rows + kRows - 1) / kRows, 1);
   const auto blocks = static_cast<unsigned>(teams * slices);
-  kernel<<<blocks, Own::kThreads, Own::kSharedBytes, stream>>>(x, w, task);
+  kernel<<<blocks, kTallThreads, kSharedBytes, stream>>>(x, w, task);
   return teams;
 }
 
@@ -307,7 +291,12 @@ void product_sum(const TallProduct& p, const ProductSum& s, cudaStream_t stream)
   if (p.rows == 0) return;
   Task task = task_of(p);
   task.sum = s;
-  launch<Kind::kSum>(p, task, stream);
+  if (p.depth <= kBlockDepth && s.at_target != nullptr) {
+    launch_tall<Kind::kSumGather>(p, task, stream);
+    check_launch("tall_product");
+  } else {
+    launch<Kind::kSum>(p, task, stream);
+  }
 }
 
 }  // namespace aifs::model::cuda

@@ -3,17 +3,19 @@
 // says how they do beyond.
 //
 // A block keeps 128 columns of the product, and so 128 rows of the weight, in shared memory for its
-// whole life, and walks over tiles of 64 rows. Two or three warpgroups take tiles in turn, each fed
-// by a copying warp of its own through a ring of pieces 64 deep, so that the epilogue of one runs
-// under the products of the other. A ring must not be shared: a warpgroup one phase ahead would
-// pass the wait for the other's piece.
+// whole life, and walks over tiles of 64 rows. Three warpgroups take tiles in turn. A warp copies
+// the tiles, one after another, to a ring of pieces 64 deep. A warpgroup asks for its products when
+// the one before has asked for all of its own: so one alone multiplies, at full speed, while the
+// others finish their tiles.
 //
 // The epilogue works from registers. A lane of a product holds two neighbouring columns of every
 // eighth. The weight lies in shared memory with its columns in such an order (reorder_columns())
 // that these are eight neighbours of the matrix, 16 bytes.
+//
+// A card spends most of its power here, so instructions count even where they are hidden.
 #pragma once
 
-#include "model/kernels/cuda/gelu.cuh"
+#include "model/kernels/cuda/fast_gelu.cuh"
 #include "model/kernels/cuda/hopper.cuh"
 #include "model/kernels/cuda/row_tile.cuh"
 #include "model/kernels/cuda/tall_product.h"
@@ -31,22 +33,29 @@ constexpr int kWarpsPerGroup = 4;
 constexpr int kPieceBytes = kTileRows * kPieceDepth * 2;
 constexpr int kWeightPieceBytes = kColumns * kPieceDepth * 2;
 
-enum class Kind { kBias, kGelu, kGeluAdd, kGeluGather, kBackward, kBackwardSlope, kSum };
+// kSum adds rows; kSumGather those and rows gathered at targets, either of which may be missing.
+enum class Kind {
+  kBias,
+  kGelu,
+  kGeluAdd,
+  kGeluGather,
+  kBackward,
+  kBackwardSlope,
+  kSum,
+  kSumGather
+};
 template <Kind kKind>
 constexpr bool kIsForward = kKind <= Kind::kGeluGather;
 template <Kind kKind>
 constexpr bool kIsBackward = kKind == Kind::kBackward || kKind == Kind::kBackwardSlope;
+template <Kind kKind>
+constexpr bool kIsSum = kKind >= Kind::kSum;
 enum class Kept { kNothing, kPre, kSlope };  // of a forward kind, beside its GELUs
 
-// A plain GELU, or none, needs so few registers that a third warpgroup fits.
-template <Kind kKind>
-struct Shape {
-  static constexpr int kGroups = kKind <= Kind::kGelu ? 3 : 2;
-  static constexpr int kPieces = 12, kStages = kPieces / kGroups;
-  static constexpr int kConsumers = kGroups * kWarpsPerGroup * kWarpSize;
-  static constexpr int kThreads = kConsumers + kGroups * kWarpSize;
-  static constexpr int kSharedBytes = kMaxPieces * kWeightPieceBytes + kPieces * kPieceBytes + 1024;
-};
+constexpr int kGroups = 3, kStages = 12;
+constexpr int kConsumers = kGroups * kWarpsPerGroup * kWarpSize;
+constexpr int kTallThreads = kConsumers + kWarpsPerGroup * kWarpSize;  // registers go by fours
+constexpr int kRegistersOfConsumer = 160, kRegistersOfCopier = 24;
 
 struct Task {
   int rows, width, depth, own_depth;  // the latter that of x alone
@@ -54,21 +63,6 @@ struct Task {
   ProductGeluBackward backward;
   ProductSum sum;
 };
-
-// Phi as in gelu.cuh by way of one tanh instruction; s of square().
-__device__ inline float square(float x) {
-  return fminf(x * x, 36.0f);
-}
-__device__ inline float fast_phi(float x, float s) {
-  float t;
-  asm("tanh.approx.f32 %0, %1;" : "=f"(t) : "f"(x * gelu_polynomial(s)));
-  return 0.5f + 0.5f * t;
-}
-// x Phi(x) and its derivative.
-__device__ inline Gelu fast_gelu(float x) {
-  const float s = square(x), phi = fast_phi(x, s), value = x * phi;
-  return {value, phi + value * (1.0f - phi) * 2.0f * gelu_polynomial_slope(s)};
-}
 
 __device__ inline float2 unpack(uint32_t pair) {
   return make_float2(__uint_as_float(pair << 16), __uint_as_float(pair & 0xffff0000u));
@@ -85,62 +79,58 @@ __device__ inline Unit pack(const float (&x)[8]) {
   return {{pack(x[0], x[1]), pack(x[2], x[3]), pack(x[4], x[5]), pack(x[6], x[7])}};
 }
 
-// GELUs of eight values and, kSlopes, their derivatives in 8 bits. Step by step for all, which
-// hides how long each takes; derivatives in half precision, a fifth of a step of their codes.
-template <bool kSlopes>
-__device__ inline Unit fast_gelus(const float (&x)[8], uint2& slopes) {
-  float s[8], phi[8], value[8];
-  Unit out;
-#pragma unroll
-  for (int i = 0; i < 8; ++i)
-    s[i] = square(x[i]);
-#pragma unroll
-  for (int i = 0; i < 8; ++i)
-    phi[i] = fast_phi(x[i], s[i]);
-#pragma unroll
-  for (int i = 0; i < 8; ++i)
-    value[i] = x[i] * phi[i];
-#pragma unroll
-  for (int k = 0; k < 4; ++k)
-    out.pairs[k] = pack(value[2 * k], value[2 * k + 1]);
-  if constexpr (kSlopes) {
-    uint32_t codes[4];
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      const auto halves = [k](const float(&v)[8]) {
-        return __floats2half2_rn(v[2 * k], v[2 * k + 1]);
-      };
-      const __half2 p = halves(phi), squares = halves(s);
-      const __half2 rest = __floats2half2_rn(value[2 * k] - value[2 * k] * phi[2 * k],
-                                             value[2 * k + 1] - value[2 * k + 1] * phi[2 * k + 1]);
-      codes[k] = encode_slopes(__hfma2(rest, gelu_polynomial_slope<2>(squares), p));
-    }
-    slopes = make_uint2(__byte_perm(codes[0], codes[1], 0x6420),
-                        __byte_perm(codes[2], codes[3], 0x6420));
-  }
-  return out;
-}
-
-// Volatile: asked for where it stands in the text, before the products.
-__device__ inline Unit load_unit(const Bf16* from, bool valid) {
-  Unit u{{0, 0, 0, 0}};
-  if (valid) {
-    asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(u.pairs[0]), "=r"(u.pairs[1]), "=r"(u.pairs[2]), "=r"(u.pairs[3])
-                 : "l"(from));
-  }
+// Loads are asked for where they stand in the text, and never on a condition: they would be waited
+// for there. Stores on a predicate: rows are finished side by side, which branches would prevent.
+__device__ inline Unit load_unit(const Bf16* from) {
+  Unit u;
+  asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(u.pairs[0]), "=r"(u.pairs[1]), "=r"(u.pairs[2]), "=r"(u.pairs[3])
+               : "l"(from));
   return u;
 }
-__device__ inline void store_unit(Bf16* to, const Unit& u, bool valid) {
-  if (valid)
-    *reinterpret_cast<uint4*>(to) = make_uint4(u.pairs[0], u.pairs[1], u.pairs[2], u.pairs[3]);
-}
-
-__device__ inline uint2 load_slopes(const uint8_t* from, bool valid) {
-  uint2 u{0, 0};
-  if (valid) asm volatile("ld.global.nc.v2.u32 {%0,%1}, [%2];" : "=r"(u.x), "=r"(u.y) : "l"(from));
+__device__ inline uint2 load_slopes(const uint8_t* from) {
+  uint2 u;
+  asm volatile("ld.global.nc.v2.u32 {%0,%1}, [%2];" : "=r"(u.x), "=r"(u.y) : "l"(from));
   return u;
 }
+__device__ inline void store_unit(Bf16* to, const Unit& u, bool wanted) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %5, 0;\n"
+      "@p st.global.v4.u32 [%0], {%1,%2,%3,%4};\n}" ::"l"(to),
+      "r"(u.pairs[0]), "r"(u.pairs[1]), "r"(u.pairs[2]), "r"(u.pairs[3]),
+      "r"(static_cast<int>(wanted)));
+}
+__device__ inline void store_slopes(uint8_t* to, uint2 slopes, bool wanted) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %3, 0;\n@p st.global.v2.u32 [%0], {%1,%2};\n}" ::"l"(to),
+      "r"(slopes.x), "r"(slopes.y), "r"(static_cast<int>(wanted)));
+}
+// Of both halves of four words.
+__device__ inline uint2 lowest_bytes(const uint32_t (&words)[4]) {
+  return make_uint2(__byte_perm(words[0], words[1], 0x6420),
+                    __byte_perm(words[2], words[3], 0x6420));
+}
+
+// Rows of a table from the lane's first column on. One that is not there is read all the same, from
+// where something is, and counts as zero.
+struct Table {
+  const Bf16* first = nullptr;
+  uint32_t stride = 0, upper = 0, lower = 0;  // to mask one of a pair, to shift the other
+
+  Table() = default;
+  __device__ Table(const void* table, const void* otherwise, int column, int width)
+      : first(static_cast<const Bf16*>(table != nullptr ? table : otherwise) + column),
+        stride(table != nullptr ? static_cast<uint32_t>(width) : 0),
+        upper(table != nullptr ? 0xffff0000u : 0),
+        lower(table != nullptr ? 1u << 16 : 0) {}
+  __device__ Unit load(int row, int further = 0) const {
+    return load_unit(first + uint64_t{static_cast<uint32_t>(row)} * stride + further);
+  }
+  __device__ float2 pair(const Unit& unit, int k) const {
+    return make_float2(__uint_as_float(unit.pairs[k] * lower),
+                       __uint_as_float(unit.pairs[k] & upper));
+  }
+};
 
 template <int kStages>
 struct Ring {
@@ -157,26 +147,51 @@ struct Place {  // in a ring
       phase ^= 1;
     }
   }
+  __device__ void skip(int steps) {
+    stage += steps;
+    while (stage >= kStages) {
+      stage -= kStages;
+      phase ^= 1;
+    }
+  }
 };
 
-// Whose tiles are whose: warpgroup g of block b starts at first() and takes every step()-th.
+// What a block has in shared memory behind its weight and its pieces.
+struct Signals {
+  Ring<kStages> ring;
+  Barrier weight, turns[kGroups];  // of each warpgroup: it may ask for its products
+  float bias[kColumns];            // times kScale
+
+  __device__ void init() {
+    for (int s = 0; s < kStages; ++s) {
+      ring.full[s].init(1);
+      ring.empty[s].init(kWarpsPerGroup);
+    }
+    weight.init(1);
+    for (Barrier& turn : turns)
+      turn.init(kWarpsPerGroup);
+    hopper::publish_barriers();
+  }
+};
+constexpr int kSharedBytes =
+    kMaxPieces * kWeightPieceBytes + kStages * kPieceBytes + sizeof(Signals) + 1024;
+
+// Whose tiles are whose: those of a block are first, first + step, ...; its warpgroups take them in
+// turn.
 struct Share {
-  int column, team, first, step, tiles, pieces;
-  __device__ Share(const Task& task, int warpgroup, int warpgroups) {
+  int column, first, step, tiles, pieces;
+  __device__ explicit Share(const Task& task) {
     const int slices = task.width / kColumns, block = static_cast<int>(blockIdx.x);
-    const int teams = static_cast<int>(gridDim.x) / slices;
     column = block % slices * kColumns;
-    team = block / slices;
-    first = team + warpgroup * teams;
-    step = warpgroups * teams;
+    first = block / slices;
+    step = static_cast<int>(gridDim.x) / slices;
     tiles = (task.rows + kTileRows - 1) / kTileRows;
     pieces = (task.depth + kPieceDepth - 1) / kPieceDepth;
   }
 };
 
-template <int kStages>
-__device__ void feed(const CUtensorMap& x, Ring<kStages>& ring, uint8_t* pieces,
-                     const Share& share) {
+__device__ inline void feed(const CUtensorMap& x, Ring<kStages>& ring, uint8_t* pieces,
+                            const Share& share) {
   Place<kStages> place;
   place.phase = 1;  // all pieces are free at the start
   for (int tile = share.first; tile < share.tiles; tile += share.step) {
@@ -193,33 +208,52 @@ __device__ void feed(const CUtensorMap& x, Ring<kStages>& ring, uint8_t* pieces,
 // One warpgroup's work on its tiles.
 template <Kind kKind, Kept kKept>
 struct Worker {
-  using Own = Shape<kKind>;
   static constexpr int kHalves = 2, kUnits = 4 * kHalves;  // of a warp's rows, in units
-  static constexpr bool kGather = kKind == Kind::kGeluGather || kKind == Kind::kSum;
+  static constexpr bool kForward = kIsForward<kKind>, kBackward = kIsBackward<kKind>;
   static constexpr bool kFromPre = kKind == Kind::kBackward;
   static constexpr bool kFromSlope = kKind == Kind::kBackwardSlope;
-  static constexpr bool kBackward = kIsBackward<kKind>, kWeightColumns = !kIsForward<kKind>;
-  static constexpr bool kLoads = kKind > Kind::kGelu && !kFromSlope;
+  static constexpr bool kBySource = kKind == Kind::kGeluGather;
+  static constexpr bool kGathers = kBySource || kKind == Kind::kSumGather;
+  static constexpr bool kReads = kKind > Kind::kGelu && !kFromSlope;  // rows of 16 bits
+  // GELUs are computed of halves of values, which come at no cost where no values are kept.
+  static constexpr float kScale = kForward && kKind != Kind::kBias && kKept != Kept::kPre ? 0.5 : 1;
 
   const Task& task;
   const Share& share;
-  const float* bias;  // of the block's columns, in shared memory
-  int warp, lane, q;
-  Place<Own::kStages> place;
+  Signals& signals;
+  uint32_t weight, first_piece;  // as operands
+  int group, warp, lane, q;
+  uint32_t turn;
+  Place<kStages> place;
   float acc[64];
+  Table read, gathered;
   // Unit i: row half i % kHalves, columns 32 (i / kHalves) + 8 q ...
-  Unit loaded[kLoads ? kUnits : 1];
+  Unit loaded[kReads ? kUnits : 1];
   uint2 slopes[kFromSlope ? kUnits : 1];
   float sums[kBackward ? 32 : 1];
   int next_target[kHalves], next_source[kHalves];
 
-  __device__ Worker(const Task& task_, const Share& share_, const float* bias_)
+  __device__ Worker(const Task& task_, const Share& share_, Signals& signals_,
+                    const uint8_t* weight_, const uint8_t* pieces_, int warp_)
       : task(task_),
         share(share_),
-        bias(bias_),
-        warp(static_cast<int>(threadIdx.x) / kWarpSize % kWarpsPerGroup),
+        signals(signals_),
+        weight(kForward ? hopper::operand(weight_) : hopper::column_operand(weight_)),
+        first_piece(hopper::operand(pieces_)),
+        group(warp_ / kWarpsPerGroup),
+        warp(warp_ % kWarpsPerGroup),
         lane(static_cast<int>(threadIdx.x) % kWarpSize),
-        q(lane % 4) {
+        q(lane % 4),
+        turn(group == 0 ? 1 : 0) {  // the first turn is there at the start
+    place.skip(group * share.pieces);
+    const int column = share.column + 8 * q;
+    const void* table = kBackward       ? task.backward.pre
+                        : kIsSum<kKind> ? task.sum.addend
+                        : kBySource     ? task.forward.at_source
+                                        : task.forward.addend;
+    const void* targets = kIsSum<kKind> ? task.sum.at_target : task.forward.at_target;
+    if constexpr (kReads) read = Table(table, task.sum.out, column, task.width);
+    if constexpr (kGathers) gathered = Table(targets, task.sum.out, column, task.width);
 #pragma unroll
     for (float& sum : sums)
       sum = 0.0f;
@@ -228,20 +262,21 @@ struct Worker {
   __device__ int row_of(int tile, int half) const {
     return tile * kTileRows + 16 * warp + lane / 4 + 8 * half;
   }
+  __device__ static int further(int unit) {
+    return 32 * (unit / kHalves);
+  }
   __device__ int64_t at(int row, int unit) const {
-    return int64_t{row} * task.width + (share.column + 8 * q) + 32 * (unit / kHalves);
+    return int64_t{row} * task.width + (share.column + 8 * q) + further(unit);
   }
 
   // The ends of a tile's edges, asked for one tile ahead.
   __device__ void ask_for_ends(int tile) {
 #pragma unroll
     for (int half = 0; half < kHalves; ++half) {
-      const int row = row_of(tile, half);
-      const bool valid = row < task.rows;
-      const int32_t* target = kKind == Kind::kSum ? task.sum.target : task.forward.ends.target;
-      next_target[half] = valid && target != nullptr ? target[row] : 0;
-      if constexpr (kKind == Kind::kGeluGather)
-        next_source[half] = valid ? task.forward.ends.source[row] : 0;
+      const int row = min(row_of(tile, half), task.rows - 1);
+      const int32_t* target = kIsSum<kKind> ? task.sum.target : task.forward.ends.target;
+      next_target[half] = target[row];
+      if constexpr (kBySource) next_source[half] = task.forward.ends.source[row];
     }
   }
 
@@ -251,20 +286,27 @@ struct Worker {
   }
 
   // The derivative at unit i of `loaded` replaces it; the GELU is stored.
-  __device__ void differentiate(int i, int row, bool valid) {
-    Unit value;
+  __device__ void differentiate(int i, int row) {
+    float halves[8];
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       const float2 pre = unpack(loaded[i].pairs[k]);
-      const Gelu x = fast_gelu(pre.x), y = fast_gelu(pre.y);
-      value.pairs[k] = pack(x.value, y.value);
-      loaded[i].pairs[k] = pack(x.derivative, y.derivative);
+      halves[2 * k] = 0.5f * pre.x;
+      halves[2 * k + 1] = 0.5f * pre.y;
+    }
+    const GeluPairs<4> gelu(halves);
+    Unit value;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const float2 derivative = gelu.derivative(k);
+      value.pairs[k] = pack(gelu.value[k].x, gelu.value[k].y);
+      loaded[i].pairs[k] = pack(derivative.x, derivative.y);
     }
     store_unit(static_cast<Bf16*>(task.backward.out) + at(row, i), value,
-               valid && task.backward.out != nullptr);
+               row < task.rows && task.backward.out != nullptr);
   }
 
-  __device__ void finish_backward(const int (&rows)[kHalves], const bool (&valid)[kHalves]) {
+  __device__ void finish_backward(int tile) {
 #pragma unroll
     for (int i = 0; i < kUnits; ++i) {
       Unit out;
@@ -286,118 +328,113 @@ struct Worker {
         }
         out.pairs[k] = pack(x, y);
       }
-      store_unit(static_cast<Bf16*>(task.backward.gradient) + at(rows[i % kHalves], i), out,
-                 valid[i % kHalves]);
+      const int row = row_of(tile, i % kHalves);
+      store_unit(static_cast<Bf16*>(task.backward.gradient) + at(row, i), out, row < task.rows);
     }
   }
 
-  __device__ void finish_forward(const int (&rows)[kHalves], const bool (&valid)[kHalves],
-                                 Unit (&others)[kGather ? kUnits : 1]) {
+  // Eight values and what becomes of them, at `place` of the results.
+  __device__ void finish_gelus(float (&values)[8], int64_t place, bool there) {
+    if constexpr (kKept == Kept::kPre) {
+      store_unit(static_cast<Bf16*>(task.forward.pre) + place, pack(values), there);
+#pragma unroll
+      for (float& value : values)
+        value *= 0.5f;
+    }
+    const GeluPairs<4> gelu(values);
+    Unit out;
+    uint32_t codes[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      out.pairs[k] = pack(gelu.value[k].x, gelu.value[k].y);
+      codes[k] = gelu.slopes(k);
+    }
+    store_unit(static_cast<Bf16*>(task.forward.out) + place, out, there);
+    if constexpr (kKept == Kept::kSlope)
+      store_slopes(task.forward.slope + place, lowest_bytes(codes), there);
+  }
+
+  __device__ void finish_forward(int tile, Unit (&others)[kGathers ? kUnits : 1]) {
 #pragma unroll
     for (int i = 0; i < kUnits; ++i) {
       float values[8];
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         const int s = first_sum(i, k);
-        float x = acc[s], y = acc[s + 1];
-        if constexpr (kIsForward<kKind>) {
-          const float2 b =
-              *reinterpret_cast<const float2*>(bias + 32 * (i / kHalves) + 8 * q + 2 * k);
-          x += b.x;
-          y += b.y;
+        float2 sum = make_float2(acc[s], acc[s + 1]);
+        if constexpr (kForward) {
+          const float2 b = hopper::load_pair(signals.bias + further(i) + 8 * q + 2 * k);
+          sum = make_float2(fmaf(kScale, sum.x, b.x), fmaf(kScale, sum.y, b.y));
         }
-        if constexpr (kLoads) {
-          const float2 more = unpack(loaded[i].pairs[k]);
-          x += more.x;
-          y += more.y;
-        }
-        if constexpr (kGather) {
-          const float2 more = unpack(others[i].pairs[k]);
-          x += more.x;
-          y += more.y;
-        }
-        values[2 * k] = x;
-        values[2 * k + 1] = y;
+        const auto add = [&](float2 more) {
+          sum.x = fmaf(kScale, more.x, sum.x);
+          sum.y = fmaf(kScale, more.y, sum.y);
+        };
+        if constexpr (kReads)
+          add(kKind == Kind::kSumGather ? read.pair(loaded[i], k) : unpack(loaded[i].pairs[k]));
+        if constexpr (kGathers)
+          add(kKind == Kind::kSumGather ? gathered.pair(others[i], k) : unpack(others[i].pairs[k]));
+        values[2 * k] = sum.x;
+        values[2 * k + 1] = sum.y;
       }
-      const int64_t place = at(rows[i % kHalves], i);
-      const bool there = valid[i % kHalves];
-      if constexpr (kKind == Kind::kBias) {
-        store_unit(static_cast<Bf16*>(task.forward.out) + place, pack(values), there);
-      } else if constexpr (kIsForward<kKind>) {
-        if constexpr (kKept == Kept::kPre)
-          store_unit(static_cast<Bf16*>(task.forward.pre) + place, pack(values), there);
-        uint2 slopes{};
-        const Unit out = fast_gelus<kKept == Kept::kSlope>(values, slopes);
-        store_unit(static_cast<Bf16*>(task.forward.out) + place, out, there);
-        if (kKept == Kept::kSlope && there)
-          *reinterpret_cast<uint2*>(task.forward.slope + place) = slopes;
+      const int row = row_of(tile, i % kHalves);
+      const int64_t place = at(row, i);
+      const bool there = row < task.rows;
+      if constexpr (kForward && kKind != Kind::kBias) {
+        finish_gelus(values, place, there);
       } else {
-        store_unit(static_cast<Bf16*>(task.sum.out) + place, pack(values), there);
+        store_unit(static_cast<Bf16*>(kForward ? task.forward.out : task.sum.out) + place,
+                   pack(values), there);
       }
     }
   }
 
-  __device__ void do_tile(int tile, Ring<Own::kStages>& ring, const uint8_t* weight,
-                          const uint8_t* pieces) {
-    int rows[kHalves];
-    bool valid[kHalves];
-    int targets[kHalves];
+  // The piece is free as far as this warp goes.
+  __device__ void release(int stage) {
+    if (lane == 0) signals.ring.empty[stage].arrive();
+  }
+
+  __device__ void do_tile(int tile) {
+    int from[kHalves], targets[kHalves];  // where something is to be read
 #pragma unroll
     for (int half = 0; half < kHalves; ++half) {
-      rows[half] = row_of(tile, half);
-      valid[half] = rows[half] < task.rows;
-      targets[half] = kGather ? next_target[half] : 0;
+      from[half] = kBySource ? next_source[half] : min(row_of(tile, half), task.rows - 1);
+      targets[half] = kGathers ? next_target[half] : 0;
     }
-    Unit others[kGather ? kUnits : 1];
-    if constexpr (kLoads) {
+    Unit others[kGathers ? kUnits : 1];
 #pragma unroll
-      for (int i = 0; i < kUnits; ++i) {
-        const int half = i % kHalves;
-        const bool by_source = kKind == Kind::kGeluGather;
-        const void* table = kBackward             ? task.backward.pre
-                            : kKind == Kind::kSum ? task.sum.addend
-                            : by_source           ? task.forward.at_source
-                                                  : task.forward.addend;
-        const int row = by_source ? next_source[half] : rows[half];
-        loaded[i] = load_unit(static_cast<const Bf16*>(table) + at(row, i),
-                              valid[half] && (kKind != Kind::kSum || table != nullptr));
-      }
+    for (int i = 0; i < kUnits; ++i) {
+      if constexpr (kReads) loaded[i] = read.load(from[i % kHalves], further(i));
+      if constexpr (kFromSlope)
+        slopes[i] = load_slopes(task.backward.slope + at(from[i % kHalves], i));
     }
-    if constexpr (kFromSlope) {
-#pragma unroll
-      for (int i = 0; i < kUnits; ++i)
-        slopes[i] = load_slopes(task.backward.slope + at(rows[i % kHalves], i), valid[i % kHalves]);
-    }
-    if constexpr (kGather) ask_for_ends(tile + share.step);
+    if constexpr (kGathers) ask_for_ends(tile + kGroups * share.step);
 
+    signals.turns[group].wait(turn);
+    turn ^= 1;
     int before = -1;
     hopper::pin(acc);
     hopper::fence_products();
 #pragma unroll
     for (int k = 0; k < kMaxPieces; ++k) {
       if (k < share.pieces) {
-        ring.full[place.stage].wait(place.phase);
+        signals.ring.full[place.stage].wait(place.phase);
         hopper::fence_products();
-        const uint64_t a = hopper::operand(pieces + place.stage * kPieceBytes);
-        const uint8_t* piece = weight + k * kWeightPieceBytes;
-        const uint64_t b = kWeightColumns ? hopper::column_operand(piece) : hopper::operand(piece);
+        const uint32_t a = first_piece + static_cast<uint32_t>(place.stage) * (kPieceBytes / 16);
+        const uint32_t b = weight + k * (kWeightPieceBytes / 16);
 #pragma unroll
         for (int i = 0; i < kPieceDepth / 16; ++i)
-          hopper::multiply<kWeightColumns>(acc, a + 2 * i, b + (kWeightColumns ? 128 : 2) * i,
-                                           k + i > 0);
+          hopper::multiply<!kForward>(acc, a + 2 * i, b + (kForward ? 2 : 128) * i, k + i > 0);
         hopper::commit_products();
+        if (k + 1 == share.pieces && lane == 0) signals.turns[(group + 1) % kGroups].arrive();
       }
       // Work for the time that the products take.
-      if (kFromPre && k < kUnits) differentiate(k, rows[k % kHalves], valid[k % kHalves]);
-      if (kGather && k < kUnits) {
-        const void* table = kKind == Kind::kSum ? task.sum.at_target : task.forward.at_target;
-        others[k] = load_unit(static_cast<const Bf16*>(table) + at(targets[k % kHalves], k),
-                              valid[k % kHalves] && (kKind != Kind::kSum || table != nullptr));
-      }
+      if constexpr (kFromPre) differentiate(k, row_of(tile, k % kHalves));
+      if constexpr (kGathers) others[k] = gathered.load(targets[k % kHalves], further(k));
       if (k < share.pieces) {
         if (before >= 0) {
           hopper::wait_products<1>();
-          if (lane == 0) ring.empty[before].arrive();
+          release(before);
         }
         before = place.stage;
         place.advance();
@@ -405,13 +442,22 @@ struct Worker {
     }
     hopper::wait_products<0>();
     hopper::pin(acc);
-    if (lane == 0) ring.empty[before].arrive();
+    release(before);
+    place.skip((kGroups - 1) * share.pieces);  // those of the others
 
+    hopper::forget(tile);  // no registers during the products for what follows from it
     if constexpr (kBackward) {
-      finish_backward(rows, valid);
+      finish_backward(tile);
     } else {
-      finish_forward(rows, valid, others);
+      finish_forward(tile, others);
     }
+  }
+
+  __device__ void run() {
+    const int first = share.first + group * share.step;
+    if constexpr (kGathers) ask_for_ends(first);
+    for (int tile = first; tile < share.tiles; tile += kGroups * share.step)
+      do_tile(tile);
   }
 
   // Sums over the rows of a warp, to `to` (128 columns).

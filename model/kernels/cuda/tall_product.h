@@ -62,7 +62,7 @@ struct ProductGeluBackward {
 void product_gelu_backward(const TallProduct& product, const ProductGeluBackward& b,
                            cudaStream_t stream);
 
-// out = product + addend (rows, width; or null) + at_target[target[e]] (or null).
+// out = product + addend (rows, width) + at_target[target[e]]; one of the two may be null.
 struct ProductSum {
   const void *addend, *at_target;
   const int32_t* target;
