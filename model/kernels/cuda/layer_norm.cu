@@ -26,13 +26,14 @@ __device__ void clear_beyond(Tile& tile, int width) {
 __device__ inline const void* added_rows(const NormForward& f) {
   return f.addend != nullptr ? f.addend : f.residual;
 }
+enum class Added { kNothing, kBefore, kAfter, kEither };  // kEither: to be found out
 
 // Of z in x; load_added(tile) gives the row of what is added.
-template <class T, class Tile, class LoadAdded>
+template <class T, Added kAdded = Added::kEither, class Tile, class LoadAdded>
 __device__ void norm_row(const NormForward& f, int64_t row, int width, Tile& x,
                          LoadAdded&& load_added) {
   Tile other;
-  if (f.addend != nullptr) {
+  if (kAdded == Added::kBefore || (kAdded == Added::kEither && f.addend != nullptr)) {
     load_added(other);
     x.add(other);
     x.store(static_cast<T*>(f.z_sum) + row * width, width);
@@ -48,7 +49,7 @@ __device__ void norm_row(const NormForward& f, int64_t row, int width, Tile& x,
   x.combine(other, [=](float v, float w) { return v * inverse * w; });
   other.load(f.bias, width);
   x.add(other);
-  if (f.residual != nullptr) {
+  if (kAdded == Added::kAfter || (kAdded == Added::kEither && f.residual != nullptr)) {
     load_added(other);
     x.add(other);
   }
@@ -101,6 +102,8 @@ __device__ void copy_async(Pack* to, const Pack* from) {
 // has copied itself. Blocks stay for many groups (or rows, each a group of its own).
 constexpr int kRingRows = 3, kRingBlocksHere = 3, kRingBlocks = 132 * kRingBlocksHere * 4;
 
+template <class Tile>
+constexpr int kWidth = Tile::kVector* Tile::kChunks* kWarpSize;  // of a warp's row
 template <class T, class Tile>
 constexpr bool kHasRing = Tile::kVector * sizeof(T) == 16 && Tile::kVector* Tile::kChunks <= 16;
 
@@ -168,9 +171,11 @@ struct WarpRows {
   }
 };
 
-template <class T, class Tile>
+// kExact: rows are as wide as a tile.
+template <class T, class Tile, bool kExact, Added kAdded>
 __global__ void __launch_bounds__(kThreads, kRingBlocksHere)
-    norm_forward_ring_kernel(int count, int width, NormForward f) {
+    norm_forward_ring_kernel(int count, int any_width, NormForward f) {
+  const int width = kExact ? kWidth<Tile> : any_width;
   extern __shared__ __align__(16) uint8_t dynamic[];
   auto& ring = *reinterpret_cast<ForwardRing<T, Tile>*>(dynamic);
   const WarpGroups groups{f.groups.begin, count};
@@ -180,7 +185,7 @@ __global__ void __launch_bounds__(kThreads, kRingBlocksHere)
   const auto ask = [&] {
     if (ahead.find()) {
       ring.ask(ring.z[free], f.z, ahead.row, width);
-      ring.ask(ring.added[free], added_rows(f), ahead.row, width);
+      if (kAdded != Added::kNothing) ring.ask(ring.added[free], added_rows(f), ahead.row, width);
       ++ahead.row;
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -196,7 +201,8 @@ __global__ void __launch_bounds__(kThreads, kRingBlocksHere)
     for (int row = groups.begin_of(group); row < end; ++row) {
       asm volatile("cp.async.wait_group %0;" ::"n"(kRingRows - 2) : "memory");
       ring.read(x, ring.z[now], width);
-      norm_row<T>(f, row, width, x, [&](Tile& added) { ring.read(added, ring.added[now], width); });
+      norm_row<T, kAdded>(f, row, width, x,
+                          [&](Tile& added) { ring.read(added, ring.added[now], width); });
       turn(now);
       ask();
       sum.add(x);
@@ -341,7 +347,8 @@ enum class Beside { kNothing, kSums, kPast, kEither };
 // kExact: the lanes of a team have no columns beyond the width.
 template <class T, class Tile, int kWarps, bool kExact, Beside kBeside>
 __global__ void __launch_bounds__(kTeamThreads, 1)
-    norm_backward_kernel(int64_t rows, int width, NormBackward b) {
+    norm_backward_kernel(int64_t rows, int any_width, NormBackward b) {
+  const int width = kExact ? kWarps * kWidth<Tile> : any_width;
   extern __shared__ __align__(16) uint8_t dynamic[];
   using Rows = Ahead<T, Tile>;
   constexpr int kAtOnce = Rows::kAtOnce, kTeams = kTeamWarps / kWarps;
@@ -357,7 +364,9 @@ __global__ void __launch_bounds__(kTeamThreads, 1)
   const int thread = static_cast<int>(threadIdx.x), lane = thread % kLanes;
   const float scale = 1.0f / static_cast<float>(width);
   const int64_t step = int64_t{gridDim.x} * kTeams;
-  int64_t row = int64_t{blockIdx.x} * kTeams + thread / (kWarps * kWarpSize);
+  // Known to be the same in a warp: else much is computed lane by lane.
+  const int warp = __shfl_sync(~0u, thread / kWarpSize, 0);
+  int64_t row = int64_t{blockIdx.x} * kTeams + warp / kWarps;
 
   for (int i = thread; i < kElements * kLanes; i += kTeamThreads) {
     const int element = i / kLanes, its_lane = i % kLanes;
@@ -507,12 +516,24 @@ void layer_norm_forward(const RowShape& shape, const NormForward& f, cudaStream_
                 [&]<class T, class Tile>() {
                   const int width = static_cast<int>(shape.width);
                   if constexpr (kHasRing<T, Tile>) {
-                    auto* kernel = &norm_forward_ring_kernel<T, Tile>;
-                    constexpr int kBytes = static_cast<int>(sizeof(ForwardRing<T, Tile>));
-                    [[maybe_unused]] static const bool room =
-                        make_room(kernel, kBytes, "layer_norm_forward");
-                    const unsigned blocks = std::min<unsigned>(blocks_for(items), kRingBlocks);
-                    kernel<<<blocks, kThreads, kBytes, stream>>>(static_cast<int>(items), width, f);
+                    const auto start = [&]<bool kExact, Added kAdded>() {
+                      auto* kernel = &norm_forward_ring_kernel<T, Tile, kExact, kAdded>;
+                      constexpr int kBytes = static_cast<int>(sizeof(ForwardRing<T, Tile>));
+                      [[maybe_unused]] static const bool room =
+                          make_room(kernel, kBytes, "layer_norm_forward");
+                      const unsigned blocks = std::min<unsigned>(blocks_for(items), kRingBlocks);
+                      kernel<<<blocks, kThreads, kBytes, stream>>>(static_cast<int>(items), width,
+                                                                   f);
+                    };
+                    if (width != kWidth<Tile>) {
+                      start.template operator()<false, Added::kEither>();
+                    } else if (f.addend != nullptr) {
+                      start.template operator()<true, Added::kBefore>();
+                    } else if (f.residual != nullptr) {
+                      start.template operator()<true, Added::kAfter>();
+                    } else {
+                      start.template operator()<true, Added::kNothing>();
+                    }
                   } else {
                     norm_forward_kernel<T, Tile>
                         <<<blocks_for(items), kThreads, 0, stream>>>(shape.rows, width, f);
