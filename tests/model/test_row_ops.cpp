@@ -27,10 +27,12 @@ namespace {
 const std::vector<at::ScalarType> kTypes{at::kFloat, at::kBFloat16, at::kHalf};
 const std::vector<int64_t> kWidths{1, 7, 64, 89, 128, 256, 512, 520, 1000, 1024, 1536, 2048};
 const int64_t kSlices = 4096;  // more columns than norms take
+const int64_t kWidthOfMany = 512;
 #else
 const std::vector<at::ScalarType> kTypes{at::kDouble, at::kFloat};
 const std::vector<int64_t> kWidths{1, 7, 16};
 const int64_t kSlices = 24;
+const int64_t kWidthOfMany = 16;
 #endif
 
 // Largest relative difference of one rounded result, with room for what is computed in fp32 inside.
@@ -49,11 +51,12 @@ double rounding(at::ScalarType type) {
 
 // The graph: some targets without edges, some with one, one with a third of all.
 constexpr int64_t kSources = 90, kTargets = 70, kEdges = 1500;
+constexpr int64_t kManyEdges = 20001;  // several rows, or tiles of them, for every warp of a card
 
 struct Setup {
   at::ScalarType type;
-  int64_t width;
-  EdgeIndexPtr edges = test::random_edge_index(kSources, kTargets, kEdges, 5)->to(kDevice);
+  int64_t width, num_edges = kEdges;
+  EdgeIndexPtr edges = test::random_edge_index(kSources, kTargets, num_edges, 5)->to(kDevice);
 
   // Random rows as they are after rounding, in fp64.
   at::Tensor rows(int64_t count, uint64_t seed) const {
@@ -115,6 +118,8 @@ void for_all(Check&& check, const std::vector<int64_t>& more_widths = {}) {
       check(Setup{type, width});
     }
   }
+  INFO(kManyEdges << " edges");
+  check(Setup{kTypes[1], kWidthOfMany, kManyEdges});
 }
 
 at::Tensor sum_at(const at::Tensor& rows, const at::Tensor& index, int64_t nodes) {
@@ -126,12 +131,12 @@ struct NormExpected {
   at::Tensor z, residual, weight, bias, rows, sums;
 
   NormExpected(const Setup& s, bool with_residual) {
-    z = (s.rows(kEdges, 11) * 2.0 + 0.5).to(s.type).to(at::kDouble).set_requires_grad(true);
+    z = (s.rows(s.num_edges, 11) * 2.0 + 0.5).to(s.type).to(at::kDouble).set_requires_grad(true);
     weight = s.vector(13).set_requires_grad(true);
     bias = s.vector(14).set_requires_grad(true);
     rows = at::layer_norm(z, {s.width}, weight, bias, 1e-5);
     if (with_residual) {
-      residual = s.rows(kEdges, 12).set_requires_grad(true);
+      residual = s.rows(s.num_edges, 12).set_requires_grad(true);
       rows = rows + residual;
     }
     sums = sum_at(rows, s.edges->target, kTargets);
@@ -194,7 +199,10 @@ TEST_CASE("products with GELU before and behind them", "[row_ops]") {
                                            {1, 16, 128},
                                            {63, 96, 256},
                                            {kEdges, 512, 512},
-                                           {20000, 512, 512},
+                                           {kManyEdges, 512, 512},
+                                           {30001, 64, 256},
+                                           {30001, 192, 128},
+                                           {30001, 448, 384},
                                            {3000, 216, 384},
                                            {300, 1024, 128},
                                            {300, 24, 40},
@@ -212,7 +220,8 @@ TEST_CASE("products with GELU before and behind them", "[row_ops]") {
     for (const at::ScalarType type : kTypes) {
       if (type != at::kBFloat16 && rows > 3000) continue;  // nothing special there
       INFO(at::toString(type) << ", " << rows << " rows, " << depth << " to " << width);
-      const Setup s{type, width}, in{type, depth};
+      const bool gathers = rows == kEdges || rows == kManyEdges;
+      const Setup s{type, width, gathers ? rows : kEdges}, in{type, depth};
       const at::Tensor x = in.rows(rows, 1);
       const at::Tensor weight =
           (in.rows(width, 2) / std::sqrt(static_cast<double>(depth))).to(type).to(at::kDouble);
@@ -251,7 +260,7 @@ TEST_CASE("products with GELU before and behind them", "[row_ops]") {
       add_weight_gradient(whole.narrow(1, 8, depth), s.put(d), in.put(x));
       s.require_close(whole.narrow(1, 8, depth), at::mm(d.t(), x) + 1.0);
       REQUIRE((whole.narrow(1, 0, 8) == 1.0).all().item<bool>());
-      if (rows != kEdges) continue;
+      if (!gathers) continue;
       const at::Tensor t = s.rows(kTargets, 7), u = s.rows(kSources, 8);
       const at::Tensor sum =
           plain + t.index_select(0, s.edges->target) + u.index_select(0, s.edges->source);
@@ -383,7 +392,7 @@ TEST_CASE("a linear map of few columns, backward", "[row_ops]") {
 
 TEST_CASE("sums of edge rows at either end", "[row_ops]") {
   for_all([](const Setup& s) {
-    const at::Tensor rows = s.rows(kEdges, 8);
+    const at::Tensor rows = s.rows(s.num_edges, 8);
     s.require_close(sum_edge_rows(s.put(rows), *s.edges, true),
                     sum_at(rows, s.edges->target, kTargets));
     s.require_close(sum_edge_rows(s.put(rows), *s.edges, false),
@@ -422,7 +431,7 @@ TEST_CASE("the backward pass of a norm is that of its parts", "[row_ops]") {
       const bool of_rows = (uses & 1) != 0, of_sums = (uses & 2) != 0;
       INFO("used: " << uses);
       NormExpected e(s, true);
-      const at::Tensor d_rows = s.rows(kEdges, 15), d_sums = s.rows(kTargets, 16);
+      const at::Tensor d_rows = s.rows(s.num_edges, 15), d_sums = s.rows(kTargets, 16);
       at::Tensor loss = at::zeros({}, e.rows.options());
       if (of_rows) loss = loss + (e.rows * d_rows).sum();
       if (of_sums) loss = loss + (e.sums * d_sums).sum();
@@ -446,7 +455,8 @@ TEST_CASE("the backward pass of a norm is that of its parts", "[row_ops]") {
 TEST_CASE("the norm of a sum, and what comes past it in the backward pass", "[row_ops]") {
   for_all([](const Setup& s) {
     if (s.width == 1) return;
-    const at::Tensor x = s.rows(kEdges, 21).set_requires_grad(true), addend = s.rows(kEdges, 22);
+    const at::Tensor x = s.rows(s.num_edges, 21).set_requires_grad(true),
+                     addend = s.rows(s.num_edges, 22);
     const at::Tensor weight = s.vector(23).set_requires_grad(true);
     const NormParameters norm{s.put_wide(weight.detach()), s.put_wide(s.vector(24)), 1e-5};
     const at::Tensor rounded = (x + addend).detach().to(s.type).to(at::kDouble);
@@ -455,7 +465,7 @@ TEST_CASE("the norm of a sum, and what comes past it in the backward pass", "[ro
     const at::Tensor expected =
         at::layer_norm(x + (rounded - x).detach(), {s.width}, weight, s.vector(24), 1e-5);
     s.require_close(got.rows, expected);
-    const at::Tensor d_rows = s.rows(kEdges, 25), d_past = s.rows(kEdges, 26);
+    const at::Tensor d_rows = s.rows(s.num_edges, 25), d_past = s.rows(s.num_edges, 26);
     ((expected * d_rows).sum() + (x * d_past).sum()).backward();
     const NormSums sums{s.ones(), s.ones(), s.ones()};
     const NormGradient g =
@@ -471,7 +481,7 @@ TEST_CASE("the norm of a sum, and what comes past it in the backward pass", "[ro
 TEST_CASE("the same bits every time", "[row_ops]") {
   const Setup s{kTypes.back(), kWidths.back()};
   const NormExpected e(s, false);
-  const at::Tensor z = s.put(e.z), d = s.put(s.rows(kEdges, 17));
+  const at::Tensor z = s.put(e.z), d = s.put(s.rows(s.num_edges, 17));
   const auto once = [&] {
     const NormResult forward = norm_rows(z, {}, e.parameters(s), s.edges.get());
     const NormSums sums{s.ones(), s.ones(), s.ones()};
@@ -491,7 +501,7 @@ TEST_CASE("the same bits every time", "[row_ops]") {
 #ifdef AIFS_GPU_TEST
 TEST_CASE("the library's operators give the same sums", "[row_ops]") {
   const Setup s{at::kFloat, 64};
-  const at::Tensor rows = s.put(s.rows(kEdges, 18));
+  const at::Tensor rows = s.put(s.rows(s.num_edges, 18));
   for (const bool at_targets : {false, true}) {
     s.require_close(cuda_rows::sum_edges(rows, *s.edges, at_targets),
                     sum_edges(rows, *s.edges, at_targets).to(at::kDouble));

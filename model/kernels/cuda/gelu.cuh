@@ -5,7 +5,6 @@
 // bfloat16 resolves near 1.
 #pragma once
 
-#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -51,7 +50,8 @@ __device__ inline uint32_t encode_slope(float derivative) {
 __device__ inline float decode_slope(uint32_t bytes, uint32_t i) {
   constexpr float kBase = 32768.0f;  // 0x47000000; the code follows its first byte
   const float code = __uint_as_float(__byte_perm(bytes, 0x47000000u, 0x7604u + (i << 4)));
-  return fmaf(code, 1.0f / kSlopeSteps, -(kBase + kSlopeZero) / kSlopeSteps);
+  constexpr float kStep = 1.0f / kSlopeSteps;
+  return fmaf(code, kStep, -(kBase + kSlopeZero) * kStep);  // off by at most 8e-6
 }
 
 }  // namespace aifs::model::cuda

@@ -558,16 +558,18 @@ void layer_norm_backward(const RowShape& shape, const NormBackward& b, cudaStrea
                         shape.rows, static_cast<int>(shape.width), b);
                   };
                   constexpr int kColumns = Tile::kVector * Tile::kChunks * kWarpSize;
-                  constexpr bool kNarrow = sizeof(T) == 2;
-                  if (!kNarrow || shape.width != kColumns) {
-                    start.template operator()<false, Beside::kEither>();
-                  } else if (b.d_sums != nullptr) {
-                    start.template operator()<kNarrow, Beside::kSums>();
-                  } else if (b.d_past != nullptr) {
-                    start.template operator()<kNarrow, Beside::kPast>();
-                  } else {
-                    start.template operator()<kNarrow, Beside::kNothing>();
+                  bool exact = false;
+                  if constexpr (sizeof(T) == 2) {
+                    exact = shape.width == kColumns;
+                    if (exact && b.d_sums != nullptr) {
+                      start.template operator()<true, Beside::kSums>();
+                    } else if (exact && b.d_past != nullptr) {
+                      start.template operator()<true, Beside::kPast>();
+                    } else if (exact) {
+                      start.template operator()<true, Beside::kNothing>();
+                    }
                   }
+                  if (!exact) start.template operator()<false, Beside::kEither>();
                   check_launch("layer_norm_backward");
                 });
   add_column_sums(b.scratch, {b.weight_sum, b.bias_sum, b.z_sum}, shape.width, stream, kTeamBlocks);

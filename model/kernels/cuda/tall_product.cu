@@ -289,9 +289,12 @@ void product_gelu_backward(const TallProduct& p, const ProductGeluBackward& b,
 
 void product_sum(const TallProduct& p, const ProductSum& s, cudaStream_t stream) {
   if (p.rows == 0) return;
+  const bool deep = p.depth > kBlockDepth;
+  if (!deep && s.addend == nullptr && s.at_target == nullptr)
+    throw std::runtime_error("product_sum: nothing to be added");
   Task task = task_of(p);
   task.sum = s;
-  if (p.depth <= kBlockDepth && s.at_target != nullptr) {
+  if (!deep && s.at_target != nullptr) {
     launch_tall<Kind::kSumGather>(p, task, stream);
     check_launch("tall_product");
   } else {

@@ -6,7 +6,8 @@
 // whole life, and walks over tiles of 64 rows. Three warpgroups take tiles in turn. A warp copies
 // the tiles, one after another, to a ring of pieces 64 deep. A warpgroup asks for its products when
 // the one before has asked for all of its own: so one alone multiplies, at full speed, while the
-// others finish their tiles.
+// others finish their tiles. Without turns they could not share the ring: one of them a phase ahead
+// would pass the wait for a piece of an earlier tile.
 //
 // The epilogue works from registers. A lane of a product holds two neighbouring columns of every
 // eighth. The weight lies in shared memory with its columns in such an order (reorder_columns())
@@ -56,6 +57,10 @@ constexpr int kGroups = 3, kStages = 12;
 constexpr int kConsumers = kGroups * kWarpsPerGroup * kWarpSize;
 constexpr int kTallThreads = kConsumers + kWarpsPerGroup * kWarpSize;  // registers go by fours
 constexpr int kRegistersOfConsumer = 160, kRegistersOfCopier = 24;
+static_assert(kConsumers * kRegistersOfConsumer +
+                  (kTallThreads - kConsumers) * kRegistersOfCopier <=
+              65536);
+static_assert(kMaxPieces <= kStages);  // a tile's pieces are in the ring once
 
 struct Task {
   int rows, width, depth, own_depth;  // the latter that of x alone
@@ -112,7 +117,8 @@ __device__ inline uint2 lowest_bytes(const uint32_t (&words)[4]) {
 }
 
 // Rows of a table from the lane's first column on. One that is not there is read all the same, from
-// where something is, and counts as zero.
+// where something is (results to be, so that compute-sanitizer's initcheck complains), and counts
+// as zero.
 struct Table {
   const Bf16* first = nullptr;
   uint32_t stride = 0, upper = 0, lower = 0;  // to mask one of a pair, to shift the other
@@ -209,6 +215,7 @@ __device__ inline void feed(const CUtensorMap& x, Ring<kStages>& ring, uint8_t* 
 template <Kind kKind, Kept kKept>
 struct Worker {
   static constexpr int kHalves = 2, kUnits = 4 * kHalves;  // of a warp's rows, in units
+  static_assert(kUnits == kMaxPieces);                     // one beside the products of each piece
   static constexpr bool kForward = kIsForward<kKind>, kBackward = kIsBackward<kKind>;
   static constexpr bool kFromPre = kKind == Kind::kBackward;
   static constexpr bool kFromSlope = kKind == Kind::kBackwardSlope;

@@ -62,7 +62,8 @@ struct ProductGeluBackward {
 void product_gelu_backward(const TallProduct& product, const ProductGeluBackward& b,
                            cudaStream_t stream);
 
-// out = product + addend (rows, width) + at_target[target[e]]; one of the two may be null.
+// out = product + addend (rows, width) + at_target[target[e]]; either may be null, both of products
+// more than 512 deep alone.
 struct ProductSum {
   const void *addend, *at_target;
   const int32_t* target;
