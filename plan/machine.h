@@ -26,7 +26,7 @@ struct LinkOptions {
 
 // Limits of the card, and the share of them that training steps reach. The limits of bf16 products
 // and of memory are measured, those of fp32 and tf32 are as far below the nominal ones; the shares
-// are fitted to the steps of docs/performance.md, which come out within a twentieth.
+// are fitted to the H100's steps of docs/performance.md, which come out within a twentieth.
 struct CardOptions {
   std::string name = "H100 80GB HBM3";
   double fp32_tflops = 54.0;  // matrix products by type of their operands
