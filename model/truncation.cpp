@@ -29,12 +29,6 @@ graph::NodeSet node_set(const at::Tensor& latlon_rad) {
   return nodes;
 }
 
-at::Tensor rows_of(const std::vector<float>& lat_rad, const std::vector<float>& lon_rad) {
-  return at::stack({at::tensor(at::ArrayRef<float>(lat_rad), at::kFloat),
-                    at::tensor(at::ArrayRef<float>(lon_rad), at::kFloat)},
-                   1);
-}
-
 SparseMatrix interpolation(const graph::NodeSet& from, const graph::NodeSet& to, int64_t neighbours,
                            double sigma_rad) {
   const graph::EdgeList edges = graph::knn_edges(from, to, neighbours, /*num_threads=*/1);
@@ -50,6 +44,12 @@ SparseMatrix interpolation(const graph::NodeSet& from, const graph::NodeSet& to,
 }
 
 }  // namespace
+
+at::Tensor latlon_rows(const std::vector<float>& lat_rad, const std::vector<float>& lon_rad) {
+  return at::stack({at::tensor(at::ArrayRef<float>(lat_rad), at::kFloat),
+                    at::tensor(at::ArrayRef<float>(lon_rad), at::kFloat)},
+                   1);
+}
 
 Truncation make_truncation(const at::Tensor& latlon_rad, const at::Tensor& coarse_latlon_rad,
                            int64_t neighbours, double sigma_rad) {
@@ -68,7 +68,7 @@ at::Tensor coarse_grid(const std::string& name) {
       throw Error(concat("'", name, "' is no mesh"), "tri0 to tri9 are icospheres");
     }
     const graph::TriNodes nodes = graph::tri_nodes(refinement);
-    return rows_of(nodes.lat_rad, nodes.lon_rad);
+    return latlon_rows(nodes.lat_rad, nodes.lon_rad);
   }
   const graph::Coordinates grid = graph::gaussian_coordinates(graph::parse_gaussian_grid(name));
   std::vector<float> lat_rad, lon_rad;
@@ -76,7 +76,7 @@ at::Tensor coarse_grid(const std::string& name) {
     lat_rad.push_back(static_cast<float>(grid.lat_deg[i] * std::numbers::pi / 180.0));
     lon_rad.push_back(static_cast<float>(grid.lon_deg[i] * std::numbers::pi / 180.0));
   }
-  return rows_of(lat_rad, lon_rad);
+  return latlon_rows(lat_rad, lon_rad);
 }
 
 }  // namespace aifs::model

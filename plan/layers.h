@@ -7,6 +7,10 @@
 #include "plan/rank_rows.h"
 #include "plan/tape.h"
 
+namespace aifs::model {
+struct SparseMatrix;
+}
+
 namespace aifs::plan {
 
 // How a part runs, apart from its options.
@@ -130,5 +134,14 @@ struct ResidualSizes {
   int64_t rings = 0;  // of the whole grid
 };
 void learnt_residual(Tape& tape, const model::ResidualOptions& options, const ResidualSizes& sizes);
+
+// A fixed sparse matrix between node sets.
+struct MatrixSize {
+  int64_t rows = 0, columns = 0, entries = 0;
+
+  static MatrixSize of(const model::SparseMatrix& matrix);
+};
+// Its product with so many columns of fields in the type of weights. Nothing is kept.
+void sparse_product(Tape& tape, const MatrixSize& matrix, int64_t width);
 
 }  // namespace aifs::plan

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is learnt beside encoder, processor and decoder: the MLP on noise, and residuals.
+// What there is beside encoder, processor and decoder: the MLP on noise, and residuals.
+#include "model/kernels/sparse_product.h"
 #include "plan/layers.h"
 
 namespace aifs::plan {
@@ -43,6 +44,20 @@ void learnt_residual(Tape& tape, const model::ResidualOptions& options,
   if (!options.anti_aliasing) return;
   keep(rows, 2 * p);         // the plain state and the smooth one
   keep(sizes.nodes, 2 * p);  // their shares
+}
+
+MatrixSize MatrixSize::of(const model::SparseMatrix& matrix) {
+  return {matrix.index->num_targets, matrix.index->num_sources, matrix.index->num_edges};
+}
+
+void sparse_product(Tape& tape, const MatrixSize& matrix, int64_t width) {
+  const auto field = [&](int64_t rows) {
+    return tape.make(rows, width, tape.types().weight).storage;
+  };
+  const double from = field(matrix.columns), terms = field(matrix.entries), to = field(matrix.rows);
+  // Put side by side by nodes; gathered, multiplied, summed.
+  tape.move(2.0 * from + 5.0 * terms + to);
+  tape.transient(from + 2.0 * terms + to);
 }
 
 }  // namespace aifs::plan

@@ -11,11 +11,13 @@ double share(double whole, bool divided, int64_t shards) {
   return divided ? whole / static_cast<double>(shards) : whole;
 }
 
+constexpr double kEdgeIndex = 4 + 4 + 4 + 8;  // bytes of an edge in an EdgeIndex
+
 // Of what an EdgeTensors and its index hold (model/graph_tensors.h).
 double edge_bytes(const EdgeRows& edges, int64_t all_edges, const NetworkInput& network) {
   const auto m = static_cast<double>(edges.edges);
   const double attributes = m * static_cast<double>(network.edge_attributes * network.types.weight);
-  return attributes + m * (4 + 4 + 4 + 8) + static_cast<double>(all_edges) * 8;
+  return attributes + m * kEdgeIndex + static_cast<double>(all_edges) * 8;
 }
 
 }  // namespace
@@ -83,6 +85,10 @@ MemoryPlan plan_memory(const StepInput& input, const RankRows& rows, const Stage
     const MeshTotals& all = network.totals.coarser[i];
     plan.graph += edge_bytes(mesh.within, all.within, network) +
                   edge_bytes(mesh.up, all.up, network) + edge_bytes(mesh.down, all.down, network);
+  }
+  if (stage.decoder) {
+    for (const MatrixSize& matrix : {network.down, network.up})
+      plan.graph += static_cast<double>(matrix.entries) * (weight + kEdgeIndex);
   }
 
   constexpr double kFloat = 4.0;  // batches are fp32

@@ -313,6 +313,9 @@ class Walk {
     tape_.save(field);
     tape_.transient(2.0 * field.storage);
     learnt_residual(tape_, m_.residual, {rows_.data, in_.copies, in_.prognostic, in_.totals.rings});
+    if (m_.residual.kind != model::ResidualKind::kTruncated) return;
+    for (const MatrixSize& matrix : {in_.down, in_.up})
+      sparse_product(tape_, matrix, in_.prognostic * in_.copies);
   }
 
   const NetworkInput& in_;
@@ -347,11 +350,6 @@ GraphTotals GraphTotals::of(const graph::Graph& graph, const std::vector<std::st
         {nodes(mesh), count(mesh, mesh), count(finer, mesh), count(mesh, finer)});
   }
   return totals;
-}
-
-void NetworkInput::check() const {
-  if (model.residual.kind == model::ResidualKind::kTruncated)
-    throw ConfigError("model.residual.kind", "there is no plan for a truncated residual");
 }
 
 std::vector<Stage> Stage::pipeline(const std::vector<int64_t>& layers, int64_t batches) {

@@ -33,11 +33,9 @@ struct NetworkInput {
   int64_t prognostic = 0, forcing = 0, diagnostic = 0;  // variables
   int64_t edge_attributes = 3;                          // their width
   int64_t copies = 1;                                   // batch times members
+  MatrixSize down = {}, up = {};                        // of a truncated residual
   Types types = {};
   bool gpu = false;
-
-  // Throws ConfigError for what is not planned: truncated residuals.
-  void check() const;
 };
 
 // What a rank runs of the network; one rank of a pipeline has some layers only.

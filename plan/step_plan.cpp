@@ -11,7 +11,6 @@ namespace {
 void check(const StepInput& input) {
   const model::ModelOptions& m = input.network.model;
   const Layout& layout = input.layout;
-  input.network.check();
   if (input.stage_layers.empty() && layout.pipeline > m.layers) {
     throw ConfigError("parallel.pipeline",
                       concat("is ", layout.pipeline, ", the processor has ", m.layers, " layers"));
@@ -25,6 +24,9 @@ void check(const StepInput& input) {
   if (layout.model > 1 && m.residual.truncate &&
       m.residual.kind == model::ResidualKind::kSpectralOrnstein)
     throw ConfigError("model.residual.truncate", "there is no plan for a filter over ranks");
+  if (layout.model > 1 && m.residual.kind == model::ResidualKind::kTruncated)
+    throw ConfigError("model.residual.kind",
+                      "there is no plan for a truncated residual over ranks");
   model::check_slices(m.processor, layout.tensor);
 }
 

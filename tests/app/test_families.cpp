@@ -107,8 +107,10 @@ TEST_CASE("hierarchies train and resume to the bit", "[families]") {
 
 TEST_CASE("the plan of a hierarchy knows its parameters", "[families]") {
   const test::TemporaryFolder folder;
-  const std::string options =
-      hierarchy(folder.path(), 3) + "--set model.hierarchy.level_processing=true";
+  const std::string options = hierarchy(folder.path(), 3) +
+                              "--set model.hierarchy.level_processing=true "
+                              "--set model.residual.kind=truncated "
+                              "--set model.residual.truncation_grid=tri1";
   const fs::path json = folder.path() / "plan.json", run = folder.path() / "run";
   require_success(run_train(run, concat(options, " --dry-run --plan-json ", quoted(json))));
   // A budget is kept by plans, too.

@@ -239,11 +239,11 @@ TEST_CASE("layouts change memory and communication as they should", "[plan]") {
     const auto refused = [&](const char* path) {
       REQUIRE_THROWS_WITH(plan_step(input, division), ContainsSubstring(path));
     };
+    input.layout.model = 2;
     input.network.model.residual.kind = model::ResidualKind::kTruncated;
     refused("model.residual.kind");
     input.network.model.residual = {.kind = model::ResidualKind::kSpectralOrnstein,
                                     .truncate = true};
-    input.layout.model = 2;
     refused("model.residual.truncate");
     input.layout = {.pipeline = 2};
     input.network.model.hierarchy.meshes = {"hidden", "coarse"};
