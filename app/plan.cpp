@@ -10,7 +10,6 @@
 #include "data/analytic_dataset.h"
 #include "data/anemoi_dataset.h"
 #include "graph/builder.h"
-#include "model/truncation.h"
 #include "plan/report.h"
 
 namespace aifs::app {
@@ -158,13 +157,7 @@ plan::StepInput step_input(const RunConfig& config, const graph::Graph& graph,
                    static_cast<int64_t>(c10::elementSize(train::activation_type(precision)))};
   network.gpu = config.run.device != DeviceChoice::kCpu;
   set_variables(input, config, request);
-  if (config.model.residual.kind == model::ResidualKind::kTruncated) {
-    const graph::NodeSet& cells = graph.nodes("data");
-    const model::Truncation truncation = model::truncation_of(
-        config.model.residual, model::latlon_rows(cells.lat_rad, cells.lon_rad), "model.residual");
-    network.down = plan::MatrixSize::of(truncation.down);
-    network.up = plan::MatrixSize::of(truncation.up);
-  }
+  network.measure_truncation(graph);
 
   if (!request.machine.empty()) input.machine = plan::load_machine(request.machine);
   input.layout = layout_of(config, request);

@@ -4,21 +4,11 @@
 #include <ATen/ATen.h>
 
 #include "core/check.h"
+#include "model/latlon_rows.h"
 
 namespace aifs::model {
 
 namespace {
-
-at::Tensor coordinates(const graph::NodeSet& nodes) {
-  const int64_t n = nodes.num_nodes();
-  at::Tensor latlon = at::empty({n, 2}, at::kFloat);
-  auto rows = latlon.accessor<float, 2>();
-  for (int64_t i = 0; i < n; ++i) {
-    rows[i][0] = nodes.lat_rad[static_cast<size_t>(i)];
-    rows[i][1] = nodes.lon_rad[static_cast<size_t>(i)];
-  }
-  return latlon;
-}
 
 at::Tensor to_tensor(const std::vector<int32_t>& values) {
   return at::tensor(at::ArrayRef<int32_t>(values), at::kInt);
@@ -100,7 +90,7 @@ GraphTensors GraphTensors::create(const graph::Graph& graph,
   if (shard) tensors.attention_ = shard->attention;
   for (const graph::NodeSet& nodes : graph.node_sets) {
     NodeTensors& mine = tensors.nodes_[nodes.name];
-    mine.latlon_rad = coordinates(nodes);
+    mine.latlon_rad = latlon_rows(nodes.lat_rad, nodes.lon_rad);
     if (shard) {
       mine.share = std::make_shared<const NodeShare>(
           NodeShare{shard->partition.of(nodes.name), &shard->group});

@@ -11,6 +11,7 @@
 #include "graph/gaussian_grid.h"
 #include "graph/neighbour_edges.h"
 #include "graph/tri_nodes.h"
+#include "model/latlon_rows.h"
 
 namespace aifs::model {
 
@@ -44,12 +45,6 @@ SparseMatrix interpolation(const graph::NodeSet& from, const graph::NodeSet& to,
 }
 
 }  // namespace
-
-at::Tensor latlon_rows(const std::vector<float>& lat_rad, const std::vector<float>& lon_rad) {
-  return at::stack({at::tensor(at::ArrayRef<float>(lat_rad), at::kFloat),
-                    at::tensor(at::ArrayRef<float>(lon_rad), at::kFloat)},
-                   1);
-}
 
 Truncation make_truncation(const at::Tensor& latlon_rad, const at::Tensor& coarse_latlon_rad,
                            int64_t neighbours, double sigma_rad) {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "model/kernels/sparse_product.h"
 
@@ -18,9 +17,6 @@ struct Truncation {
 // width of the Gaussian. Throws Error for fewer nodes than neighbours.
 Truncation make_truncation(const at::Tensor& latlon_rad, const at::Tensor& coarse_latlon_rad,
                            int64_t neighbours, double sigma_rad);
-
-// Coordinates as rows (N, 2), f32.
-at::Tensor latlon_rows(const std::vector<float>& lat_rad, const std::vector<float>& lon_rad);
 
 // Nodes of "tri<refinement>" (icosphere) or of a Gaussian grid by name ("o16", "n32"). Throws Error
 // saying what there is for any other name.

@@ -7,10 +7,6 @@
 #include "plan/rank_rows.h"
 #include "plan/tape.h"
 
-namespace aifs::model {
-struct SparseMatrix;
-}
-
 namespace aifs::plan {
 
 // How a part runs, apart from its options.
@@ -138,8 +134,6 @@ void learnt_residual(Tape& tape, const model::ResidualOptions& options, const Re
 // A fixed sparse matrix between node sets.
 struct MatrixSize {
   int64_t rows = 0, columns = 0, entries = 0;
-
-  static MatrixSize of(const model::SparseMatrix& matrix);
 };
 // Its product with so many columns of fields in the type of weights. Nothing is kept.
 void sparse_product(Tape& tape, const MatrixSize& matrix, int64_t width);

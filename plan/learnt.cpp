@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What there is beside encoder, processor and decoder: the MLP on noise, and residuals.
-#include "model/kernels/sparse_product.h"
 #include "plan/layers.h"
 
 namespace aifs::plan {
@@ -44,10 +43,6 @@ void learnt_residual(Tape& tape, const model::ResidualOptions& options,
   if (!options.anti_aliasing) return;
   keep(rows, 2 * p);         // the plain state and the smooth one
   keep(sizes.nodes, 2 * p);  // their shares
-}
-
-MatrixSize MatrixSize::of(const model::SparseMatrix& matrix) {
-  return {matrix.index->num_targets, matrix.index->num_sources, matrix.index->num_edges};
 }
 
 void sparse_product(Tape& tape, const MatrixSize& matrix, int64_t width) {

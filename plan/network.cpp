@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "core/shares.h"
+#include "model/latlon_rows.h"
 
 namespace aifs::plan {
 
@@ -350,6 +351,18 @@ GraphTotals GraphTotals::of(const graph::Graph& graph, const std::vector<std::st
         {nodes(mesh), count(mesh, mesh), count(finer, mesh), count(mesh, finer)});
   }
   return totals;
+}
+
+void NetworkInput::measure_truncation(const graph::Graph& graph) {
+  if (model.residual.kind != model::ResidualKind::kTruncated) return;
+  const graph::NodeSet& cells = graph.nodes("data");
+  const model::Truncation truncation = model::truncation_of(
+      model.residual, model::latlon_rows(cells.lat_rad, cells.lon_rad), "model.residual");
+  const auto size = [](const model::SparseMatrix& matrix) -> MatrixSize {
+    return {matrix.index->num_targets, matrix.index->num_sources, matrix.index->num_edges};
+  };
+  down = size(truncation.down);
+  up = size(truncation.up);
 }
 
 std::vector<Stage> Stage::pipeline(const std::vector<int64_t>& layers, int64_t batches) {

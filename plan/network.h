@@ -36,6 +36,10 @@ struct NetworkInput {
   MatrixSize down = {}, up = {};                        // of a truncated residual
   Types types = {};
   bool gpu = false;
+
+  // down and up of a model with such a residual, on the data nodes of its graph. Throws
+  // ConfigError.
+  void measure_truncation(const graph::Graph& graph);
 };
 
 // What a rank runs of the network; one rank of a pipeline has some layers only.

@@ -15,7 +15,6 @@
 #include "core/check.h"
 #include "graph/builder.h"
 #include "model/encoder_processor_decoder.h"
-#include "model/truncation.h"
 #include "parallel/comm_virtual.h"
 #include "plan/step_plan.h"
 #include "tests/plan/published.h"
@@ -101,13 +100,7 @@ NetworkInput input_of(const model::ModelOptions& options, const graph::Graph& gr
                      .forcing = 2,
                      .diagnostic = 1,
                      .copies = copies};
-  if (options.residual.kind == model::ResidualKind::kTruncated) {
-    const graph::NodeSet& cells = graph.nodes("data");
-    const model::Truncation truncation = model::truncation_of(
-        options.residual, model::latlon_rows(cells.lat_rad, cells.lon_rad), "residual");
-    input.down = MatrixSize::of(truncation.down);
-    input.up = MatrixSize::of(truncation.up);
-  }
+  input.measure_truncation(graph);
   return input;
 }
 

@@ -557,10 +557,9 @@ void layer_norm_backward(const RowShape& shape, const NormBackward& b, cudaStrea
                     kernel<<<kTeamBlocks, kTeamThreads, kBytes, stream>>>(
                         shape.rows, static_cast<int>(shape.width), b);
                   };
-                  constexpr int kColumns = Tile::kVector * Tile::kChunks * kWarpSize;
                   bool exact = false;
                   if constexpr (sizeof(T) == 2) {
-                    exact = shape.width == kColumns;
+                    exact = shape.width == kWidth<Tile>;
                     if (exact && b.d_sums != nullptr) {
                       start.template operator()<true, Beside::kSums>();
                     } else if (exact && b.d_past != nullptr) {

@@ -188,6 +188,7 @@ int64_t launch_tall(const TallProduct& p, const Task& task, cudaStream_t stream)
       teams_for(current_card().processors, slices, (p.rows + kRows - 1) / kRows, 1);
   const auto blocks = static_cast<unsigned>(teams * slices);
   kernel<<<blocks, kTallThreads, kSharedBytes, stream>>>(x, w, task);
+  check_launch("tall_product");
   return teams;
 }
 
@@ -207,6 +208,7 @@ int64_t launch_deep(const TallProduct& p, const Task& task, cudaStream_t stream)
                                   (p.rows + kClusterRows - 1) / kClusterRows, kDeepBlocks);
   const auto blocks = static_cast<unsigned>(teams * slices * kDeepBlocks);
   kernel<<<blocks, kDeepThreads, kDeepSharedBytes, stream>>>(x, more, w, task);
+  check_launch("deep_product");
   return teams * kDeepBlocks;
 }
 
@@ -222,10 +224,8 @@ int64_t launch_kept(const TallProduct& p, const Task& task, cudaStream_t stream)
 // Gives the parts of column sums that are written.
 template <Kind kKind>
 int64_t launch(const TallProduct& p, const Task& task, cudaStream_t stream) {
-  const int64_t parts = p.depth > kBlockDepth ? launch_deep<kKind>(p, task, stream)
-                                              : launch_kept<kKind>(p, task, stream);
-  check_launch("tall_product");
-  return parts;
+  return p.depth > kBlockDepth ? launch_deep<kKind>(p, task, stream)
+                               : launch_kept<kKind>(p, task, stream);
 }
 
 Task task_of(const TallProduct& p) {
@@ -261,7 +261,6 @@ void product_bias(const TallProduct& p, const ProductBias& l, cudaStream_t strea
   task.forward.bias = l.bias;
   task.forward.out = l.out;
   launch_tall<Kind::kBias>(p, task, stream);
-  check_launch("tall_product");
 }
 
 void product_gelu(const TallProduct& p, const ProductGelu& g, cudaStream_t stream) {
@@ -296,7 +295,6 @@ void product_sum(const TallProduct& p, const ProductSum& s, cudaStream_t stream)
   task.sum = s;
   if (!deep && s.at_target != nullptr) {
     launch_tall<Kind::kSumGather>(p, task, stream);
-    check_launch("tall_product");
   } else {
     launch<Kind::kSum>(p, task, stream);
   }
