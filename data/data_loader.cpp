@@ -143,13 +143,18 @@ DataLoader::DataLoader(const SampleSource& source, LoaderOptions options,
 
 DataLoader::~DataLoader() = default;
 
-bool DataLoader::next(Batch& batch) {
+bool DataLoader::next(Batch& batch, const GiveUp& give_up) {
   State& state = *state_;
   std::unique_lock lock(state.mutex);
   if (state.next_to_deliver == state.batches.size()) return false;
   const auto start = std::chrono::steady_clock::now();
-  state.ready.wait(lock, [&] { return state.finished.count(state.next_to_deliver) != 0; });
+  constexpr auto kPatience = std::chrono::milliseconds(200);
+  const auto is_there = [&] { return state.finished.count(state.next_to_deliver) != 0; };
+  bool given_up = false;
+  while (!given_up && !state.ready.wait_for(lock, kPatience, is_there))
+    given_up = give_up && give_up();
   state.waited_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (given_up) throw GivenUp();
   auto node = state.finished.extract(state.next_to_deliver++);
   lock.unlock();
   state.room.notify_all();

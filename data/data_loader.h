@@ -7,6 +7,8 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -38,6 +40,15 @@ struct LoaderOptions {
   bool pin_memory = false;       // page-locked tensors, for asynchronous copies to a GPU
 };
 
+// Asked now and then by whoever waits for data; true: stop waiting. Empty: wait for ever.
+using GiveUp = std::function<bool()>;
+
+// Thrown by next() when its caller has given up waiting. The batch can be asked for again.
+class GivenUp : public std::exception {
+ public:
+  const char* what() const noexcept override { return "waiting for data was given up"; }
+};
+
 // Everything that turns rows into normalised tensors; outlives the loader.
 struct SampleSource {
   std::shared_ptr<const Dataset> dataset;
@@ -59,8 +70,10 @@ class DataLoader {
   DataLoader(const DataLoader&) = delete;
   DataLoader& operator=(const DataLoader&) = delete;
 
-  // The next batch; waits for it. False after the last one. Rethrows the error of a reader thread.
-  bool next(Batch& batch);
+  // The next batch; waits for it. False after the last one. Rethrows the error of a reader thread;
+  // throws GivenUp within a fifth of a second after `give_up` became true, unless the batch is
+  // there.
+  bool next(Batch& batch, const GiveUp& give_up = {});
 
   // Seconds next() has spent waiting since construction.
   double wait_s() const;

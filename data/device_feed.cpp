@@ -44,11 +44,11 @@ struct DeviceFeed::Copies {
 
   // The host allocator keeps page-locked memory until the copy is done, the device allocator the
   // result until the stream that uses it is.
-  void fetch(DataLoader& loader) {
+  void fetch(DataLoader& loader, const GiveUp& give_up) {
     error = nullptr;
     try {
       Batch host;
-      waiting = loader.next(host);
+      waiting = loader.next(host, give_up);
       if (!waiting) return;
       const c10::StreamGuard on_side_stream(stream);
       batch = {start_copy(host.values), start_copy(host.nan_mask), std::move(host.anchors)};
@@ -59,8 +59,8 @@ struct DeviceFeed::Copies {
     }
   }
 
-  bool take(DataLoader& loader, Batch& out) {
-    if (!std::exchange(started, true)) fetch(loader);
+  bool take(DataLoader& loader, Batch& out, const GiveUp& give_up) {
+    if (!std::exchange(started, true)) fetch(loader, give_up);
     if (!waiting) return false;
     if (error) std::rethrow_exception(error);
     const c10::Stream current = guard.getStream(device);
@@ -69,7 +69,7 @@ struct DeviceFeed::Copies {
     for (const at::Tensor* tensor : {&out.values, &out.nan_mask}) {
       if (tensor->defined()) tensor->record_stream(current);
     }
-    fetch(loader);
+    fetch(loader, give_up);
     return true;
   }
 };
@@ -82,9 +82,9 @@ DeviceFeed::DeviceFeed(const SampleSource& source, LoaderOptions options,
 
 DeviceFeed::~DeviceFeed() = default;
 
-bool DeviceFeed::next(Batch& batch) {
-  if (!copies_) return loader_.next(batch);
-  return copies_->take(loader_, batch);
+bool DeviceFeed::next(Batch& batch, const GiveUp& give_up) {
+  if (!copies_) return loader_.next(batch, give_up);
+  return copies_->take(loader_, batch, give_up);
 }
 
 double DeviceFeed::wait_s() const {

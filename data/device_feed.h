@@ -18,7 +18,8 @@ class DeviceFeed {
 
   // The next batch, its tensors ready for the current stream; at most one more is on the device.
   // False after the last one. Rethrows the error of a reader thread at the batch it belongs to.
-  bool next(Batch& batch);
+  // Throws GivenUp as DataLoader::next() does; after that, next() must not be called again.
+  bool next(Batch& batch, const GiveUp& give_up = {});
 
   // Seconds next() has spent waiting for readers since construction.
   double wait_s() const;

@@ -17,8 +17,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The lines of a file up to a step; a last line cut by a crash is dropped.
-std::string lines_until(const fs::path& path, int64_t step) {
+// The lines of a file up to a step, and the step of the last one (-1: none); a last line cut by a
+// crash is dropped.
+std::string lines_until(const fs::path& path, int64_t step, int64_t& last_step) {
   std::istringstream lines(read_file(path));
   std::string kept, line;
   while (std::getline(lines, line)) {
@@ -26,6 +27,7 @@ std::string lines_until(const fs::path& path, int64_t step) {
     if (json.is_object() && json.contains("step") && json["step"].is_number_integer() &&
         json["step"].get<int64_t>() <= step) {
       kept += line + "\n";
+      last_step = json["step"].get<int64_t>();
     }
   }
   return kept;
@@ -55,7 +57,7 @@ JsonLines::JsonLines(fs::path path, int64_t resume_step) : path_(std::move(path)
   try {
     std::error_code ignored;
     const bool keep = resume_step >= 0 && fs::exists(path_, ignored);
-    write_file_atomic(path_, keep ? lines_until(path_, resume_step) : "");
+    write_file_atomic(path_, keep ? lines_until(path_, resume_step, last_step_) : "");
   } catch (const Error& error) {
     ++num_failures_;
     log::warning("cannot start '", path_.string(), "': ", error.what(), "; training goes on");

@@ -12,6 +12,7 @@
 #include "core/check.h"
 #include "core/rng.h"
 #include "core/time.h"
+#include "parallel/gather_text.h"
 #include "train/loss_setup.h"
 
 namespace aifs::train {
@@ -69,6 +70,7 @@ struct Validation::Sums {
   std::vector<at::Tensor> forecast, persistence;
   std::vector<int64_t> num_dates;
   double loss = 0.0;
+  int64_t loss_dates = 0;
 };
 
 Validation::Validation(const ValidationOptions& options, const ValidationSetup& setup)
@@ -78,11 +80,12 @@ Validation::Validation(const ValidationOptions& options, const ValidationSetup& 
                setup.variables.output_columns()) {
   const data::DatasetInfo& info = setup.source.dataset->info();
   const int64_t step_s = setup.timestep_s * setup.window.times_out;
-  const int64_t most = (lead_times_s_.back() + step_s - 1) / step_s;
-  std::vector<std::pair<int64_t, int64_t>> candidates;  // row, steps
+  lead_steps_ = (lead_times_s_.back() + step_s - 1) / step_s;
+  const int64_t most = std::max(lead_steps_, setup.longest_rollout);
+  std::vector<Date> candidates;
   for (int64_t row = 0; row < info.num_rows(); ++row) {
     const int64_t steps = verifiable_steps(info, setup.window, row, most);
-    if (steps > 0) candidates.emplace_back(row, steps);
+    if (steps > 0) candidates.push_back({row, steps});
   }
   if (candidates.empty()) {
     throw DataError(concat("'", info.name, "' has no validation sample: ", info.num_rows(),
@@ -92,15 +95,12 @@ Validation::Validation(const ValidationOptions& options, const ValidationSetup& 
   }
   const std::vector<size_t> chosen = spread(candidates.size(), options.max_dates);
   num_dates_ = static_cast<int64_t>(chosen.size());
-  int64_t reached_s = 0;
   for (const size_t i : chosen)
-    reached_s = std::max(reached_s, candidates[i].second * step_s);
+    longest_steps_ = std::max(longest_steps_, candidates[i].steps);
+  const int64_t reached_s = longest_steps_ * step_s;
   const auto replicas = static_cast<size_t>(setup.mesh.sizes().data);
-  for (size_t k = static_cast<size_t>(setup.mesh.replica()); k < chosen.size(); k += replicas) {
-    const size_t i = chosen[k];
-    requests_.push_back({{candidates[i].first}, setup.window.offsets(candidates[i].second)});
-    steps_.push_back(candidates[i].second);
-  }
+  for (size_t k = static_cast<size_t>(setup.mesh.replica()); k < chosen.size(); k += replicas)
+    dates_.push_back(candidates[chosen[k]]);
   // A lead time that no forecast reaches would be missing from every table without a word.
   for (const int64_t lead_s : lead_times_s_) {
     if (lead_s <= reached_s) continue;
@@ -146,62 +146,133 @@ void Validation::sum_over_ranks(Sums& sums) const {
         group->all_reduce(*errors, parallel::Reduction::kSum);
     }
   }
-  std::vector<double> figures{sums.loss};
+  std::vector<double> figures{sums.loss, static_cast<double>(sums.loss_dates)};
   for (const int64_t dates : sums.num_dates)
     figures.push_back(static_cast<double>(dates));
   for (parallel::Communicator* group : {&setup_.mesh.data(), &setup_.mesh.pipeline()})
     figures = parallel::sum_over(*group, figures);
   sums.loss = figures[0];
+  sums.loss_dates = static_cast<int64_t>(figures[1]);
   for (size_t i = 0; i < sums.num_dates.size(); ++i)
-    sums.num_dates[i] = static_cast<int64_t>(figures[i + 1]);
+    sums.num_dates[i] = static_cast<int64_t>(figures[i + 2]);
 }
 
-ValidationResult Validation::run(const Forecaster& forecaster, const Loss& loss) const {
-  const at::NoGradGuard no_grad;
-  const auto num_outputs = setup_.variables.num_outputs();
+Validation::Sums Validation::zero_sums() const {
   Sums sums;
   for (size_t i = 0; i < lead_times_s_.size(); ++i) {
-    const auto zeros =
-        at::zeros({num_outputs}, at::TensorOptions(at::kDouble).device(setup_.device));
+    const auto zeros = at::zeros({setup_.variables.num_outputs()},
+                                 at::TensorOptions(at::kDouble).device(setup_.device));
     sums.forecast.push_back(zeros.clone());
     sums.persistence.push_back(zeros.clone());
     sums.num_dates.push_back(0);
   }
+  return sums;
+}
+
+bool Validation::on_any_of_sample(bool here) const {
+  if (setup_.mesh.sizes().pipeline > 1) return false;
+  for (parallel::Communicator* group : {&setup_.mesh.model(), &setup_.mesh.tensor()})
+    here = parallel::on_any_rank(*group, here);
+  return here;
+}
+
+bool Validation::add_date(const data::Batch& batch, int64_t steps, const Forecaster& forecaster,
+                          const Loss& loss, const ValidationCall& call, Sums& sums) const {
+  struct Left {};  // thrown out of the forecast by all ranks that make it
+  const at::Tensor values = batch.values.to(setup_.device, setup_.dtype);
+  const at::Tensor persistence = forecaster.persistence(values);
+  const LossCall loss_call =
+      call_of_batch(setup_.loss_nodes, batch.nan_mask, setup_.variables, values);
+  const at::Tensor valid =
+      loss_call.nan_mask ? loss_call.nan_mask->factor.select(1, 0) : at::Tensor();
+  if (forecaster.draws_noise()) {  // noise of a date is the same in every validation of it
+    const std::array<uint32_t, 1> date{static_cast<uint32_t>(batch.anchors[0])};
+    at::manual_seed(derive_seed(0, SeedContext::kModel, date));
+  }
+  const bool has_loss = steps >= call.rollout;
+  try {
+    forecaster.run(values, steps, [&](const ForecastStep& step) {
+      if (has_loss && step.step < call.rollout)
+        sums.loss += loss(step.prediction, step.truth, loss_call).item<double>() /
+                     static_cast<double>(call.rollout);
+      sums.loss_dates += has_loss && step.step == 0 ? 1 : 0;
+      add_errors(step, persistence, valid, sums);
+      const bool asked = call.should_stop && step.step + 1 < steps;
+      if (asked && on_any_of_sample(call.should_stop())) throw Left();
+    });
+  } catch (const Left&) {
+    return false;
+  }
+  return true;
+}
+
+ValidationResult Validation::run(const Forecaster& forecaster, const Loss& loss,
+                                 const ValidationCall& wanted) const {
+  const at::NoGradGuard no_grad;
+  ValidationCall call = wanted;
+  call.rollout = std::min(wanted.rollout, longest_steps_);
+  const int64_t needed = std::max(lead_steps_, call.rollout);
+  std::vector<data::BatchRequest> requests;
+  for (const Date& date : dates_)
+    requests.push_back({{date.row}, setup_.window.offsets(std::min(date.steps, needed))});
   data::LoaderOptions loading;
   loading.nodes = setup_.nodes;
   loading.threads = setup_.threads;
   loading.prefetch_batches = setup_.prefetch_batches;
-  data::DeviceFeed loader(setup_.source, loading, requests_, setup_.device);
+  data::DeviceFeed loader(setup_.source, loading, std::move(requests), setup_.device);
+
+  Sums sums = zero_sums();
   ValidationResult result;
-  data::Batch batch;
-  for (size_t i = 0; loader.next(batch); ++i) {
-    const at::Tensor values = batch.values.to(setup_.device, setup_.dtype);
-    const at::Tensor persistence = forecaster.persistence(values);
-    const LossCall call =
-        call_of_batch(setup_.loss_nodes, batch.nan_mask, setup_.variables, values);
-    const at::Tensor valid = call.nan_mask ? call.nan_mask->factor.select(1, 0) : at::Tensor();
-    if (forecaster.draws_noise()) {  // noise of a date is the same in every validation of it
-      const std::array<uint32_t, 1> date{static_cast<uint32_t>(batch.anchors[0])};
-      at::manual_seed(derive_seed(0, SeedContext::kModel, date));
+  bool stop = false;
+  // Replicas take turns alike, some of them with one date less: before each turn, and after the
+  // last one, all ranks agree whether to go on. So none waits for one that has left.
+  const int64_t replicas = setup_.mesh.sizes().data;
+  const int64_t turns = (num_dates_ + replicas - 1) / replicas;
+  for (int64_t turn = 0; turn <= turns; ++turn) {
+    const bool has_date = turn < static_cast<int64_t>(dates_.size());
+    data::Batch batch;
+    std::string failure;
+    stop = stop || (call.should_stop && call.should_stop());
+    try {
+      if (has_date && !stop) loader.next(batch, call.should_stop);
+    } catch (const data::GivenUp&) {
+      stop = true;
+    } catch (const std::exception& error) {
+      failure = error.what();
     }
-    forecaster.run(values, steps_[i], [&](const ForecastStep& step) {
-      if (step.step == 0) sums.loss += loss(step.prediction, step.truth, call).item<double>();
-      add_errors(step, persistence, valid, sums);
-    });
+    const std::vector<double> counts = parallel::sum_over(
+        setup_.mesh.world(), {static_cast<double>(stop), static_cast<double>(!failure.empty())});
+    if (counts[1] > 0) {
+      for (const std::string& text : parallel::gather_text(setup_.mesh.world(), failure)) {
+        if (result.failure.empty()) result.failure = text;
+      }
+      return result;
+    }
+    result.stopped = counts[0] > 0;
+    if (result.stopped) return result;
+    if (!has_date) continue;
+    const int64_t steps = std::min(dates_[static_cast<size_t>(turn)].steps, needed);
+    stop = !add_date(batch, steps, forecaster, loss, call, sums);
     // The first stage is not to run ahead by more dates than there are stages.
-    if ((i + 1) % static_cast<size_t>(setup_.mesh.pipeline().size()) == 0)
-      setup_.mesh.pipeline().barrier();
+    if ((turn + 1) % setup_.mesh.pipeline().size() == 0) setup_.mesh.pipeline().barrier();
   }
   sum_over_ranks(sums);
   result.num_dates = num_dates_;
-  result.loss = sums.loss / static_cast<double>(num_dates_);
+  result.rollout = call.rollout;
+  result.loss_dates = sums.loss_dates;
+  result.loss = sums.loss / static_cast<double>(sums.loss_dates);
+  result.lead_times = scores_of(sums);
+  return result;
+}
 
+std::vector<LeadTimeScores> Validation::scores_of(const Sums& sums) const {
   const data::Normaliser& norm = setup_.source.normaliser;
+  std::vector<LeadTimeScores> all;
   for (size_t i = 0; i < lead_times_s_.size(); ++i) {
     if (sums.num_dates[i] == 0) continue;  // no date reaches that far
     LeadTimeScores scores{lead_times_s_[i], sums.num_dates[i], {}, {}};
     const at::Tensor &forecast = sums.forecast[i], &persistence = sums.persistence[i];
-    for (int64_t v = 0; v < num_outputs; ++v) {
+    for (int64_t v = 0; v < setup_.variables.num_outputs(); ++v) {
       const auto column =
           static_cast<size_t>(setup_.variables.output_columns()[static_cast<size_t>(v)]);
       const double scale = 1.0 / static_cast<double>(norm.mul[column]);
@@ -212,28 +283,38 @@ ValidationResult Validation::run(const Forecaster& forecaster, const Loss& loss)
       scores.rmse.push_back(rms(forecast));
       scores.persistence_rmse.push_back(rms(persistence));
     }
-    result.lead_times.push_back(std::move(scores));
+    for (const int64_t v : setup_.variables.output_prognostic()) {
+      if (scores.persistence_rmse[static_cast<size_t>(v)] == 0.0) scores.constant.push_back(v);
+    }
+    all.push_back(std::move(scores));
   }
-  return result;
+  return all;
 }
 
 double mean_ratio(const LeadTimeScores& scores, const data::VariableTable& variables) {
   double sum = 0.0;
+  int64_t count = 0;
   for (const int64_t v : variables.output_prognostic()) {
+    if (std::count(scores.constant.begin(), scores.constant.end(), v) > 0) continue;
     sum += scores.rmse[static_cast<size_t>(v)] / scores.persistence_rmse[static_cast<size_t>(v)];
+    ++count;
   }
-  return sum / static_cast<double>(variables.num_prognostic());
+  return count > 0 ? sum / static_cast<double>(count) : std::nan("");
 }
 
 nlohmann::ordered_json to_json(const ValidationResult& result,
                                const data::VariableTable& variables) {
-  nlohmann::ordered_json json{{"loss", result.loss}, {"num_dates", result.num_dates}};
+  nlohmann::ordered_json json{
+      {"loss", result.loss}, {"rollout", result.rollout}, {"num_dates", result.num_dates}};
+  if (result.loss_dates != result.num_dates) json["loss_dates"] = result.loss_dates;
   const std::vector<std::string> names = variables.output_names();
   auto& leads = json["lead_times"] = nlohmann::ordered_json::object();
   for (const LeadTimeScores& scores : result.lead_times) {
     auto& entry = leads[format_lead_time(scores.lead_time_s)];
     entry["num_dates"] = scores.num_dates;
     entry["mean_ratio"] = mean_ratio(scores, variables);
+    for (const int64_t v : scores.constant)
+      entry["constant"].push_back(names[static_cast<size_t>(v)]);
     for (size_t v = 0; v < names.size(); ++v) {
       entry["rmse"][names[v]] = scores.rmse[v];
       entry["persistence_rmse"][names[v]] = scores.persistence_rmse[v];
@@ -256,10 +337,11 @@ std::string to_table(const ValidationResult& result, const data::VariableTable& 
     std::snprintf(cell, sizeof cell, "\n%-14s", names[v].c_str());
     out += cell;
     for (const LeadTimeScores& scores : result.lead_times) {
-      std::snprintf(cell, sizeof cell, " | %11.4g %8.3g %6.1f%%", scores.rmse[v],
-                    scores.persistence_rmse[v],
-                    100.0 * (1.0 - scores.rmse[v] / scores.persistence_rmse[v]));
+      const double persistence = scores.persistence_rmse[v];
+      std::snprintf(cell, sizeof cell, " | %11.4g %8.3g ", scores.rmse[v], persistence);
       out += cell;
+      std::snprintf(cell, sizeof cell, "%6.1f%%", 100.0 * (1.0 - scores.rmse[v] / persistence));
+      out += persistence > 0.0 ? cell : "      -";
     }
   }
   out += "\nmean ratio    ";

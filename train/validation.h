@@ -4,6 +4,7 @@
 // it runs during training or alone.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -24,12 +25,29 @@ struct LeadTimeScores {
   int64_t lead_time_s = 0;
   int64_t num_dates = 0;
   std::vector<double> rmse, persistence_rmse;
+  // Prognostic outputs that persistence forecasts without error: no ratio is formed of them.
+  std::vector<int64_t> constant = {};
 };
 
+// How a validation ended, the same on every rank.
 struct ValidationResult {
-  double loss = 0.0;      // training loss of the first step(s), mean over dates
-  int64_t num_dates = 0;  // dates that the loss is over
+  double loss = 0.0;       // training loss, mean over the steps of the rollout and over dates
+  int64_t rollout = 1;     // forecast steps of that loss
+  int64_t loss_dates = 0;  // dates that it is over: those with truth for so many steps
+  int64_t num_dates = 0;   // dates that forecasts start at
   std::vector<LeadTimeScores> lead_times;
+  // Why there are no scores: data that could not be read (on any rank), or a stop. Empty and false:
+  // the scores are there.
+  std::string failure;
+  bool stopped = false;
+
+  bool has_scores() const { return failure.empty() && !stopped; }
+};
+
+// What changes from one validation of a run to the next.
+struct ValidationCall {
+  int64_t rollout = 1;                          // forecast steps of the loss
+  std::function<bool()> should_stop = nullptr;  // asked between forecast steps, and while reading
 };
 
 struct ValidationSetup {
@@ -45,6 +63,7 @@ struct ValidationSetup {
   at::ScalarType dtype = at::kFloat;
   at::Device device = at::kCPU;
   NodeSlice loss_nodes = {};  // `nodes` among those of the model group
+  int64_t longest_rollout = 1;  // of the losses that will be asked for
 };
 
 // Throws ConfigError if a lead time is not a multiple of the timestep, DataError if no validation
@@ -54,14 +73,29 @@ class Validation {
   Validation(const ValidationOptions& options, const ValidationSetup& setup);
 
   // Collective over all ranks: replicas share the dates, model groups the cells. Every rank gets
-  // the same result.
-  ValidationResult run(const Forecaster& forecaster, const Loss& loss) const;
+  // the same result. All ranks leave together when one of them is asked to stop or cannot read its
+  // data; a validation period that has no truth for the whole rollout gives the loss of as many
+  // steps as it has truth for.
+  ValidationResult run(const Forecaster& forecaster, const Loss& loss,
+                       const ValidationCall& call = {}) const;
 
   int64_t num_dates() const { return num_dates_; }
   const std::vector<int64_t>& lead_times_s() const { return lead_times_s_; }
 
  private:
   struct Sums;
+  struct Date {  // a forecast to verify
+    int64_t row = 0;
+    int64_t steps = 0;  // model steps with truth, up to the longest lead time or rollout
+  };
+  Sums zero_sums() const;
+  // Forecasts one date and adds its errors. False if it was left because of call.should_stop.
+  bool add_date(const data::Batch& batch, int64_t steps, const Forecaster& forecaster,
+                const Loss& loss, const ValidationCall& call, Sums& sums) const;
+  // True on all ranks that share a sample if it holds on any of them. Ranks of a pipeline ask only
+  // for themselves: their forecasts are not in step.
+  bool on_any_of_sample(bool here) const;
+  std::vector<LeadTimeScores> scores_of(const Sums& sums) const;
   void sum_over_ranks(Sums& sums) const;
   // `valid`: 0 where an output was imputed, else 1, (1, 1, N, V_out); undefined: 1 everywhere.
   void add_errors(const ForecastStep& step, const at::Tensor& persistence, const at::Tensor& valid,
@@ -69,17 +103,21 @@ class Validation {
 
   ValidationSetup setup_;
   std::vector<int64_t> lead_times_s_;
-  int64_t num_dates_ = 0;                     // of all replicas
-  std::vector<data::BatchRequest> requests_;  // of this replica
-  std::vector<int64_t> steps_;                // forecast steps of each request
+  int64_t lead_steps_ = 0;     // forecast steps to the last lead time
+  int64_t longest_steps_ = 0;  // that any date has truth for
+  int64_t num_dates_ = 0;      // of all replicas
+  std::vector<Date> dates_;    // of this replica
   at::Tensor weights_;                        // (n, 1) fp64, sum over all cells 1
   OutputChain outputs_;
 };
 
-// Mean over the prognostic variables of RMSE / persistence RMSE.
+// Mean over the prognostic variables of RMSE / persistence RMSE, without constant ones; NaN if
+// all are constant.
 double mean_ratio(const LeadTimeScores& scores, const data::VariableTable& variables);
 
-// {"loss", "num_dates", "lead_times": {"6h": {"mean_ratio", "num_dates", "rmse": {...}, ...}}}
+// {"loss", "rollout", "num_dates", "lead_times": {"6h": {"mean_ratio", "num_dates", "rmse": {...},
+// ...}}}; "constant" lists what the mean ratios leave out, "loss_dates" is there where it differs
+// from "num_dates".
 nlohmann::ordered_json to_json(const ValidationResult& result,
                                const data::VariableTable& variables);
 

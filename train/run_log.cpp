@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/run_log.h"
+
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/check.h"
+#include "core/log.h"
+#include "core/time.h"
+
+namespace aifs::train {
+
+namespace {
+
+std::unique_ptr<TensorBoardWriter> open_tensorboard(const fs::path& folder, int64_t resume_step) {
+  try {
+    return std::make_unique<TensorBoardWriter>(folder, resume_step);
+  } catch (const Error& error) {
+    log::warning("no TensorBoard files: ", error.what());
+    return nullptr;
+  }
+}
+
+std::string names_of(const std::vector<int64_t>& outputs, const data::VariableTable& variables) {
+  const std::vector<std::string> names = variables.output_names();
+  std::string text;
+  for (const int64_t v : outputs)
+    text += concat(text.empty() ? "'" : ", '", names[static_cast<size_t>(v)], "'");
+  return text;
+}
+
+}  // namespace
+
+RunLog::RunLog(const fs::path& run_dir, const LogOptions& options, int64_t resume_step,
+               int64_t first_step, int64_t last_step)
+    : metrics_(run_dir / "metrics.jsonl", resume_step),
+      validation_(run_dir / "validation.jsonl", resume_step),
+      progress_({.every_steps = options.every_steps,
+                 .bar = options.progress_bar,
+                 .first_step = first_step,
+                 .last_step = last_step}) {
+  if (options.tensorboard) tensorboard_ = open_tensorboard(run_dir / "tensorboard", resume_step);
+}
+
+void RunLog::scalar(const std::string& tag, double value, int64_t step) {
+  if (tensorboard_) tensorboard_->add_scalar(tag, value, step);
+}
+
+void RunLog::write_step(const nlohmann::ordered_json& line) {
+  const auto step = line.at("step").get<int64_t>();
+  const auto loss = line.at("loss").get<double>(), lr = line.at("lr").get<double>();
+  metrics_.write(line);
+  scalar("train/loss", loss, step);
+  scalar("train/lr", lr, step);
+  scalar("train/step_s", line.at("step_s").get<double>(), step);
+  if (tensorboard_) tensorboard_->flush();
+  char text[96];
+  std::snprintf(text, sizeof text, "loss %.5f  lr %.3e", loss, lr);
+  progress_.update(step, text);
+}
+
+void RunLog::write_validation(LogPosition position, const ValidationResult& result,
+                              const data::VariableTable& variables) {
+  nlohmann::ordered_json line{{"step", position.step}, {"epoch", position.epoch}};
+  if (!result.failure.empty()) {
+    ++num_failed_validations_;
+    line["failure"] = result.failure;
+    validation_.write(line);
+    log::error("the validation at step ", position.step, " failed: ", result.failure);
+    return;
+  }
+  line.update(to_json(result, variables));
+  validation_.write(line);
+  scalar("validation/loss", result.loss, position.step);
+  std::string summary;
+  for (const LeadTimeScores& scores : result.lead_times) {
+    const std::string lead = format_lead_time(scores.lead_time_s);
+    const double ratio = mean_ratio(scores, variables);
+    scalar("validation/mean_ratio_" + lead, ratio, position.step);
+    char text[64];
+    std::snprintf(text, sizeof text, "  %s %.3f", lead.c_str(), ratio);
+    summary += text;
+    if (!scores.constant.empty() && !std::exchange(constants_named_, true)) {
+      log::warning("persistence forecasts ", names_of(scores.constant, variables),
+                   " without error: left out of the mean ratios; name what never changes in "
+                   "data.forcing");
+    }
+  }
+  if (tensorboard_) tensorboard_->flush();
+  const std::string horizon =
+      result.rollout > 1 ? concat(" over ", result.rollout, " forecast steps") : "";
+  const std::string dates =
+      result.loss_dates != result.num_dates ? concat(", the loss ", result.loss_dates) : "";
+  log::info("validation at step ", position.step, ": loss ", result.loss, horizon,
+            ", RMSE / persistence", summary, "  (", result.num_dates, " dates", dates, ")");
+}
+
+}  // namespace aifs::train

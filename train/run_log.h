@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run leaves behind to be read: metrics.jsonl, validation.jsonl, TensorBoard files and lines
+// of the log. Only the main rank has one. Nothing here throws: a file that cannot be written is
+// reported, and training goes on.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "train/metrics_log.h"
+#include "train/options.h"
+#include "train/progress.h"
+#include "train/tensorboard.h"
+#include "train/validation.h"
+
+namespace aifs::train {
+
+// Where a line of a log belongs.
+struct LogPosition {
+  int64_t step = 0, epoch = 0;
+};
+
+class RunLog {
+ public:
+  // On a resumed run, what files say of steps after `resume_step` is removed; -1: a new run.
+  // `last_step` is the end of the progress bar (0: unknown), `first_step` where it begins.
+  RunLog(const fs::path& run_dir, const LogOptions& options, int64_t resume_step,
+         int64_t first_step, int64_t last_step);
+
+  // A line of metrics.jsonl; `line` has "step", "loss", "lr" and "step_s".
+  void write_step(const nlohmann::ordered_json& line);
+  // Scores of a validation, or why there are none.
+  void write_validation(LogPosition position, const ValidationResult& result,
+                        const data::VariableTable& variables);
+  // The step of the last validation that validation.jsonl had when the run began: -1 if it has no
+  // line, or a line that is not sound.
+  int64_t last_validation_step() const { return validation_.last_step(); }
+  // Validations of this run that failed.
+  int64_t num_failed_validations() const { return num_failed_validations_; }
+  // Takes the progress bar away, so that a message can be written.
+  void clear_progress() { progress_.clear(); }
+
+ private:
+  void scalar(const std::string& tag, double value, int64_t step);
+
+  JsonLines metrics_, validation_;
+  std::unique_ptr<TensorBoardWriter> tensorboard_;
+  Progress progress_;
+  int64_t num_failed_validations_ = 0;
+  bool constants_named_ = false;
+};
+
+}  // namespace aifs::train
