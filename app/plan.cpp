@@ -167,9 +167,8 @@ plan::StepInput step_input(const RunConfig& config, const graph::Graph& graph,
   input.mapper_sources = config.parallel.mapper_sources;
   input.attention = config.parallel.attention;
   input.arithmetic = arithmetic_of(precision);
-  input.rollout = std::max(config.train.rollout.start, config.train.rollout.epoch_increment > 0
-                                                           ? config.train.rollout.maximum
-                                                           : int64_t{1});
+  input.rollout =
+      train::longest_rollout(config.train.rollout, config.train.max_epochs, config.train.max_steps);
   input.recompute_steps = config.train.rollout.recompute && input.rollout > 1;
   input.accumulate_batches = config.train.accumulate_batches;
   input.batch_size = config.data.batch_size;

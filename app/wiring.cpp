@@ -506,8 +506,10 @@ std::string check_config(const RunConfig& config) {
   }
   // Samples, lead times and loss, as far as they can be checked without a graph.
   const auto cells = static_cast<size_t>(data.training->info().num_nodes());
-  train::check_training_samples(data.training->info(), data.window, config.train.rollout,
-                                config.train.max_epochs);
+  train::check_training_samples(
+      data.training->info(), data.window,
+      train::longest_rollout(config.train.rollout, config.train.max_epochs,
+                             config.train.max_steps));
   const parallel::ProcessMesh mesh;
   const train::Validation validation(config.train.validation,
                                      {.source = data.validation_source,

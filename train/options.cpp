@@ -39,6 +39,10 @@ void TrainOptions::bind(config::Binder& b) {
            {"stop with a checkpoint after so long, to be resumed; 0: no limit", "min"});
   b.integer("accumulate_batches", accumulate_batches, {.min = 1, .max = 1 << 20},
             {"batches whose gradients are averaged for one optimiser step"});
+  b.choice("accumulation", accumulation,
+           {"how the last step of an epoch, which may have fewer batches, is averaged: mean, over "
+            "the batches there are; anemoi, as if the missing ones had gradients of 0 (divided by "
+            "accumulate_batches), so that it moves less"});
   b.choice(
       "precision", precision,
       {"type of weights and arithmetic; tf32: fp32 with products on the tensor cores of a GPU; "

@@ -16,6 +16,10 @@
 
 namespace aifs::train {
 
+// Divides the gradients of a step: by the batches it has, or by accumulate_batches as the reference
+// does, also where an epoch ends with fewer.
+enum class Accumulation { kMean, kAnemoi };
+
 enum class GridWeights { kArea, kCosLatitude, kUniform };
 
 // Whether loss and gradients are recorded as CUDA graphs where they can be; auto: where memory
@@ -38,6 +42,7 @@ struct TrainOptions {
   int64_t max_steps = 1000;
   int64_t max_epochs = 0;  // 0: no limit
   int64_t accumulate_batches = 1;
+  Accumulation accumulation = Accumulation::kMean;
   double max_minutes = 0.0;  // 0: no limit
   Precision precision = Precision::kFp32;
   OnNonfinite on_nonfinite = OnNonfinite::kStop;
@@ -106,6 +111,13 @@ struct ProfileOptions {
 };
 
 }  // namespace aifs::train
+
+template <>
+struct aifs::EnumNames<aifs::train::Accumulation> {
+  using A = aifs::train::Accumulation;
+  static constexpr std::array<std::pair<A, const char*>, 2> table{
+      {{A::kMean, "mean"}, {A::kAnemoi, "anemoi"}}};
+};
 
 template <>
 struct aifs::EnumNames<aifs::train::DeviceGraphs> {

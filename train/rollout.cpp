@@ -19,11 +19,8 @@ std::vector<int64_t> Window::offsets(int64_t steps) const {
   return rows;
 }
 
-void check_training_samples(const data::DatasetInfo& info, const Window& window,
-                            const RolloutOptions& rollout, int64_t max_epochs) {
-  int64_t steps = rollout.epoch_increment > 0 ? rollout.maximum : rollout.start;
-  if (max_epochs > 0) steps = rollout_length(rollout, max_epochs - 1);
-  const std::vector<int64_t> offsets = window.offsets(steps);
+void check_training_samples(const data::DatasetInfo& info, const Window& window, int64_t longest) {
+  const std::vector<int64_t> offsets = window.offsets(longest);
   if (data::usable_anchors(info.num_rows(), info.missing_rows, offsets).empty()) {
     throw DataError(concat("'", info.name, "' has no training sample: ", info.num_rows(),
                            " dates from ", format_date(info.dates_s.front()), " to ",

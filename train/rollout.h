@@ -24,10 +24,9 @@ struct Window {
   int64_t num_times(int64_t steps) const { return times_in + steps * times_out; }
 };
 
-// Throws DataError if no training sample is long enough for the longest rollout of the run: better
-// at the start than when an epoch asks for it.
-void check_training_samples(const data::DatasetInfo& info, const Window& window,
-                            const RolloutOptions& rollout, int64_t max_epochs);
+// Throws DataError if no training sample is long enough for `longest` forecast steps, those of the
+// longest rollout of the run: better at the start than when an epoch asks for it.
+void check_training_samples(const data::DatasetInfo& info, const Window& window, int64_t longest);
 
 // One step of a forecast: prediction and truth, (B, T', E, N, V_out), normalised.
 struct ForecastStep {

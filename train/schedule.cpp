@@ -33,6 +33,9 @@ void RolloutOptions::bind(config::Binder& b) {
   b.integer("start", start, {.min = 1, .max = 1024}, {"forecast steps per sample at first"});
   b.integer("epoch_increment", epoch_increment, {.min = 0},
             {"one more step after every so many epochs; 0 never", "epochs"});
+  b.integer(
+      "step_increment", step_increment, {.min = 0},
+      {"one more step after every so many optimiser steps, instead of epochs; 0 never", "steps"});
   b.integer("maximum", maximum, {.min = 1, .max = 1024}, {"most forecast steps per sample"});
   b.boolean("recompute", recompute,
             {"keep the fields between steps only, and run each step again in the backward pass: "
@@ -41,11 +44,23 @@ void RolloutOptions::bind(config::Binder& b) {
 
 void RolloutOptions::validate(const std::string& path) const {
   if (start > maximum) throw ConfigError(path + ".start", "is above maximum");
+  if (epoch_increment > 0 && step_increment > 0) {
+    throw ConfigError(path + ".step_increment", "is given beside epoch_increment",
+                      "let the rollout grow by epochs or by steps, and set the other to 0");
+  }
 }
 
-int64_t rollout_length(const RolloutOptions& options, int64_t epoch) {
-  const int64_t grown = options.epoch_increment > 0 ? epoch / options.epoch_increment : 0;
+int64_t rollout_at(const RolloutOptions& options, int64_t epoch, int64_t finished) {
+  int64_t grown = 0;
+  if (options.epoch_increment > 0) grown = epoch / options.epoch_increment;
+  if (options.step_increment > 0) grown = finished / options.step_increment;
   return std::min(options.start + grown, std::max(options.start, options.maximum));
+}
+
+int64_t longest_rollout(const RolloutOptions& options, int64_t max_epochs, int64_t max_steps) {
+  if (!options.grows()) return options.start;
+  const int64_t limit = options.epoch_increment > 0 ? max_epochs : max_steps;
+  return limit > 0 ? rollout_at(options, limit - 1, limit - 1) : options.maximum;
 }
 
 }  // namespace aifs::train

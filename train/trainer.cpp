@@ -176,8 +176,9 @@ void Trainer::share_state(bool resumed) {
 
 Outcome Trainer::run() {
   start_ = Clock::now();
-  check_training_samples(parts_.source.dataset->info(), parts_.window, options_.train.rollout,
-                         options_.train.max_epochs);
+  const TrainOptions& limits = options_.train;
+  check_training_samples(parts_.source.dataset->info(), parts_.window,
+                         longest_rollout(limits.rollout, limits.max_epochs, limits.max_steps));
   shards_->take_values();
   optimizer_->set_parts(own_parts());
   const bool resumed = last_checkpoint_step_ >= 0;
@@ -242,7 +243,7 @@ std::vector<data::BatchRequest> Trainer::requests_of_epoch(int64_t rollout) cons
 }
 
 Trainer::EpochEnd Trainer::run_epoch() {
-  const int64_t rollout = rollout_length(options_.train.rollout, state_.epoch);
+  const int64_t rollout = rollout_at(options_.train.rollout, state_.epoch, state_.step);
   std::vector<data::BatchRequest> requests = requests_of_epoch(rollout);
   auto left = static_cast<int64_t>(requests.size());
   if (left == 0) {  // resumed where epochs had more batches: this one is over

@@ -45,7 +45,7 @@ void check_learning_rates(const Json& table, Comparison& comparison) {
 // The last epoch (<= `epoch`) after which the rollout grew, or -1.
 int64_t last_growth(const train::RolloutOptions& options, int64_t epoch) {
   for (int64_t e = epoch; e >= 0; --e) {
-    if (train::rollout_length(options, e + 1) > train::rollout_length(options, e)) return e;
+    if (train::rollout_at(options, e + 1, 0) > train::rollout_at(options, e, 0)) return e;
   }
   return -1;
 }
@@ -57,14 +57,13 @@ void check_rollout_lengths(const Json& table, Comparison& comparison) {
                                       table.at("maximum").get<int64_t>()};
   const Json& lengths = table.at("rollout_during_epoch");
   for (size_t epoch = 0; epoch < lengths.size(); ++epoch) {
-    comparison.require(
-        train::rollout_length(options, static_cast<int64_t>(epoch)) == lengths[epoch],
-        concat("epoch ", epoch));
+    comparison.require(train::rollout_at(options, static_cast<int64_t>(epoch), 0) == lengths[epoch],
+                       concat("epoch ", epoch));
   }
   for (const auto& [key, value] : table.items()) {
     if (!key.starts_with(state)) continue;
     const int64_t epoch = std::stoll(key.substr(state.size()));
-    comparison.require(train::rollout_length(options, epoch + 1) == value.at("step"),
+    comparison.require(train::rollout_at(options, epoch + 1, 0) == value.at("step"),
                        key + ": step");
     comparison.require(last_growth(options, epoch) == value.at("last_increased_epoch"),
                        key + ": last_increased_epoch");

@@ -53,7 +53,7 @@ TEST_CASE("the hash changes with what changes numbers, and with nothing else", "
   for (const char* other :
        {"run.seed=8", "data.batch_size=3", "graph.grid=o9", "model.channels=9", "loss.kind=mae",
         "train.precision=fp64", "optimizer.schedule.lr=1e-4", "train.rollout.maximum=2",
-        "train.accumulate_batches=2", "data.training.end=2020-01-04",
+        "train.accumulate_batches=2", "train.accumulation=anemoi", "data.training.end=2020-01-04",
         "train.max_steps=41"}) {  // moves the end of the cosine
     INFO(other);
     REQUIRE(hash_with(other) != hash);
@@ -95,6 +95,7 @@ TEST_CASE("what must hold between sections is checked before anything is opened"
   REQUIRE(fault({"data.kind=anemoi"}) == "data.dataset.dataset");
   REQUIRE(fault({"loss.time_weights=[1,2]"}) == "loss.time_weights");
   REQUIRE(fault({"train.max_steps=0"}) == "train.max_steps");
+  REQUIRE(fault({"train.accumulation=sum"}) == "train.accumulation");
   REQUIRE(fault({"train.max_steps=0", "train.max_epochs=1"}) == "optimizer.schedule.total_steps");
   REQUIRE(fault({"model.hierarchy.meshes=[\"fine\",\"coarse\"]"}) == "model.hierarchy.meshes");
   REQUIRE(fault({"train.max_steps=0", "train.max_epochs=1", "optimizer.schedule.kind=constant"}) ==

@@ -18,7 +18,7 @@ const ScheduleOptions kLong{
 std::vector<int64_t> lengths(const RolloutOptions& options, int64_t epochs) {
   std::vector<int64_t> result;
   for (int64_t epoch = 0; epoch < epochs; ++epoch)
-    result.push_back(rollout_length(options, epoch));
+    result.push_back(rollout_at(options, epoch, 1000 + epoch));
   return result;
 }
 
@@ -68,6 +68,37 @@ TEST_CASE("rollouts grow after every so many epochs up to the maximum", "[schedu
   REQUIRE(lengths({1, 2, 3}, 7) == Lengths{1, 1, 2, 2, 3, 3, 3});
   REQUIRE(lengths({2, 3, 12}, 8) == Lengths{2, 2, 2, 3, 3, 3, 4, 4});
   REQUIRE(lengths({1, 0, 5}, 4) == Lengths{1, 1, 1, 1});
+}
+
+TEST_CASE("rollouts grow after every so many optimiser steps, whatever the epoch", "[schedule]") {
+  const RolloutOptions options{.start = 2, .maximum = 4, .step_increment = 10};
+  for (const int64_t epoch : {0, 7}) {
+    for (int64_t step = 0; step < 10; ++step)
+      REQUIRE(rollout_at(options, epoch, step) == 2);
+    for (int64_t step = 10; step < 20; ++step)
+      REQUIRE(rollout_at(options, epoch, step) == 3);
+    REQUIRE(rollout_at(options, epoch, 20) == 4);
+    REQUIRE(rollout_at(options, epoch, 1000000) == 4);
+  }
+}
+
+TEST_CASE("the longest rollout of a run is the one of its last step", "[schedule]") {
+  const RolloutOptions by_epoch{.start = 1, .epoch_increment = 2, .maximum = 9};
+  REQUIRE(longest_rollout(by_epoch, 4, 0) == 2);
+  REQUIRE(longest_rollout(by_epoch, 5, 0) == 3);
+  REQUIRE(longest_rollout(by_epoch, 0, 5) == 9);  // how many epochs these are is not known
+  const RolloutOptions by_step{.start = 1, .maximum = 9, .step_increment = 100};
+  REQUIRE(longest_rollout(by_step, 0, 100) == 1);
+  REQUIRE(longest_rollout(by_step, 0, 101) == 2);
+  REQUIRE(longest_rollout(by_step, 1, 0) == 9);
+  REQUIRE(longest_rollout({.start = 3, .maximum = 9}, 1, 1) == 3);
+}
+
+TEST_CASE("a rollout grows by epochs or by steps, not by both", "[schedule]") {
+  const RolloutOptions both{.start = 1, .epoch_increment = 1, .maximum = 3, .step_increment = 5};
+  REQUIRE_THROWS_WITH(both.validate("train.rollout"),
+                      ContainsSubstring("'train.rollout.step_increment'"));
+  REQUIRE_NOTHROW(RolloutOptions{.maximum = 3, .step_increment = 5}.validate("train.rollout"));
 }
 
 TEST_CASE("a rollout that starts above its maximum is refused", "[schedule]") {

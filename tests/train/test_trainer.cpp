@@ -203,12 +203,15 @@ TEST_CASE("a rollout longer than the data is refused at the start, even if it co
           "[trainer]") {
   const data::DatasetInfo info = SmallTraining(6).dataset->info();  // 2 inputs: up to 4 steps
   const Window window{2, 1, 1};
-  REQUIRE_NOTHROW(check_training_samples(info, window, {.start = 4, .maximum = 4}, 0));
-  REQUIRE_THROWS_AS(check_training_samples(info, window, {.start = 5, .maximum = 5}, 0), DataError);
-  const RolloutOptions growing{.start = 1, .epoch_increment = 1, .maximum = 9};
-  REQUIRE_THROWS_AS(check_training_samples(info, window, growing, 0), DataError);
-  REQUIRE_NOTHROW(check_training_samples(info, window, growing, 4));  // never gets there
-  REQUIRE_NOTHROW(check_training_samples(info, window, {.start = 1, .maximum = 9}, 0));
+  REQUIRE_NOTHROW(check_training_samples(info, window, 4));
+  REQUIRE_THROWS_AS(check_training_samples(info, window, 5), DataError);
+  const test::TemporaryFolder folder;
+  SmallTraining t(6);
+  TrainerOptions options = options_in(folder.path(), 2);
+  options.train.rollout = {.start = 1, .epoch_increment = 1, .maximum = 9};
+  REQUIRE_THROWS_AS(Trainer(options, parts_of(t)).run(), DataError);
+  options.train.max_epochs = 1;  // never gets there
+  REQUIRE(Trainer(options, parts_of(t)).run() == Outcome::kFinished);
 }
 
 TEST_CASE("a run folder that disappears stops neither steps nor checkpoints", "[trainer]") {
