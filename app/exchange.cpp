@@ -149,7 +149,7 @@ Json metadata_of(const Run& run, const train::CheckpointInfo& checkpoint) {
               {"variables", info.variables},
               {"forcing", config.data.roles.forcing},
               {"diagnostic", config.data.roles.diagnostic},
-              {"statistics", statistics_of(info.statistics)},
+              {"statistics", statistics_of(data.record.statistics())},
               {"timestep", format_duration(data.timestep_s)},
               {"times_in", data.window.times_in},
               {"times_out", data.window.times_out},

@@ -97,11 +97,11 @@ train::CheckpointInfo checkpoint_to_validate(const RunConfig& config, const Comm
                   "train first, or name one: --validate-only <run>/checkpoints/step-...");
 }
 
-int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
+int train(Run& run, const std::optional<train::CheckpointInfo>& resume_from,
+          parallel::Runtime& runtime) {
   const RunConfig& config = run.config();
   parallel::Communicator& world = run.mesh().world();
   std::optional<FileLock> lock;
-  std::optional<train::CheckpointInfo> checkpoint;
   parallel::require_same(world, "program version", program_version());
   RunConfig copy = config;
   parallel::require_same(world, "configuration", effective_json(copy));
@@ -117,15 +117,10 @@ int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
       throw ConfigError("run.dir", concat("another process is training in '", config.run.dir, "'"),
                         "wait for it, or choose another folder: --set run.dir=...");
     }
-    if (c.resume) checkpoint = checkpoint_to_resume(config, c);
     log::add_file((fs::path(config.run.dir) / "train.log").string());
     log::info(run_card(run, ranks));
   };
   parallel::together(world, prepare, failure_handling());
-  if (parallel::on_any_rank(world, stop_requested())) {
-    log::info("stopped before the first step; start again with --resume");
-    return kInterrupted;
-  }
   if (config.profile.nvtx && !run.device().is_cuda())
     throw ConfigError("profile.nvtx", "marks ranges for Nsight Systems, which needs a GPU");
   if (config.profile.nvtx) mark_ranges();
@@ -134,7 +129,7 @@ int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
       (fs::path(config.run.dir) / concat("trace-rank-", world.rank(), ".json")).string(),
       run.device());
   bool first = true;
-  const train::Outcome outcome = run.train(checkpoint, [&](int64_t step) {
+  const train::Outcome outcome = run.train(resume_from, [&](int64_t step) {
     runtime.set_place(concat("step ", step));
     profiler.begin(step);
     if (std::exchange(first, false))
@@ -156,6 +151,15 @@ void share_cores(RunConfig& config) {
   config.run.threads = std::max<int64_t>(1, cores / *local);
 }
 
+// What the checkpoint says of its data whose weights the run is to begin with.
+std::optional<SavedData> saved_data_of(const RunConfig& config,
+                                       const std::optional<train::CheckpointInfo>& checkpoint,
+                                       bool validate) {
+  if (checkpoint) return saved_data(validate ? WeightUse::kScore : WeightUse::kResume, *checkpoint);
+  if (validate || config.init.from.empty()) return std::nullopt;
+  return saved_data(WeightUse::kStart, train::inspect_checkpoint(config.init.from));
+}
+
 // Trains or validates as one rank of `world`.
 int run_as_rank(const CommandLine& c, const RunConfig& config, bool validate,
                 parallel::Runtime& runtime, parallel::Communicator& world, at::Device device) {
@@ -168,14 +172,17 @@ int run_as_rank(const CommandLine& c, const RunConfig& config, bool validate,
   const auto build = [&] {
     if (!validate && !c.resume && mesh.is_main()) refuse_to_overwrite(config);
     if (validate) checkpoint = checkpoint_to_validate(config, c);
-    run = std::make_unique<Run>(config, mesh, device);
+    if (!validate && c.resume && mesh.is_main()) checkpoint = checkpoint_to_resume(config, c);
+    run = std::make_unique<Run>(
+        config, mesh, device,
+        mesh.is_main() ? saved_data_of(config, checkpoint, validate) : std::nullopt);
   };
   parallel::together(world, build, failure_handling());
   run->share();
   parallel::together(
       world, [&] { run->build(); }, failure_handling());
   if (!validate) {
-    const int code = train(*run, c, runtime);
+    const int code = train(*run, checkpoint, runtime);
     if (config.profile.parts && mesh.is_main() && world.size() > 1)
       log::info("communication of this rank in the whole run\n", count->table());
     return code;
@@ -258,7 +265,7 @@ int exchange_model(const CommandLine& c) {
   const train::CheckpointInfo checkpoint = find_checkpoint(exchange.from);
   Run run(c.config.empty() ? parse_config(checkpoint.meta.config_json, c.overrides)
                            : load_config(c.config, c.overrides),
-          mesh, at::kCPU);
+          mesh, at::kCPU, saved_data(WeightUse::kScore, checkpoint));
   run.build();
   export_model(run, checkpoint, exchange.to);
   log::info("wrote the model of '", checkpoint.path.string(), "' to '", exchange.to, "'");

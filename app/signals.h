@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGTERM, SIGINT and SIGUSR1 (what Slurm sends before a time limit) ask the run to write a
-// checkpoint after the current step and leave; a second SIGINT ends it at once.
+// Requests to stop: SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP and SIGXCPU, which schedulers and
+// terminals send. What the starter of the process has set to be ignored (nohup) stays ignored.
 #pragma once
 
 namespace aifs::app {
 
-// Installs the handlers for the life of the process.
+// From now on a request ends the process at once with exit code kInterrupted: while a run starts,
+// nothing is lost.
 void install_signal_handlers();
 
-// Whether a signal has asked the run to stop.
+// From now on a request is only noted, for a loop that asks stop_requested() and writes a
+// checkpoint first. A second SIGINT ends the process at once.
+void defer_stops();
+
 bool stop_requested();
 
 }  // namespace aifs::app

@@ -40,91 +40,6 @@ constexpr double kSamePoint_deg = 1e-3;
 
 using StorePtr = std::shared_ptr<const zarr::Store>;
 
-std::shared_ptr<const data::Dataset> open_anemoi(const RunConfig& config, const StorePtr& store,
-                                                 const data::Period& period) {
-  data::DatasetOptions options = config.data.dataset;
-  if (!period.start.empty()) options.start = period.start;
-  if (!period.end.empty()) options.end = period.end;
-  return std::make_shared<data::AnemoiDataset>(store, options);
-}
-
-std::shared_ptr<const data::Dataset> make_analytic(const RunConfig& config,
-                                                   const data::Period& period) {
-  const graph::Coordinates grid =
-      graph::gaussian_coordinates(graph::parse_gaussian_grid(config.graph.grid));
-  data::AnalyticOptions options = config.data.analytic;
-  if (!period.start.empty()) options.start = period.start;
-  if (!period.end.empty()) options.end = period.end;
-  options.statistics_end = "";  // statistics are those of the period itself
-  return std::make_shared<data::AnalyticDataset>(options, grid.lat_deg, grid.lon_deg);
-}
-
-std::shared_ptr<const data::Dataset> open_dataset(const RunConfig& config, const StorePtr& store,
-                                                  const data::Period& period) {
-  return store ? open_anemoi(config, store, period) : make_analytic(config, period);
-}
-
-// Rows of the dataset per time step of the model.
-int64_t rows_per_timestep(const data::DatasetInfo& info, int64_t timestep_s) {
-  if (timestep_s % info.frequency_s != 0) {
-    throw ConfigError("data.timestep", concat(format_duration(timestep_s),
-                                              " is not a multiple of the frequency of '", info.name,
-                                              "', ", format_duration(info.frequency_s)));
-  }
-  return timestep_s / info.frequency_s;
-}
-
-void check_alike(const data::DatasetInfo& training, const data::DatasetInfo& validation) {
-  if (training.variables != validation.variables ||
-      training.num_nodes() != validation.num_nodes() ||
-      training.ensemble_size != validation.ensemble_size) {
-    throw DataError(concat("'", training.name, "' and '", validation.name,
-                           "' differ in variables, cells or members"));
-  }
-}
-
-// The analytic dataset of a period has no dates if the period is not in order.
-void check_period(const data::Period& period, const std::string& path) {
-  if (period.start.empty() || period.end.empty()) return;
-  if (parse_date(period.start) <= parse_date(period.end, DateEnd::kEnd)) return;
-  throw ConfigError(path + ".end", concat(period.end, " is before the start, ", period.start));
-}
-
-}  // namespace
-
-StorePtr open_store(const RunConfig& config) {
-  if (config.data.kind == data::SourceKind::kAnalytic) return nullptr;
-  return data::open_store(config.data.dataset.dataset);
-}
-
-DataParts make_data(const RunConfig& config, const StorePtr& store) {
-  DataParts parts;
-  check_period(config.data.training, "data.training");
-  check_period(config.data.validation, "data.validation");
-  parts.training = open_dataset(config, store, config.data.training);
-  parts.validation = open_dataset(config, store, config.data.validation);
-  const data::DatasetInfo& info = parts.training->info();
-  check_alike(info, parts.validation->info());
-  if (info.ensemble_size != 1) {
-    throw ConfigError("data.dataset", concat("'", info.name, "' has ", info.ensemble_size,
-                                             " members, this network takes one"));
-  }
-  parts.variables = data::VariableTable(info.variables, config.data.roles);
-  parts.statistics = info.statistics;
-  const data::Imputer imputer(info.variables, parts.statistics, config.data.imputer);
-  const data::Normaliser normaliser =
-      data::Normaliser::create(info.variables, parts.statistics, config.data.normalizer);
-  const data::Remapper remapper(info.variables, config.data.remapper);
-  parts.training_source = {parts.training, normaliser, imputer, remapper};
-  parts.validation_source = {parts.validation, normaliser, imputer, remapper};
-  parts.timestep_s = parse_duration(config.data.timestep);
-  parts.window = {config.data.multistep_input, config.data.multistep_output,
-                  rows_per_timestep(info, parts.timestep_s)};
-  return parts;
-}
-
-namespace {
-
 void check_same_grid(const graph::NodeSet& nodes, const data::DatasetInfo& info) {
   constexpr double kDegrees = 57.29577951308232;
   const auto mismatch = [&](const std::string& what) {
@@ -165,7 +80,7 @@ model::FieldLayout field_layout(const DataParts& data) {
   layout.output_prognostic = data.variables.output_prognostic();
   layout.outputs.names = data.variables.output_names();
   layout.input_names = data.variables.input_names();
-  const auto& tendencies = data.training->info().tendencies;
+  const auto& tendencies = data.tendencies;
   if (const auto found = tendencies.find(data.timestep_s); found != tendencies.end()) {
     for (const int64_t column : data.variables.prognostic_columns())
       layout.stdev_tendency.push_back(found->second.stdev[static_cast<size_t>(column)]);
@@ -190,18 +105,18 @@ std::vector<float> cell_weights(train::GridWeights kind, const graph::NodeSet& n
 
 }  // namespace
 
-Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device)
-    : config_(std::move(config)), mesh_(&mesh), device_(device) {
+Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device,
+         std::optional<SavedData> saved)
+    : config_(std::move(config)), mesh_(&mesh), device_(device), saved_(std::move(saved)) {
   if (config_.run.threads > 0) at::set_num_threads(static_cast<int>(config_.run.threads));
   set_arithmetic(config_.train.precision, device_);
   phases_.end("program");
-  if (!mesh_->is_main()) {  // others read what it has read, later; what is computed need not wait
-    if (config_.data.kind == data::SourceKind::kAnalytic) data_ = make_data(config_, nullptr);
-    return;
-  }
+  if (!mesh_->is_main()) return;  // others read what it has read, later
   const StorePtr store = open_store(config_);
   const auto remembering = store ? std::make_shared<zarr::RememberingStore>(store) : nullptr;
-  data_ = make_data(config_, remembering);
+  data_ = make_data(config_, remembering, saved_ ? &*saved_ : nullptr);
+  for (const std::string& warning : data_.warnings)
+    log::warning(warning);
   if (remembering) {
     remembering->stop();
     opened_ = remembering->record();
@@ -216,14 +131,18 @@ Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device)
 void Run::share() {
   app::share(graph_.graph, mesh_->world());
   app::share(opened_, mesh_->world());
+  std::string saved = to_text(saved_);
+  app::share(saved, mesh_->world());
+  saved_ = saved_data_from_text(saved);
   phases_.end("sharing them");
 }
 
 void Run::build() {
   if (!mesh_->is_main()) {
     graph_.hash = graph_.graph.content_hash();
-    if (const StorePtr store = open_store(config_))  // which this host may not have
-      data_ = make_data(config_, std::make_shared<zarr::RememberingStore>(store, opened_));
+    StorePtr store = open_store(config_);  // whose files this host may not have
+    if (store) store = std::make_shared<zarr::RememberingStore>(store, opened_);
+    data_ = make_data(config_, store, saved_ ? &*saved_ : nullptr);
   }
   opened_.clear();
   app::check_graph(config_.model, graph_.graph);
@@ -316,7 +235,7 @@ train::NodeSlice Run::own_slice() const {
 train::LossPtr Run::make_loss() const {
   return train::build_loss(config_.loss, {.variables = data_.variables,
                                           .statistics = data_.statistics,
-                                          .tendencies = data_.training->info().tendencies,
+                                          .tendencies = data_.tendencies,
                                           .nodes = graph_.graph.nodes("data"),
                                           .grid_name = config_.graph.grid,
                                           .timestep_s = data_.timestep_s,
@@ -339,7 +258,11 @@ std::unique_ptr<train::Validation> Run::make_validation() const {
       .prefetch_batches = config_.data.prefetch_batches,
       .dtype = parameters_->dtype(),
       .device = device_,
-      .loss_nodes = own_slice()};
+      .loss_nodes = own_slice(),
+      .longest_rollout =
+          std::max(config_.train.validation.rollout,
+                   train::longest_rollout(config_.train.rollout, config_.train.max_epochs,
+                                          config_.train.max_steps))};
   return std::make_unique<train::Validation>(config_.train.validation, setup);
 }
 
@@ -349,6 +272,7 @@ train::CheckpointMeta Run::checkpoint_meta() {
           .config_json = effective_json(config_),
           .config_hash = config_hash(config_),
           .graph_hash = graph_.hash,
+          .data_json = data::to_json(data_.record).dump(),
           .time_utc = ""};
 }
 
@@ -387,7 +311,8 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
       .run_dir = config_.run.dir,
       .checkpoint_meta = checkpoint_meta(),
       .should_stop = stop_requested,
-      .at_step = at_step};
+      .at_step = at_step,
+      .failure = failure_handling()};
   train::Trainer trainer(options, parts);
   // Only the main rank knows the checkpoint to go on from. The first rank of each group that has
   // the same parameters reads it, the others get what that one has.
@@ -411,6 +336,7 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
   };
   parallel::together(mesh_->world(), load, failure_handling());
   trainer.share_state(resume_from.has_value());
+  defer_stops();  // from here on there is work to save
   return trainer.run();
 }
 
@@ -455,7 +381,17 @@ void Run::validate(const train::CheckpointInfo& checkpoint) {
   parallel::together(
       mesh_->world(), [&] { load_weights(checkpoint); }, failure_handling());
   const train::Forecaster forecaster(*network_, data_.variables, data_.window, device_);
-  const train::ValidationResult result = validation_->run(forecaster, *loss_);
+  const int64_t chosen = config_.train.validation.rollout;
+  const train::ValidationResult result = validation_->run(
+      forecaster, *loss_,
+      {.rollout = chosen > 0
+                      ? chosen
+                      : train::rollout_of_last_step(config_.train.rollout, checkpoint.state)});
+  const auto check = [&] {
+    if (!result.failure.empty() && mesh_->is_main())
+      throw DataError(concat("the validation failed: ", result.failure));
+  };
+  parallel::together(mesh_->world(), check, failure_handling());
   if (!mesh_->is_main()) return;
   nlohmann::ordered_json json{{"step", checkpoint.state.step}, {"epoch", checkpoint.state.epoch}};
   json.update(train::to_json(result, data_.variables));
@@ -492,7 +428,7 @@ std::string check_config(const RunConfig& config) {
   nodes.lat_rad.resize(static_cast<size_t>(data.training->info().num_nodes()));
   train::check_loss(config.loss, {.variables = data.variables,
                                   .statistics = data.statistics,
-                                  .tendencies = data.training->info().tendencies,
+                                  .tendencies = data.tendencies,
                                   .nodes = nodes,
                                   .grid_name = config.graph.grid,
                                   .timestep_s = data.timestep_s,

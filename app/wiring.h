@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "app/data_parts.h"
 #include "app/phases.h"
 #include "app/run_config.h"
 #include "graph/graph.h"
@@ -16,26 +17,7 @@
 #include "plan/step_plan.h"
 #include "train/trainer.h"
 
-namespace aifs::zarr {
-class Store;
-}
-
 namespace aifs::app {
-
-// Training and validation data, normalised alike (statistics are those of the training data).
-struct DataParts {
-  std::shared_ptr<const data::Dataset> training, validation;
-  data::VariableTable variables;
-  data::Statistics statistics;  // after the normaliser's remap
-  data::SampleSource training_source, validation_source;
-  train::Window window;
-  int64_t timestep_s = 0;
-};
-
-// The store of the dataset of a configuration, or none if that is no file. Throws DataError.
-std::shared_ptr<const zarr::Store> open_store(const RunConfig& config);
-// Opens the data of a configuration from its store. Throws ConfigError, DataError. Local.
-DataParts make_data(const RunConfig& config, const std::shared_ptr<const zarr::Store>& store);
 
 struct GraphParts {
   graph::Graph graph;
@@ -51,8 +33,10 @@ fs::path checkpoint_folder(const RunConfig& config);
 class Run {
  public:
   // The main rank opens the data and builds or loads the graph; it writes nothing but its file.
-  // Throws ConfigError, DataError. Local to each rank; `mesh` outlives the run.
-  Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device);
+  // `saved`: of the checkpoint whose weights are wanted, if there is one; only the main rank has to
+  // know. Throws ConfigError, DataError. Local to each rank; `mesh` outlives the run.
+  Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device,
+      std::optional<SavedData> saved = std::nullopt);
   // Gives the graph and what was read of the dataset to all ranks. Collective.
   void share();
   // Creates network, loss and validation; the other ranks open the data, too. Throws ConfigError.
@@ -105,6 +89,7 @@ class Run {
   const parallel::ProcessMesh* mesh_;
   at::Device device_;
   Phases phases_;
+  std::optional<SavedData> saved_;
   std::string opened_;  // what opening the dataset has read
   DataParts data_;
   GraphParts graph_;

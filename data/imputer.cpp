@@ -86,6 +86,18 @@ bool Imputer::imputes(int64_t column) const {
                      [&](const Entry& entry) { return entry.column == column; });
 }
 
+std::string Imputer::describe(int64_t column, const std::vector<std::string>& variables) const {
+  for (const Entry& entry : entries_) {
+    if (entry.column != column) continue;
+    if (entry.copy_column >= 0)
+      return concat("copy of ", variables[static_cast<size_t>(entry.copy_column)]);
+    char text[32];  // enough digits to tell any two values apart
+    std::snprintf(text, sizeof text, "%.9g", static_cast<double>(entry.value));
+    return text;
+  }
+  return "";
+}
+
 void Imputer::forward(std::span<float> sample, const SampleShape& shape,
                       std::span<uint8_t> first_time_nan) const {
   AIFS_CHECK(static_cast<int64_t>(sample.size()) == shape.size(), "sample of ", sample.size(),

@@ -44,6 +44,8 @@ class Imputer {
   bool empty() const { return entries_.empty(); }
   // True for data columns that are filled.
   bool imputes(int64_t column) const;
+  // What NaN of a data column are filled with: "280.5" or "copy of sst"; "" if they are not.
+  std::string describe(int64_t column, const std::vector<std::string>& variables) const;
 
   // Fills `sample` in place. `first_time_nan` (N, V) becomes 1 where a filled variable was NaN at
   // the first time in member 0, else 0; it may be empty if not wanted.

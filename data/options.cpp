@@ -24,6 +24,10 @@ void DataOptions::bind(config::Binder& b) {
   b.integer("multistep_input", multistep_input, {.min = 1, .max = 64}, {"input times"});
   b.integer("multistep_output", multistep_output, {.min = 1, .max = 64},
             {"times predicted by one model step"});
+  b.choice("tables", tables,
+           {"whose statistics normalise, fill and weigh when weights come from a checkpoint. auto: "
+            "the dataset's to go on with a run, which is refused if they are not those of the "
+            "checkpoint, and to start a new one; the checkpoint's to score weights"});
   b.section("normalizer", normalizer, {"from physical to normalised values"});
   b.list("imputer", imputer, {"how NaN are filled before normalising"});
   b.list("remapper", remapper, {"maps of variables, after filling NaN and before normalising"});

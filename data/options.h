@@ -18,6 +18,11 @@ namespace aifs::data {
 
 enum class SourceKind { kAnemoi, kAnalytic };
 
+// Where the statistics come from that normalise, fill and weigh, when weights come from a
+// checkpoint. Auto: the dataset's, which must be those of the checkpoint where a run goes on; the
+// checkpoint's where weights are scored.
+enum class TableSource { kAuto, kCheckpoint, kDataset };
+
 // A period, both ends included; empty means as far as the data go.
 struct Period {
   std::string start, end;
@@ -33,6 +38,7 @@ struct DataOptions {
   std::string timestep = "6h";
   int64_t multistep_input = 2;
   int64_t multistep_output = 1;
+  TableSource tables = TableSource::kAuto;
   NormaliserOptions normalizer;
   std::vector<ImputeRule> imputer;
   std::vector<RemapRule> remapper;
@@ -47,6 +53,13 @@ struct DataOptions {
 };
 
 }  // namespace aifs::data
+
+template <>
+struct aifs::EnumNames<aifs::data::TableSource> {
+  using T = aifs::data::TableSource;
+  static constexpr std::array<std::pair<T, const char*>, 3> table{
+      {{T::kAuto, "auto"}, {T::kCheckpoint, "checkpoint"}, {T::kDataset, "dataset"}}};
+};
 
 template <>
 struct aifs::EnumNames<aifs::data::SourceKind> {

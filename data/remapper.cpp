@@ -151,6 +151,13 @@ Remapper::Remapper(const std::vector<std::string>& variables, const std::vector<
   }
 }
 
+const RemapRule* Remapper::rule_of(int64_t column) const {
+  for (const Entry& entry : entries_) {
+    if (entry.column == column) return &entry.rule;
+  }
+  return nullptr;
+}
+
 void Remapper::forward(std::span<float> rows) const {
   if (entries_.empty()) return;
   const auto width = static_cast<size_t>(width_);

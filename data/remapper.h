@@ -44,6 +44,8 @@ class Remapper {
   Remapper(const std::vector<std::string>& variables, const std::vector<RemapRule>& rules);
 
   bool empty() const { return entries_.empty(); }
+  // The rule of a data column, or null.
+  const RemapRule* rule_of(int64_t column) const;
   // In place on rows of V values. Throws DataError naming the variable outside a domain.
   void forward(std::span<float> rows) const;
   // In place on rows of columns.size() values that hold the data columns `columns`.

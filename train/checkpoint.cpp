@@ -171,19 +171,21 @@ void rename_folder(const fs::path& from, const fs::path& to) {
 }
 
 Json manifest_of(const LoopState& state, int64_t optimizer_steps, const CheckpointMeta& meta) {
-  return Json{{"format_version", kFormatVersion},
-              {"program_version", meta.program_version},
-              {"torch_version", meta.torch_version},
-              {"time_utc", meta.time_utc},
-              {"step", state.step},
-              {"epoch", state.epoch},
-              {"batch_in_epoch", state.batch_in_epoch},
-              {"loss_scale", state.loss_scale},
-              {"loss_scale_steps", state.loss_scale_steps},
-              {"optimizer_steps", optimizer_steps},
-              {"config_hash", meta.config_hash},
-              {"graph_hash", meta.graph_hash},
-              {"config", Json::parse(meta.config_json)}};
+  Json manifest{{"format_version", kFormatVersion},
+                {"program_version", meta.program_version},
+                {"torch_version", meta.torch_version},
+                {"time_utc", meta.time_utc},
+                {"step", state.step},
+                {"epoch", state.epoch},
+                {"batch_in_epoch", state.batch_in_epoch},
+                {"loss_scale", state.loss_scale},
+                {"loss_scale_steps", state.loss_scale_steps},
+                {"optimizer_steps", optimizer_steps},
+                {"config_hash", meta.config_hash},
+                {"graph_hash", meta.graph_hash},
+                {"config", Json::parse(meta.config_json)}};
+  if (!meta.data_json.empty()) manifest["data"] = Json::parse(meta.data_json);
+  return manifest;
 }
 
 // All files of a checkpoint, the completion marker last.
@@ -211,6 +213,7 @@ CheckpointInfo read_manifest(const fs::path& path, const Json& manifest) {
                manifest.at("config").dump(),
                manifest.at("config_hash").get<std::string>(),
                manifest.at("graph_hash").get<std::string>(),
+               manifest.contains("data") ? manifest.at("data").dump() : "",
                manifest.at("time_utc").get<std::string>()};
   return info;
 }

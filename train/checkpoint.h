@@ -29,6 +29,7 @@ struct CheckpointMeta {
   std::string program_version, torch_version;
   std::string config_json;  // effective configuration
   std::string config_hash, graph_hash;
+  std::string data_json;  // what gives the weights their meaning (data/data_record.h); "": unknown
   std::string time_utc;
 };
 

@@ -15,4 +15,11 @@ struct LoopState {
   int64_t loss_scale_steps = 0;
 };
 
+// True at the end of every so many steps or epochs (0: never).
+inline bool is_due(const LoopState& state, int64_t every_steps, int64_t every_epochs) {
+  const bool epoch_ended = state.batch_in_epoch == 0 && state.epoch > 0;
+  return (every_steps > 0 && state.step % every_steps == 0) ||
+         (every_epochs > 0 && epoch_ended && state.epoch % every_epochs == 0);
+}
+
 }  // namespace aifs::train

@@ -57,7 +57,7 @@ JsonLines::JsonLines(fs::path path, int64_t resume_step) : path_(std::move(path)
   try {
     std::error_code ignored;
     const bool keep = resume_step >= 0 && fs::exists(path_, ignored);
-    write_file_atomic(path_, keep ? lines_until(path_, resume_step, last_step_) : "");
+    write_file_atomic(path_, keep ? lines_until(path_, resume_step, last_step_.emplace(-1)) : "");
   } catch (const Error& error) {
     ++num_failures_;
     log::warning("cannot start '", path_.string(), "': ", error.what(), "; training goes on");

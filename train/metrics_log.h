@@ -5,6 +5,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "core/file_io.h"
@@ -20,14 +21,14 @@ class JsonLines {
   // `object` must have a "step". Flushed at once. Never throws.
   void write(const nlohmann::ordered_json& object);
   int64_t num_failures() const { return num_failures_; }
-  // The step of the last line that was kept of an earlier part of the run: -1 if there is none,
-  // or no file.
-  int64_t last_step() const { return last_step_; }
+  // The step of the last line that was kept of an earlier part of the run, -1 if it has none;
+  // nothing if there was no file to go on with.
+  std::optional<int64_t> last_step() const { return last_step_; }
 
  private:
   fs::path path_;
   int64_t num_failures_ = 0;
-  int64_t last_step_ = -1;
+  std::optional<int64_t> last_step_;
 };
 
 }  // namespace aifs::train

@@ -22,6 +22,13 @@ void ValidationOptions::bind(config::Binder& b) {
   b.choice("weights", weights,
            {"weights of the cells in RMSE: area of the graph's cells, cosine of "
             "latitude, or none"});
+  b.integer("rollout", rollout, {.min = 0, .max = 1024},
+            {"forecast steps that the loss is averaged over; 0: as many as training samples have "
+             "at that time",
+             "steps"});
+  b.choice("on_failure", on_failure,
+           {"when data of a validation cannot be read: continue training without its scores, or "
+            "stop with an error, after the checkpoint that is due"});
 }
 
 void ValidationOptions::validate(const std::string& path) const {

@@ -26,6 +26,9 @@ enum class GridWeights { kArea, kCosLatitude, kUniform };
 // allows it, too.
 enum class DeviceGraphs { kAuto, kOn, kOff };
 
+// What happens when a validation has no scores because its data cannot be read.
+enum class OnFailedValidation { kContinue, kStop };
+
 struct ValidationOptions {
   int64_t every_steps = 0;
   int64_t every_epochs = 1;
@@ -33,6 +36,8 @@ struct ValidationOptions {
   std::vector<std::string> lead_times;  // empty: one timestep
   int64_t max_dates = 0;                // 0: all
   GridWeights weights = GridWeights::kCosLatitude;
+  int64_t rollout = 0;  // forecast steps of the loss; 0: those of training at that time
+  OnFailedValidation on_failure = OnFailedValidation::kContinue;
 
   void bind(config::Binder& b);
   void validate(const std::string& path) const;
@@ -124,6 +129,13 @@ struct aifs::EnumNames<aifs::train::DeviceGraphs> {
   using G = aifs::train::DeviceGraphs;
   static constexpr std::array<std::pair<G, const char*>, 3> table{
       {{G::kAuto, "auto"}, {G::kOn, "on"}, {G::kOff, "off"}}};
+};
+
+template <>
+struct aifs::EnumNames<aifs::train::OnFailedValidation> {
+  using F = aifs::train::OnFailedValidation;
+  static constexpr std::array<std::pair<F, const char*>, 2> table{
+      {{F::kContinue, "continue"}, {F::kStop, "stop"}}};
 };
 
 template <>

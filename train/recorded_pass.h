@@ -60,8 +60,9 @@ std::string why_not_recorded(Precision precision, const ShardingOptions& shardin
 // Records the passes of a run, the second of each kind. Says in the log what it does.
 class PassRecorder {
  public:
-  // Passes of a kind are the same for the device: rollout, samples, whether gradients are reduced.
-  using Kind = std::array<int64_t, 3>;
+  // Passes of a kind are the same for the device: rollout, samples, what divides the gradients,
+  // whether gradients are reduced.
+  using Kind = std::array<int64_t, 4>;
 
   // Until then nothing is recorded; nor afterwards if there is a reason against it. All ranks of
   // `world`, which outlives this, record or none: NCCL wants it so.

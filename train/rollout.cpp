@@ -19,6 +19,12 @@ std::vector<int64_t> Window::offsets(int64_t steps) const {
   return rows;
 }
 
+int64_t rollout_of_last_step(const RolloutOptions& options, const LoopState& state) {
+  const bool epoch_ended = state.batch_in_epoch == 0 && state.epoch > 0;
+  return rollout_at(options, epoch_ended ? state.epoch - 1 : state.epoch,
+                    std::max<int64_t>(state.step - 1, 0));
+}
+
 void check_training_samples(const data::DatasetInfo& info, const Window& window, int64_t longest) {
   const std::vector<int64_t> offsets = window.offsets(longest);
   if (data::usable_anchors(info.num_rows(), info.missing_rows, offsets).empty()) {

@@ -8,6 +8,7 @@
 #include "data/dataset.h"
 #include "data/variables.h"
 #include "model/encoder_processor_decoder.h"
+#include "train/loop_state.h"
 #include "train/schedule.h"
 
 namespace aifs::train {
@@ -27,6 +28,9 @@ struct Window {
 // Throws DataError if no training sample is long enough for `longest` forecast steps, those of the
 // longest rollout of the run: better at the start than when an epoch asks for it.
 void check_training_samples(const data::DatasetInfo& info, const Window& window, int64_t longest);
+
+// The forecast steps of the training step before this position (of the first one, at the start).
+int64_t rollout_of_last_step(const RolloutOptions& options, const LoopState& state);
 
 // One step of a forecast: prediction and truth, (B, T', E, N, V_out), normalised.
 struct ForecastStep {

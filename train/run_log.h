@@ -33,9 +33,9 @@ class RunLog {
   // Scores of a validation, or why there are none.
   void write_validation(LogPosition position, const ValidationResult& result,
                         const data::VariableTable& variables);
-  // The step of the last validation that validation.jsonl had when the run began: -1 if it has no
-  // line, or a line that is not sound.
-  int64_t last_validation_step() const { return validation_.last_step(); }
+  // The step of the last validation in a validation.jsonl that the run goes on with, -1 if it has
+  // none; nothing if there was no such file.
+  std::optional<int64_t> last_validation_step() const { return validation_.last_step(); }
   // Validations of this run that failed.
   int64_t num_failed_validations() const { return num_failed_validations_; }
   // Takes the progress bar away, so that a message can be written.

@@ -35,43 +35,22 @@ ScheduleOptions complete(ScheduleOptions schedule, const TrainOptions& train) {
   return schedule;
 }
 
-fs::path checkpoint_folder(const fs::path& run_dir) {
-  return run_dir / "checkpoints";
+int64_t longest_rollout(const TrainOptions& train) {
+  return longest_rollout(train.rollout, train.max_epochs, train.max_steps);
 }
 
 }  // namespace
 
 struct Trainer::StepFigures {
   double loss = 0.0, lr = 0.0, step_s = 0.0, data_s = 0.0, gradient_norm = 0.0;
-  int64_t rollout = 1, samples = 0;
+  int64_t rollout = 1, samples = 0, batches = 1;
   bool stop = false, skipped = false;
-  bool finite = true;  // all losses on all ranks
-  std::string bad;     // what is known of this rank's first loss that is not finite
+  bool dropped = false;        // some rank lacks a batch: the same on all ranks
+  bool gave_up = false;        // this rank was to stop while it waited for data
+  std::exception_ptr failure;  // what reading data threw on this rank
+  bool finite = true;          // all losses on all ranks
+  std::string bad;             // what is known of this rank's first loss that is not finite
   PipelineLosses losses;
-};
-
-struct Trainer::Logs {
-  JsonLines metrics, validation;
-  std::unique_ptr<TensorBoardWriter> tensorboard;
-
-  Logs(const TrainerOptions& options, int64_t resume_step)
-      : metrics(options.run_dir / "metrics.jsonl", resume_step),
-        validation(options.run_dir / "validation.jsonl", resume_step) {
-    if (!options.log.tensorboard) return;
-    try {
-      tensorboard =
-          std::make_unique<TensorBoardWriter>(options.run_dir / "tensorboard", resume_step);
-    } catch (const Error& error) {
-      log::warning("no TensorBoard files: ", error.what());
-    }
-  }
-
-  void scalar(const std::string& tag, double value, int64_t step) {
-    if (tensorboard) tensorboard->add_scalar(tag, value, step);
-  }
-  void flush() {
-    if (tensorboard) tensorboard->flush();
-  }
 };
 
 Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
@@ -174,41 +153,74 @@ void Trainer::share_state(bool resumed) {
   last_validation_step_ = state_.step;  // it was done before the checkpoint was written
 }
 
+void Trainer::start_logs(bool resumed) {
+  if (!parts_.mesh.is_main()) return;
+  log_ = std::make_unique<RunLog>(options_.run_dir, options_.log, resumed ? state_.step : -1,
+                                  state_.step, options_.train.max_steps);
+  if (parts_.mesh.alike().size() > 1) log::info("gradients: ", reducer_->describe());
+}
+
 Outcome Trainer::run() {
   start_ = Clock::now();
-  const TrainOptions& limits = options_.train;
   check_training_samples(parts_.source.dataset->info(), parts_.window,
-                         longest_rollout(limits.rollout, limits.max_epochs, limits.max_steps));
+                         longest_rollout(options_.train));
   shards_->take_values();
   optimizer_->set_parts(own_parts());
   const bool resumed = last_checkpoint_step_ >= 0;
-  if (parts_.mesh.is_main()) {
-    logs_ = std::make_unique<Logs>(options_, resumed ? state_.step : -1);
-    progress_ = std::make_unique<Progress>(ProgressOptions{.every_steps = options_.log.every_steps,
-                                                           .bar = options_.log.progress_bar,
-                                                           .first_step = state_.step,
-                                                           .last_step = options_.train.max_steps});
-    if (parts_.mesh.alike().size() > 1) log::info("gradients: ", reducer_->describe());
-  }
+  start_logs(resumed);
   if (parts_.device.is_cuda()) {
     recorder_.start(options_.train.cuda_graph,
                     why_not_recorded(options_.train.precision, options_.sharding,
                                      options_.reduction, parts_.network, parts_.mesh),
                     parts_.mesh.world());
   }
-  const int64_t first_step = state_.step;
-  EpochEnd end = EpochEnd::kDone;
-  while (end == EpochEnd::kDone && !at_step_limit() &&
-         (options_.train.max_epochs == 0 || state_.epoch < options_.train.max_epochs)) {
-    end = run_epoch();
+  first_step_ = state_.step;
+  bool stopped = false;
+  if (resumed && parallel::on_any_rank(parts_.mesh.world(), owes_validation())) {
+    last_validation_step_ = -1;
+    stopped = validate();
   }
-  const bool stopped = end == EpochEnd::kStop;
-  if (!stopped && options_.train.validation.at_end) validate();
+  stopped = stopped || run_epochs() == EpochEnd::kStop;
+  // A checkpoint first: whatever happens to a validation, the steps are not lost.
   if (stopped || options_.checkpoint.at_end) checkpoint(/*required=*/true);
-  if (progress_) progress_->clear();
-  if (options_.profile.parts && parts_.mesh.is_main())
-    log::info("time per part\n", timer_.table(state_.step - first_step));
+  if (!stopped && options_.train.validation.at_end && validate()) {
+    stopped = true;
+    checkpoint(/*required=*/true);
+  }
+  if (log_) {
+    log_->clear_progress();
+    if (const int64_t failed = log_->num_failed_validations(); failed > 0)
+      log::warning(failed, " validations of this run failed; validation.jsonl says why");
+    if (options_.profile.parts)
+      log::info("time per part\n", timer_.table(state_.step - first_step_));
+  }
   return stopped ? Outcome::kInterrupted : Outcome::kFinished;
+}
+
+Trainer::EpochEnd Trainer::run_epochs() {
+  step_first_batch_ = state_.batch_in_epoch;
+  EpochEnd end = EpochEnd::kDone;
+  try {
+    while (end == EpochEnd::kDone && !at_step_limit() &&
+           (options_.train.max_epochs == 0 || state_.epoch < options_.train.max_epochs))
+      end = run_epoch();
+  } catch (const NumericalError&) {
+    throw;
+  } catch (const parallel::FailedTogether&) {
+    throw;
+  } catch (const std::exception&) {
+    // Other ranks do not know of it, so only a single one can still gather a checkpoint.
+    if (parts_.mesh.world().size() == 1 && !updating_) {
+      state_.batch_in_epoch = step_first_batch_;
+      save_before_error();
+    }
+    throw;
+  }
+  return end;
+}
+
+bool Trainer::wants_to_stop() const {
+  return out_of_time() || (options_.should_stop && options_.should_stop());
 }
 
 bool Trainer::at_step_limit() const {
@@ -220,11 +232,17 @@ bool Trainer::out_of_time() const {
          seconds_since(start_) > 60.0 * options_.train.max_minutes;
 }
 
-std::vector<data::BatchRequest> Trainer::requests_of_epoch(int64_t rollout) const {
+// The samples of an epoch are those that the longest rollout in it can use. One that grows within
+// epochs is as long as it can get, so that the order does not depend on where the epoch is resumed.
+std::vector<data::BatchRequest> Trainer::requests_of_epoch() const {
   const data::DatasetInfo& info = parts_.source.dataset->info();
-  const std::vector<int64_t> offsets = parts_.window.offsets(rollout);
-  const data::Sampler sampler(data::usable_anchors(info.num_rows(), info.missing_rows, offsets),
-                              parts_.sampling);
+  const RolloutOptions& rollout = options_.train.rollout;
+  const int64_t longest = rollout.step_increment > 0
+                              ? std::max(rollout.start, rollout.maximum)
+                              : rollout_at(rollout, state_.epoch, state_.step);
+  const data::Sampler sampler(
+      data::usable_anchors(info.num_rows(), info.missing_rows, parts_.window.offsets(longest)),
+      parts_.sampling);
   // The longest rollout has samples; a share of them may still be empty.
   if (sampler.batches_per_epoch() == 0) {
     throw DataError(
@@ -233,18 +251,19 @@ std::vector<data::BatchRequest> Trainer::requests_of_epoch(int64_t rollout) cons
         "widen data.training.start and end, or use fewer replicas");
   }
   std::vector<data::BatchRequest> requests;
+  int64_t batch = 0;
   for (std::vector<int64_t>& anchors : sampler.epoch(state_.epoch)) {
-    requests.push_back({std::move(anchors), offsets});
+    const int64_t ahead = batch++ - state_.batch_in_epoch;
+    if (ahead < 0) continue;  // used before the run was resumed
+    const int64_t step = state_.step + ahead / options_.train.accumulate_batches;
+    requests.push_back(
+        {std::move(anchors), parts_.window.offsets(rollout_at(rollout, state_.epoch, step))});
   }
-  requests.erase(requests.begin(),
-                 requests.begin() + std::min<int64_t>(state_.batch_in_epoch,
-                                                      static_cast<int64_t>(requests.size())));
   return requests;
 }
 
 Trainer::EpochEnd Trainer::run_epoch() {
-  const int64_t rollout = rollout_at(options_.train.rollout, state_.epoch, state_.step);
-  std::vector<data::BatchRequest> requests = requests_of_epoch(rollout);
+  std::vector<data::BatchRequest> requests = requests_of_epoch();
   auto left = static_cast<int64_t>(requests.size());
   if (left == 0) {  // resumed where epochs had more batches: this one is over
     ++state_.epoch;
@@ -256,14 +275,16 @@ Trainer::EpochEnd Trainer::run_epoch() {
   double waited_before = 0.0;
   while (left > 0) {
     StepFigures figures;
-    figures.rollout = rollout;
-    const int64_t batches = std::min(options_.train.accumulate_batches, left);
-    left -= batches;
+    figures.rollout = rollout_at(options_.train.rollout, state_.epoch, state_.step);
+    figures.batches = std::min(options_.train.accumulate_batches, left);
+    left -= figures.batches;
+    step_first_batch_ = state_.batch_in_epoch;
     if (options_.at_step) options_.at_step(state_.step + 1);
     reducer_->start_step(state_.step);
-    accumulate_gradients(loader, batches, figures);
-    figures.loss /= static_cast<double>(batches);
+    accumulate_gradients(loader, figures);
+    figures.loss /= static_cast<double>(figures.batches);
     shards_->release_all();
+    if (figures.dropped) return give_step_up(figures);
     update_weights(figures);
     figures.data_s = loader.wait_s() - std::exchange(waited_before, loader.wait_s());
     figures.step_s = seconds_since(step_start);
@@ -272,14 +293,15 @@ Trainer::EpochEnd Trainer::run_epoch() {
       ++state_.epoch;
       state_.batch_in_epoch = 0;
     }
+    step_first_batch_ = state_.batch_in_epoch;
     const ValidationOptions& validation = options_.train.validation;
     const CheckpointOptions& saving = options_.checkpoint;
-    const auto due = [&](int64_t every_steps, int64_t every_epochs) {
-      return (every_steps > 0 && state_.step % every_steps == 0) ||
-             (left == 0 && every_epochs > 0 && state_.epoch % every_epochs == 0);
-    };
-    if (due(validation.every_steps, validation.every_epochs)) validate();
-    if (due(saving.every_steps, saving.every_epochs)) checkpoint(/*required=*/false);
+    const bool saves = is_due(state_, saving.every_steps, saving.every_epochs);
+    const bool validates = is_due(state_, validation.every_steps, validation.every_epochs);
+    if (saves) checkpoint(/*required=*/false);
+    if (validates) figures.stop = validate() || figures.stop;
+    if (saves || validates)  // they may have taken long
+      figures.stop = parallel::on_any_rank(parts_.mesh.world(), figures.stop || wants_to_stop());
     if (at_step_limit()) return EpochEnd::kLimit;
     if (figures.stop) return EpochEnd::kStop;
     step_start = Clock::now();
@@ -309,19 +331,23 @@ at::Tensor Trainer::loss_of(const data::Batch& batch, const at::Tensor& values, 
   return total.defined() ? total / static_cast<double>(rollout) : total;
 }
 
-void Trainer::add_gradients(const at::Tensor& loss, int64_t rollout, bool last) {
+void Trainer::add_gradients(const at::Tensor& loss, int64_t rollout, int64_t divisor, bool last) {
   reducer_->start_pass(rollout, last);
   {
     const PartTimer::Scope scope(timer_, Part::kBackward);
-    (loss * (loss_scale_.value() / static_cast<double>(options_.train.accumulate_batches)))
-        .backward();
+    (loss * (loss_scale_.value() / static_cast<double>(divisor))).backward();
   }
   const PartTimer::Scope scope(timer_, Part::kCommunication);
   reducer_->end_pass();
 }
 
-void Trainer::accumulate_gradients(data::DeviceFeed& loader, int64_t batches,
-                                   StepFigures& figures) {
+int64_t Trainer::gradient_divisor(int64_t batches) const {
+  return options_.train.accumulation == Accumulation::kMean ? batches
+                                                            : options_.train.accumulate_batches;
+}
+
+void Trainer::accumulate_gradients(data::DeviceFeed& loader, StepFigures& figures) {
+  const int64_t batches = figures.batches;
   const parallel::StageLinks& stages = parts_.mesh.stage_links();
   // Stages meet several times in a rollout: one batch after the other.
   const bool overlaps = figures.rollout == 1;
@@ -330,16 +356,45 @@ void Trainer::accumulate_gradients(data::DeviceFeed& loader, int64_t batches,
                                batches),
       [&](int64_t batch) { return forward_pass(loader, figures, batch + 1 == batches); },
       [&](const at::Tensor& total, int64_t batch) {
-        backward_pass(total, figures.rollout, /*last=*/batch + 1 == batches);
+        backward_pass(total, figures, /*last=*/batch + 1 == batches);
       });
   if (stages.count() > 1) agree_in_pipeline(figures);
 }
 
-at::Tensor Trainer::forward_pass(data::DeviceFeed& loader, StepFigures& figures, bool last) {
-  {
-    const PartTimer::Scope scope(timer_, Part::kData);
-    loader.next(batch_);
+void Trainer::take_batch(data::DeviceFeed& loader, StepFigures& figures) {
+  const PartTimer::Scope scope(timer_, Part::kData);
+  const bool missing = figures.gave_up || figures.failure;  // a batch of this step, earlier
+  try {
+    if (!missing) loader.next(batch_, [this] { return wants_to_stop(); });
+    if (!missing) return;
+  } catch (const data::GivenUp&) {
+    figures.gave_up = true;
+  } catch (const std::exception&) {
+    figures.failure = std::current_exception();
   }
+  const data::DatasetInfo& info = parts_.source.dataset->info();
+  const int64_t samples = parts_.sampling.batch_size, nodes = parts_.loading.nodes.size();
+  const at::TensorOptions options = at::TensorOptions(parts_.device);
+  batch_ = {};
+  batch_.values = at::zeros({samples, parts_.window.num_times(figures.rollout), info.ensemble_size,
+                             nodes, info.num_variables()},
+                            options.dtype(at::kFloat));
+  if (!parts_.source.imputer.empty())
+    batch_.nan_mask = at::zeros({samples, nodes, info.num_variables()}, options.dtype(at::kByte));
+}
+
+Trainer::EpochEnd Trainer::give_step_up(const StepFigures& figures) {
+  state_.batch_in_epoch = step_first_batch_;
+  if (!parallel::on_any_rank(parts_.mesh.world(), figures.failure != nullptr))
+    return EpochEnd::kStop;
+  save_before_error();
+  fail_together(figures.failure);
+  return EpochEnd::kStop;  // not reached: it has thrown
+}
+
+at::Tensor Trainer::forward_pass(data::DeviceFeed& loader, StepFigures& figures, bool last) {
+  if (figures.dropped) return {};
+  take_batch(loader, figures);
   batch_place_ = {static_cast<uint32_t>(state_.epoch),
                   static_cast<uint32_t>(state_.batch_in_epoch++)};
   shards_->start_pass(figures.rollout);
@@ -348,13 +403,14 @@ at::Tensor Trainer::forward_pass(data::DeviceFeed& loader, StepFigures& figures,
   {
     const PartTimer::Scope scope(timer_, Part::kForward);
     const at::Tensor values = values_of(batch_);
-    const int64_t rollout = figures.rollout;
-    recorded_ = batch_.nan_mask.defined()
-                    ? nullptr
-                    : recorder_.pass(
-                          {rollout, values.size(0), last}, values,
-                          [&](const at::Tensor& x) { return loss_of(batch_, x, rollout); },
-                          [&](const at::Tensor& loss) { add_gradients(loss, rollout, last); });
+    const int64_t rollout = figures.rollout, divisor = gradient_divisor(figures.batches);
+    recorded_ =
+        batch_.nan_mask.defined()
+            ? nullptr
+            : recorder_.pass(
+                  {rollout, values.size(0), divisor, last}, values,
+                  [&](const at::Tensor& x) { return loss_of(batch_, x, rollout); },
+                  [&](const at::Tensor& loss) { add_gradients(loss, rollout, divisor, last); });
     total = recorded_ ? recorded_->loss_of(values) : loss_of(batch_, values, rollout);
   }
   parallel::StageLinks& stages = parts_.mesh.stage_links();
@@ -364,7 +420,7 @@ at::Tensor Trainer::forward_pass(data::DeviceFeed& loader, StepFigures& figures,
   }
   const auto value = total.item<double>();
   if (agree(figures, value, static_cast<int64_t>(batch_.anchors.size()))) return total;
-  note_bad_loss(figures, value);
+  if (!figures.dropped) note_bad_loss(figures, value);
   return {};
 }
 
@@ -378,7 +434,7 @@ void Trainer::note_bad_loss(StepFigures& figures, double loss) {
 
 void Trainer::agree_in_pipeline(StepFigures& figures) {
   const PipelineLosses::Shared losses = figures.losses.share(parts_.mesh.pipeline());
-  if (agree(figures, losses.sum, losses.samples)) return;
+  if (agree(figures, losses.sum, losses.samples) || figures.dropped) return;
   if (!losses.bad_anchors.empty()) {  // the report is of this batch, which is read again
     data::DeviceFeed(parts_.source, parts_.loading,
                      {{losses.bad_anchors, parts_.window.offsets(figures.rollout)}}, parts_.device)
@@ -387,22 +443,25 @@ void Trainer::agree_in_pipeline(StepFigures& figures) {
   note_bad_loss(figures, losses.bad);
 }
 
-void Trainer::backward_pass(const at::Tensor& total, int64_t rollout, bool last) {
+void Trainer::backward_pass(const at::Tensor& total, const StepFigures& figures, bool last) {
   if (!total.defined()) return;
   if (recorded_) return recorded_->add_gradients();
-  if (total.requires_grad()) add_gradients(total, rollout, last);
+  if (total.requires_grad())
+    add_gradients(total, figures.rollout, gradient_divisor(figures.batches), last);
 }
 
 bool Trainer::agree(StepFigures& figures, double loss, int64_t samples) const {
-  const bool wish = out_of_time() || (options_.should_stop && options_.should_stop());
+  const bool missing = figures.gave_up || figures.failure;
   // The loss is the same on all ranks of a replica.
   const int64_t ranks_per_replica = parts_.mesh.world().size() / parts_.mesh.sizes().data;
   const std::vector<double> sums = parallel::sum_over(
-      parts_.mesh.world(), {loss, static_cast<double>(samples), static_cast<double>(wish)});
+      parts_.mesh.world(), {loss, static_cast<double>(samples),
+                            static_cast<double>(wants_to_stop()), static_cast<double>(missing)});
   figures.loss += sums[0] / static_cast<double>(parts_.mesh.world().size());
   figures.samples += static_cast<int64_t>(sums[1]) / ranks_per_replica;
   figures.stop = figures.stop || sums[2] > 0;
-  return std::isfinite(sums[0]);
+  figures.dropped = figures.dropped || sums[3] > 0;
+  return std::isfinite(sums[0]) && !figures.dropped;
 }
 
 void Trainer::update_weights(StepFigures& figures) {
@@ -429,10 +488,12 @@ void Trainer::update_weights(StepFigures& figures) {
     }
   }
   if (finite) {
+    updating_ = true;
     figures.gradient_norm = clipped_step(*optimizer_, figures.lr, gradients,
                                          options_.optimizer.clip, options_.optimizer.clip_limit);
     if (average_) average_->update(shards_->local_values());
     shards_->publish();
+    updating_ = false;
   }
   const double scale = loss_scale_.value();
   loss_scale_.update(finite);
@@ -445,7 +506,7 @@ void Trainer::update_weights(StepFigures& figures) {
 }
 
 void Trainer::record(const StepFigures& figures) {
-  if (!logs_) return;
+  if (!log_) return;
   nlohmann::ordered_json line{{"step", state_.step},        {"epoch", state_.epoch},
                               {"loss", figures.loss},       {"lr", figures.lr},
                               {"step_s", figures.step_s},   {"data_wait_s", figures.data_s},
@@ -453,94 +514,7 @@ void Trainer::record(const StepFigures& figures) {
   if (options_.optimizer.clip == ClipKind::kNorm) line["gradient_norm"] = figures.gradient_norm;
   if (figures.skipped) line["skipped"] = true;
   if (loss_scale_.active()) line["loss_scale"] = loss_scale_.value();
-  logs_->metrics.write(line);
-  logs_->scalar("train/loss", figures.loss, state_.step);
-  logs_->scalar("train/lr", figures.lr, state_.step);
-  logs_->scalar("train/step_s", figures.step_s, state_.step);
-  logs_->flush();
-  char text[96];
-  std::snprintf(text, sizeof text, "loss %.5f  lr %.3e", figures.loss, figures.lr);
-  progress_->update(state_.step, text);
-}
-
-ValidationResult Trainer::validation_result() {
-  // Averaged weights stand in for the live ones meanwhile.
-  const bool averaged = average_ && average_->num_updates() > 0;
-  at::Tensor live;
-  if (averaged) {
-    live = shards_->local_values().detach().clone();
-    shards_->set_local_values(average_->values());
-  }
-  // Replicas may have different numbers of dates: nothing is fetched between them.
-  shards_->fetch_all();
-  ValidationResult result = parts_.validation->run(forecaster_, *parts_.loss);
-  shards_->release_all();
-  if (averaged) shards_->set_local_values(live);
-  return result;
-}
-
-void Trainer::validate() {
-  if (!parts_.validation || last_validation_step_ == state_.step) return;
-  last_validation_step_ = state_.step;
-  if (progress_) progress_->clear();
-  const PartTimer::Scope scope(timer_, Part::kValidation);
-  const ValidationResult result = validation_result();
-  if (!logs_) return;
-  nlohmann::ordered_json line{{"step", state_.step}, {"epoch", state_.epoch}};
-  line.update(to_json(result, parts_.variables));
-  logs_->validation.write(line);
-  logs_->scalar("validation/loss", result.loss, state_.step);
-  std::string summary;
-  for (const LeadTimeScores& scores : result.lead_times) {
-    const std::string lead = format_lead_time(scores.lead_time_s);
-    const double ratio = mean_ratio(scores, parts_.variables);
-    logs_->scalar("validation/mean_ratio_" + lead, ratio, state_.step);
-    char text[64];
-    std::snprintf(text, sizeof text, "  %s %.3f", lead.c_str(), ratio);
-    summary += text;
-  }
-  logs_->flush();
-  log::info("validation at step ", state_.step, ": loss ", result.loss, ", RMSE / persistence",
-            summary, "  (", result.num_dates, " dates)");
-}
-
-void Trainer::checkpoint(bool required) {
-  if (last_checkpoint_step_ == state_.step) return;
-  const PartTimer::Scope scope(timer_, Part::kCheckpoint);
-  const bool bad = !are_finite({shards_->local_values()});
-  if (parallel::on_any_rank(parts_.mesh.world(), bad)) {
-    throw NumericalError(
-        concat("the weights are not finite after step ", state_.step, ": no checkpoint is written"),
-        last_checkpoint_step_ >= 0
-            ? concat("resume from the one of step ", last_checkpoint_step_,
-                     " with a smaller learning rate")
-            : std::string("try a smaller learning rate, or a longer warm-up"));
-  }
-  shards_->fetch_all();
-  const CheckpointTensors tensors =
-      gather_tensors(parts_.parameters, *optimizer_, /*keep=*/parts_.mesh.is_main(),
-                     [&](const at::Tensor& own) { return shards_->whole(own); });
-  const bool written = parts_.mesh.is_main() && write(tensors, required);
-  shards_->release_all();
-  // All ranks know it: whether there is another try at this step is for all to decide alike.
-  if (parallel::on_any_rank(parts_.mesh.world(), written)) last_checkpoint_step_ = state_.step;
-}
-
-bool Trainer::write(const CheckpointTensors& tensors, bool required) {
-  progress_->clear();
-  CheckpointMeta meta = options_.checkpoint_meta;
-  meta.time_utc = format_date(static_cast<int64_t>(std::time(nullptr)));
-  try {
-    const fs::path path = write_checkpoint(checkpoint_folder(options_.run_dir), state_, tensors,
-                                           meta, options_.checkpoint.keep);
-    log::info("checkpoint '", path.string(), "'");
-    return true;
-  } catch (const std::exception& error) {
-    if (required) throw;
-    log::error("no checkpoint at step ", state_.step, ": ", error.what(),
-               "; training goes on, the next one will be tried");
-    return false;
-  }
+  log_->write_step(line);
 }
 
 }  // namespace aifs::train

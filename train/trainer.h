@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,16 +13,15 @@
 #include "data/device_feed.h"
 #include "data/sampler.h"
 #include "parallel/process_mesh.h"
+#include "parallel/together.h"
 #include "train/checkpoint.h"
 #include "train/gradient_reducer.h"
 #include "train/loss_setup.h"
-#include "train/metrics_log.h"
 #include "train/part_timer.h"
 #include "train/pipeline_losses.h"
 #include "train/pipeline_schedule.h"
-#include "train/progress.h"
 #include "train/recorded_pass.h"
-#include "train/tensorboard.h"
+#include "train/run_log.h"
 #include "train/validation.h"
 
 namespace aifs::train {
@@ -52,9 +52,13 @@ struct TrainerOptions {
   ReductionOptions reduction;
   bool one_host = false;  // has all ranks
   fs::path run_dir;
-  CheckpointMeta checkpoint_meta;             // time_utc is filled in when one is written
-  std::function<bool()> should_stop;          // asked in every step; true: checkpoint and leave
+  CheckpointMeta checkpoint_meta;  // time_utc is filled in when one is written
+  // Asked in every step, between forecasts and while waiting for data; true: checkpoint and leave.
+  std::function<bool()> should_stop;
   std::function<void(int64_t)> at_step = {};  // told the number of every step as it begins
+  // For errors of one rank among several (parallel::together()).
+  parallel::FailureHandling failure = {[](const std::exception&) { return 1; },
+                                       [](const std::exception&) {}};
 };
 
 enum class Outcome { kFinished, kInterrupted };
@@ -73,25 +77,41 @@ class Trainer {
 
   // Trains to the end, or until should_stop() or the time limit. Throws NumericalError on all ranks
   // if loss or gradients are not finite on any (unless such steps are to be skipped), naming step,
-  // dates, the first bad value and the last checkpoint; the batch is dumped. Collective over all
-  // ranks; only the main one writes logs and checkpoints.
+  // dates, the first bad value and the last checkpoint; the batch is dumped. Data that one rank
+  // cannot read end the run on all: that rank reports it, and FailedTogether is thrown (a single
+  // rank throws the error itself). Where an error leaves the weights sound, a checkpoint of the
+  // last whole step is written first. Collective over all ranks; only the main one writes logs and
+  // checkpoints.
   Outcome run();
 
   const LoopState& state() const { return state_; }
 
  private:
   struct StepFigures;
-  struct Logs;
   enum class EpochEnd { kDone, kLimit, kStop };
 
+  void start_logs(bool resumed);
+  EpochEnd run_epochs();
   EpochEnd run_epoch();
-  std::vector<data::BatchRequest> requests_of_epoch(int64_t rollout) const;
+  std::vector<data::BatchRequest> requests_of_epoch() const;
+  // The next batch. Data that cannot be read, or a wish to stop while waiting for them, are noted
+  // in the figures; a batch of zeros takes the place of the missing one, so that this rank can take
+  // part in what all ranks do before they hear of it.
+  void take_batch(data::DeviceFeed& loader, StepFigures& figures);
+  // Ends a step that lacks a batch on some rank: the position goes back to where the step began.
+  // Throws unless the reason is a wish to stop.
+  EpochEnd give_step_up(const StepFigures& figures);
+  // Throws the error of one rank on all.
+  void fail_together(const std::exception_ptr& error) const;
+  // Writes a checkpoint of the last whole step, if this run has made one since the last checkpoint.
+  // Never throws. Collective.
+  void save_before_error();
   // Adds the gradients of the next batches. Where the loss of any rank is not finite, none adds
   // any or, in a pipeline, the step is not finite.
-  void accumulate_gradients(data::DeviceFeed& loader, int64_t batches, StepFigures& figures);
+  void accumulate_gradients(data::DeviceFeed& loader, StepFigures& figures);
   // What a backward pass begins with; undefined: there is none.
   at::Tensor forward_pass(data::DeviceFeed& loader, StepFigures& figures, bool last);
-  void backward_pass(const at::Tensor& total, int64_t rollout, bool last);
+  void backward_pass(const at::Tensor& total, const StepFigures& figures, bool last);
   // The loss of this replica, which all its ranks know, or of another one is not finite. All ranks
   // call it.
   void note_bad_loss(StepFigures& figures, double loss);
@@ -100,13 +120,15 @@ class Trainer {
   // Undefined on stages that have no loss.
   at::Tensor loss_of(const data::Batch& batch, const at::Tensor& values, int64_t rollout);
   at::Tensor values_of(const data::Batch& batch) const;  // on the device
-  void add_gradients(const at::Tensor& loss, int64_t rollout, bool last);
+  void add_gradients(const at::Tensor& loss, int64_t rollout, int64_t divisor, bool last);
   // What the network draws depends on the position in training and the replica alone.
   void seed_noise() const;
   // Adds a batch to the figures of all ranks: its loss, its samples, and the wish to stop. Says
   // whether the loss is finite on all.
   bool agree(StepFigures& figures, double loss, int64_t samples) const;
   void update_weights(StepFigures& figures);
+  // Divides the gradients of a step of so many batches.
+  int64_t gradient_divisor(int64_t batches) const;
   // What is not finite and where, with the batch in a folder. All ranks of a replica call it,
   // or none: the network runs again, with all values there (ParameterShards::fetch_all()).
   std::string describe_nonfinite(const std::string& what, int64_t rollout) const;
@@ -115,8 +137,12 @@ class Trainer {
   // another rank has found it.
   void skip_or_fail(const std::string& text) const;
   void record(const StepFigures& figures);
-  void validate();
+  // True if it was left because somebody wants to stop: the same on all ranks.
+  bool validate();
   ValidationResult validation_result();
+  // True if a validation was due at the step that a run is resumed at, and has left no line.
+  bool owes_validation() const;
+  bool wants_to_stop() const;  // this rank
   // A checkpoint that is not required may fail: training goes on without it. Weights that are not
   // finite are a NumericalError: they would shadow the last checkpoint that can be resumed.
   // Collective.
@@ -143,9 +169,11 @@ class Trainer {
   PassRecorder recorder_;
   RecordedPass* recorded_ = nullptr;  // the pass at hand, if it is recorded
   int64_t skipped_in_a_row_ = 0;
+  int64_t first_step_ = 0;        // steps done before this process
+  int64_t step_first_batch_ = 0;  // of the epoch: where the step at hand began
+  bool updating_ = false;         // weights are between two steps
   PartTimer timer_;
-  std::unique_ptr<Logs> logs_;
-  std::unique_ptr<Progress> progress_;
+  std::unique_ptr<RunLog> log_;
   int64_t last_checkpoint_step_ = -1;
   int64_t last_validation_step_ = -1;
   std::chrono::steady_clock::time_point start_;

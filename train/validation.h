@@ -62,7 +62,7 @@ struct ValidationSetup {
   int64_t threads = 1, prefetch_batches = 1;
   at::ScalarType dtype = at::kFloat;
   at::Device device = at::kCPU;
-  NodeSlice loss_nodes = {};  // `nodes` among those of the model group
+  NodeSlice loss_nodes = {};    // `nodes` among those of the model group
   int64_t longest_rollout = 1;  // of the losses that will be asked for
 };
 
@@ -107,7 +107,7 @@ class Validation {
   int64_t longest_steps_ = 0;  // that any date has truth for
   int64_t num_dates_ = 0;      // of all replicas
   std::vector<Date> dates_;    // of this replica
-  at::Tensor weights_;                        // (n, 1) fp64, sum over all cells 1
+  at::Tensor weights_;         // (n, 1) fp64, sum over all cells 1
   OutputChain outputs_;
 };
 

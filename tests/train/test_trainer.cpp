@@ -97,8 +97,9 @@ TEST_CASE("a request to stop ends the run after the step, with a checkpoint", "[
   const test::TemporaryFolder folder;
   SmallTraining t;
   TrainerOptions options = options_in(folder.path(), 100);
-  int asked = 0;
-  options.should_stop = [&] { return ++asked == 3; };
+  int64_t step = 0;
+  options.at_step = [&](int64_t number) { step = number; };
+  options.should_stop = [&] { return step == 3; };
   REQUIRE(Trainer(options, parts_of(t)).run() == Outcome::kInterrupted);
   REQUIRE(find_latest_checkpoint(folder.path() / "checkpoints")->state.step == 3);
 }

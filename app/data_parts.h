@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The data of a run: datasets, roles of variables, and the tables between physical and normalised
+// values, which are those of a checkpoint where its weights are used.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/run_config.h"
+#include "data/data_loader.h"
+#include "data/data_record.h"
+#include "train/checkpoint.h"
+#include "train/rollout.h"
+
+namespace aifs::zarr {
+class Store;
+}
+
+namespace aifs::app {
+
+// Training and validation data, normalised alike (statistics are those of the training data).
+struct DataParts {
+  std::shared_ptr<const data::Dataset> training, validation;
+  data::VariableTable variables;
+  data::Statistics statistics;                     // after the normaliser's remap
+  std::map<int64_t, data::Statistics> tendencies;  // by time difference in seconds
+  data::SampleSource training_source, validation_source;
+  data::DataRecord record;  // for checkpoints
+  train::Window window;
+  int64_t timestep_s = 0;
+  std::vector<std::string> warnings;  // for one rank to say
+};
+
+// What weights of a checkpoint are wanted for. Going on with a run and scoring weights need the
+// tables that they were trained with; a new run may start from them with tables of its own.
+enum class WeightUse { kResume, kScore, kStart };
+
+// What a checkpoint says of the data that its weights belong to.
+struct SavedData {
+  WeightUse use = WeightUse::kResume;
+  std::string checkpoint;                  // for messages
+  std::optional<data::DataRecord> record;  // none: written by a program that kept none
+};
+
+SavedData saved_data(WeightUse use, const train::CheckpointInfo& checkpoint);
+// As text and back, to be given to other ranks; an empty text is none.
+std::string to_text(const std::optional<SavedData>& saved);
+std::optional<SavedData> saved_data_from_text(const std::string& text);
+
+// The store of the dataset of a configuration, or none if that is no file. Throws DataError.
+std::shared_ptr<const zarr::Store> open_store(const RunConfig& config);
+
+// Opens the data of a configuration from its store. With `saved`, the tables are those that
+// data.tables chooses; what differs from the checkpoint in a way that gives its weights another
+// meaning is a DataError (ConfigError where weights of another run start a new one) that names each
+// difference, what only changes the course of training is a warning. Throws ConfigError, DataError.
+// Local.
+DataParts make_data(const RunConfig& config, const std::shared_ptr<const zarr::Store>& store,
+                    const SavedData* saved = nullptr);
+
+}  // namespace aifs::app
