@@ -69,7 +69,7 @@ class NcFile {
     if (reading_ && status > 0) throw DataError(text);
     if (reading_)
       throw DataError(concat(text, "; it is damaged, or no graph file"), hint_of_reading());
-    throw Error(text, "is the disk full or the quota used up?");
+    throw Error(text, status > 0 ? "" : "is the disk full or the quota used up?");
   }
   [[noreturn]] void damaged(const std::string& what) const {
     throw DataError(concat("graph file '", path_.string(), "' is damaged: ", what),
