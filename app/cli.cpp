@@ -2,6 +2,7 @@
 #include "app/cli.h"
 
 #include <CLI/CLI.hpp>
+#include <sstream>
 
 #include "app/cli_checks.h"
 #include "app/exit_codes.h"
@@ -114,8 +115,11 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
     const bool needs_config = !(c.print_schema || c.print_reference || c.version || c.exchange);
     if (needs_config && c.config.empty()) throw CLI::RequiredError("--config");
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
+    std::ostringstream out, err;
+    const int code = app.exit(error, out, err);
     parsed.exit_code = code == 0 ? kSuccess : kUsage;
+    parsed.out = out.str();
+    parsed.err = err.str();
   }
   return parsed;
 }

@@ -31,10 +31,11 @@ struct CommandLine {
   std::optional<ExchangeCommand> exchange;
 };
 
-// Parses; on --help or a mistake prints to the terminal and gives the exit code instead.
+// Parses; on --help or a mistake gives the exit code, and what to print, instead.
 struct ParsedCommandLine {
   CommandLine command;
   std::optional<int> exit_code;
+  std::string out, err;  // for standard output and error
 };
 ParsedCommandLine parse_command_line(int argc, char** argv);
 

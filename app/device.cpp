@@ -5,6 +5,9 @@
 #include <ATen/Context.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <array>
+#include <cstdlib>
+
 #include "core/check.h"
 
 #ifdef AIFS_HAVE_CUDA
@@ -35,7 +38,56 @@ ConfigError no_gpu() {
 #endif
 }
 
+// What the environment says about the GPUs that a process may see.
+std::string visible_devices() {
+  const char* value = std::getenv("CUDA_VISIBLE_DEVICES");
+  return value ? concat("CUDA_VISIBLE_DEVICES is '", value, "'")
+               : std::string("CUDA_VISIBLE_DEVICES is not set");
+}
+
 }  // namespace
+
+int64_t own_gpu(int64_t visible, int64_t local_rank) {
+  if (visible == 1) return 0;
+  if (local_rank < visible) return local_rank;
+  throw ConfigError(
+      "run.device",
+      concat("process ", local_rank, " of this host (from 0) has no GPU: it sees ", visible, ", ",
+             visible_devices()),
+      "start one process per GPU; let each see all GPUs of the host, or its own only");
+}
+
+std::string gpu_address([[maybe_unused]] const c10::Device& device) {
+#ifdef AIFS_HAVE_CUDA
+  if (!device.is_cuda()) return "";
+  std::array<char, 32> address{};
+  if (cudaDeviceGetPCIBusId(address.data(), static_cast<int>(address.size()), device.index()) ==
+      cudaSuccess)
+    return address.data();
+  return concat("GPU ", int{device.index()});
+#else
+  return "";
+#endif
+}
+
+void check_gpus(const std::vector<std::string>& hosts, const std::vector<std::string>& addresses) {
+  for (size_t rank = 1; rank < addresses.size(); ++rank) {
+    if (addresses[rank].empty() != addresses[0].empty()) {
+      throw ConfigError("run.device",
+                        concat("rank ", addresses[0].empty() ? rank : 0, " has a GPU, rank ",
+                               addresses[0].empty() ? 0 : rank, " sees none"),
+                        "look at nvidia-smi and CUDA_VISIBLE_DEVICES on all hosts, or use \"cpu\"");
+    }
+    for (size_t other = 0; other < rank && !addresses[rank].empty(); ++other) {
+      if (hosts[other] != hosts[rank] || addresses[other] != addresses[rank]) continue;
+      throw ConfigError("run.device",
+                        concat("ranks ", other, " and ", rank, " have the same GPU, ",
+                               addresses[rank], "; ", visible_devices()),
+                        "start one process per GPU, and let each see all GPUs of the host or "
+                        "another one");
+    }
+  }
+}
 
 c10::Device choose_device(DeviceChoice choice, int64_t local_rank) {
   const int64_t count = choice == DeviceChoice::kCpu ? 0 : num_gpus();
@@ -43,13 +95,7 @@ c10::Device choose_device(DeviceChoice choice, int64_t local_rank) {
     if (choice == DeviceChoice::kCuda) throw no_gpu();
     return at::kCPU;
   }
-  if (local_rank >= count) {
-    throw ConfigError(
-        "run.device",
-        concat("process ", local_rank, " of this host has no GPU: ", count, " visible"),
-        "start one process per GPU");
-  }
-  const c10::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(local_rank));
+  const c10::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(own_gpu(count, local_rank)));
   use_device(device);
 #ifdef AIFS_HAVE_CUDA
   c10::cuda::setCurrentCUDAStream(

@@ -4,14 +4,27 @@
 
 #include <c10/core/Device.h>
 
+#include <string>
+#include <vector>
+
 #include "app/run_config.h"
 
 namespace aifs::app {
 
-// The device of the process with this number on its host. A GPU becomes the current one, and work
-// of this thread goes to a stream of its own, which can be recorded. Throws ConfigError if a GPU is
-// asked for and there is none, or fewer than processes.
+// The device of the process with this number on its host: the GPU with this number, or the only one
+// that it sees, which batch systems give to each process (--gpus-per-task, --gpu-bind). A GPU
+// becomes the current one, and work of this thread goes to a stream of its own, which can be
+// recorded. Throws ConfigError if a GPU is asked for and there is none, or fewer than processes.
 c10::Device choose_device(DeviceChoice choice, int64_t local_rank);
+
+// The number of that GPU among the `visible` ones (at least one).
+int64_t own_gpu(int64_t visible, int64_t local_rank);
+
+// What tells the GPU of this process on its host from others ("0000:1b:00.0"); empty for the CPU.
+std::string gpu_address(const c10::Device& device);
+// Throws ConfigError unless all ranks have a GPU, each another one, or none has. `hosts` and
+// `addresses` are those of all ranks, in rank order.
+void check_gpus(const std::vector<std::string>& hosts, const std::vector<std::string>& addresses);
 
 // Makes a device the current one of this thread; threads start with the first GPU.
 void use_device(const c10::Device& device);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // aifs-train: parse, load, run, exit code. The only place that catches everything.
+#include <ATen/Parallel.h>
 #include <c10/core/AutogradState.h>
 #include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <thread>
 #include <utility>
 
 #include "app/cli.h"
@@ -23,6 +24,8 @@
 #include "app/wiring.h"
 #include "core/check.h"
 #include "core/file_io.h"
+#include "core/folder_trial.h"
+#include "core/host.h"
 #include "core/log.h"
 #include "core/time.h"
 #include "parallel/comm_virtual.h"
@@ -97,6 +100,26 @@ train::CheckpointInfo checkpoint_to_validate(const RunConfig& config, const Comm
                   "train first, or name one: --validate-only <run>/checkpoints/step-...");
 }
 
+// What would show at the first checkpoint: a disk that is full, a quota, a limit of file sizes, and
+// operations that the file system has not got.
+void try_run_folder(const Run& run) {
+  const RunConfig& config = run.config();
+  std::string missing;
+  for (const std::string& operation : missing_operations(config.run.dir))
+    missing += "\n  " + operation;
+  if (!missing.empty()) {
+    log::warning(
+        "the file system of '", config.run.dir,
+        "' lacks operations that runs use where they are; this run does without:", missing);
+  }
+  const bool ademamix = config.optimizer.adamw.kind == train::OptimizerKind::kAdemamix;
+  const bool average = config.optimizer.average.kind != train::AverageKind::kNone;
+  const int64_t states = (ademamix ? 3 : 2) + (average ? 1 : 0);
+  make_directories(checkpoint_folder(config));
+  check_room(checkpoint_folder(config), "a checkpoint",
+             train::checkpoint_file_bytes(run.parameters(), states));
+}
+
 int train(Run& run, const std::optional<train::CheckpointInfo>& resume_from,
           parallel::Runtime& runtime) {
   const RunConfig& config = run.config();
@@ -118,6 +141,7 @@ int train(Run& run, const std::optional<train::CheckpointInfo>& resume_from,
                         "wait for it, or choose another folder: --set run.dir=...");
     }
     log::add_file((fs::path(config.run.dir) / "train.log").string());
+    try_run_folder(run);
     log::info(run_card(run, ranks));
   };
   parallel::together(world, prepare, failure_handling());
@@ -142,13 +166,14 @@ int train(Run& run, const std::optional<train::CheckpointInfo>& resume_from,
   return kSuccess;
 }
 
-// Threads of each rank where neither the configuration nor the environment says: the cores of this
-// host over the ranks on it.
-void share_cores(RunConfig& config) {
-  const std::optional<int> local = parallel::Runtime::local_size();
-  if (!local || config.run.threads > 0 || std::getenv("OMP_NUM_THREADS")) return;
-  const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
-  config.run.threads = std::max<int64_t>(1, cores / *local);
+// Threads of each rank where neither the configuration nor the environment says: those that the
+// library would start, but no more than there are cores for this rank. The configuration stays as
+// it is, for it must be the same on all ranks, and hosts may differ.
+void share_cores(const RunConfig& config, const parallel::Runtime& runtime) {
+  const char* said = std::getenv("OMP_NUM_THREADS");
+  if (config.run.threads > 0 || (said && *said)) return;
+  at::set_num_threads(
+      static_cast<int>(std::min<int64_t>(at::get_num_threads(), runtime.num_cores())));
 }
 
 // What the checkpoint says of its data whose weights the run is to begin with.
@@ -170,7 +195,10 @@ int run_as_rank(const CommandLine& c, const RunConfig& config, bool validate,
   std::unique_ptr<Run> run;
   std::optional<train::CheckpointInfo> checkpoint;
   const auto build = [&] {
-    if (!validate && !c.resume && mesh.is_main()) refuse_to_overwrite(config);
+    if (!validate && mesh.is_main()) {
+      if (!c.resume) refuse_to_overwrite(config);
+      check_writable(config.run.dir);  // before data are read, which takes its time
+    }
     if (validate) checkpoint = checkpoint_to_validate(config, c);
     if (!validate && c.resume && mesh.is_main()) checkpoint = checkpoint_to_resume(config, c);
     run = std::make_unique<Run>(
@@ -216,13 +244,13 @@ int run_as_virtual_ranks(const CommandLine& c, RunConfig config, bool validate,
 // Trains or validates as one of the processes.
 int run_as_process(const CommandLine& c, RunConfig config, bool validate,
                    parallel::Runtime& runtime) {
-  log::set_rank(runtime.rank(), runtime.size());
-  share_cores(config);
+  share_cores(config, runtime);
   at::Device device = at::kCPU;
   parallel::together(
-      runtime.world(),
-      [&] { device = choose_device(config.run.device, parallel::Runtime::local_rank()); },
+      runtime.world(), [&] { device = choose_device(config.run.device, runtime.local_rank()); },
       failure_handling());
+  check_gpus(parallel::gather_text(runtime.world(), host_identity()),
+             parallel::gather_text(runtime.world(), gpu_address(device)));
   if (device.is_cuda() && runtime.size() > 1) runtime.use_nccl();
   if (config.parallel.reproducible)
     return run_as_virtual_ranks(c, config, validate, runtime, device);
@@ -272,36 +300,86 @@ int exchange_model(const CommandLine& c) {
   return kSuccess;
 }
 
-int execute(const CommandLine& c) {
+// What is asked of a run.
+struct Request {
+  RunConfig config;
+  bool validate = false;
+};
+
+Request read_request(const ParsedCommandLine& parsed) {
+  if (parsed.exit_code)
+    throw ConfigError("", parsed.err.substr(0, parsed.err.find_last_not_of('\n') + 1));
+  const CommandLine& c = parsed.command;
+  Request request{load_config(c.config, c.overrides)};
+  log::set_level(static_cast<log::Level>(request.config.run.log_level));
+  request.validate = c.validate_only || request.config.run.mode == Mode::kValidate;
+  if (request.validate && c.resume) {
+    throw ConfigError("", "--resume goes on with training, but run.mode is \"validate\"",
+                      "name the weights by --validate-only CHECKPOINT");
+  }
+  return request;
+}
+
+// Joins the other ranks even with a request that is wrong: only together they know which of them
+// has to say so, once, and that none waits for another.
+int run_with_others(const ParsedCommandLine& parsed) {
+  constexpr double kJoining_s = 60.0;
+  Request request;
+  std::exception_ptr fault;
+  try {
+    request = read_request(parsed);
+  } catch (const std::exception&) {
+    fault = std::current_exception();
+  }
+  if (fault && parallel::launched_ranks() == 1) std::rethrow_exception(fault);
+  // A validation just ends: there is nothing to save.
+  if (!fault && !request.validate) install_signal_handlers();
+  std::optional<parallel::Runtime> runtime;
+  try {
+    runtime.emplace(fault ? kJoining_s : request.config.parallel.timeout_s);
+  } catch (const ConfigError& error) {
+    if (fault) std::rethrow_exception(fault);
+    const bool on_all_ranks = error.path() == "parallel";
+    if (on_all_ranks && parallel::launched_rank() != 0) return kUsage;
+    throw;
+  }
+  log::set_rank(runtime->rank(), runtime->size());
+  try {
+    const auto check = [&] {
+      if (fault) std::rethrow_exception(fault);
+    };
+    parallel::together(runtime->world(), check, failure_handling());
+    return run_as_process(parsed.command, request.config, request.validate, *runtime);
+  } catch (const std::exception& error) {
+    return leave(*runtime, error);
+  }
+}
+
+int execute(const ParsedCommandLine& parsed) {
+  const CommandLine& c = parsed.command;
+  if (parsed.exit_code && (*parsed.exit_code == kSuccess || parallel::launched_ranks() == 1)) {
+    std::fputs(parsed.out.c_str(), stdout);
+    std::fputs(parsed.err.c_str(), stderr);
+    return *parsed.exit_code;
+  }
+  if (parsed.exit_code) return run_with_others(parsed);
   if (c.exchange) return exchange_model(c);
   if (c.version) return std::fputs(versions_text().c_str(), stdout), kSuccess;
   if (c.print_schema) return std::fputs(schema_json().c_str(), stdout), kSuccess;
   if (c.print_reference) return std::fputs(reference_markdown().c_str(), stdout), kSuccess;
+  if (!c.print_config && !c.check_config && !c.dry_run) return run_with_others(parsed);
   RunConfig config = load_config(c.config, c.overrides);
   if (c.print_config) return std::fputs(effective_json(config).c_str(), stdout), kSuccess;
   log::set_level(static_cast<log::Level>(config.run.log_level));
-  if (c.check_config) {
-    std::printf("%s\nthe configuration is sound\n", check_config(config).c_str());
-    return kSuccess;
-  }
-  if (c.dry_run) return std::fputs(dry_run(config, c.plan).c_str(), stdout), kSuccess;
-  const bool validate = c.validate_only || config.run.mode == Mode::kValidate;
-  if (validate && c.resume) {
-    throw ConfigError("", "--resume goes on with training, but run.mode is \"validate\"",
-                      "name the weights by --validate-only CHECKPOINT");
-  }
-  if (!validate) install_signal_handlers();  // a validation just ends: there is nothing to save
-  parallel::Runtime runtime(config.parallel.timeout_s);
-  try {
-    return run_as_process(c, config, validate, runtime);
-  } catch (const std::exception& error) {
-    return leave(runtime, error);
-  }
+  if (c.dry_run && !c.check_config)
+    return std::fputs(dry_run(config, c.plan).c_str(), stdout), kSuccess;
+  std::printf("%s\nthe configuration is sound\n", check_config(config).c_str());
+  return kSuccess;
 }
 
-int guarded(const CommandLine& c) {
+int guarded(const ParsedCommandLine& parsed) {
   try {
-    return execute(c);
+    return execute(parsed);
   } catch (const std::exception& error) {
     report(error);
     return exit_code_of(error);
@@ -313,8 +391,9 @@ int guarded(const CommandLine& c) {
 }  // namespace aifs::app
 
 int main(int argc, char** argv) {
+  aifs::open_standard_streams();
   const aifs::app::ParsedCommandLine parsed = aifs::app::parse_command_line(argc, argv);
   if (!parsed.exit_code) aifs::app::let_waiting_threads_sleep(argv);
   aifs::app::keep_memory();
-  return parsed.exit_code ? *parsed.exit_code : aifs::app::guarded(parsed.command);
+  return aifs::app::guarded(parsed);
 }

@@ -161,8 +161,10 @@ void RunOptions::bind(config::Binder& b) {
   b.choice("device", device,
            {"where arithmetic runs; auto: a GPU if the program was built for one and finds it"});
   b.choice("mode", mode, {"train, or only validate the latest checkpoint"});
-  b.integer("threads", threads, {.min = 0, .max = 4096},
-            {"CPU threads for arithmetic; 0: OMP_NUM_THREADS or all cores"});
+  b.integer(
+      "threads", threads, {.min = 0, .max = 4096},
+      {"CPU threads for arithmetic; 0: OMP_NUM_THREADS, or the rank's share of the cores that "
+       "it may use"});
   b.choice("log_level", log_level, {"least important messages that are shown"});
 }
 

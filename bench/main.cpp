@@ -81,10 +81,9 @@ void write_signed(Json& json, const CommandLine& c, const at::Device& device) {
   if (!c.json.empty()) write_file_atomic(c.json, json.dump(2) + "\n");
 }
 
-// The device of this process.
-at::Device own_device(const CommandLine& c) {
-  return app::choose_device(choice<app::DeviceChoice>("--device", c.device),
-                            parallel::Runtime::local_rank());
+// The device of this process, which has this number on its host.
+at::Device own_device(const CommandLine& c, int local_rank = parallel::launched_local_rank()) {
+  return app::choose_device(choice<app::DeviceChoice>("--device", c.device), local_rank);
 }
 
 // Runs one case; "error" instead of figures if it fails, so that the others still run.
@@ -164,7 +163,7 @@ int run_comm(const CommandLine& c) {
     throw ConfigError("comm", "there is one rank, which has nobody to talk to",
                       "start more: mpirun -n 2 aifs-bench comm ...");
   }
-  const at::Device device = own_device(c);
+  const at::Device device = own_device(c, runtime.local_rank());
   if (device.is_cuda()) runtime.use_nccl();
   const bool is_main = runtime.rank() == 0;
   const CommOptions options{runtime.world(), device, c.smallest, c.largest};
@@ -177,7 +176,7 @@ int run_comm(const CommandLine& c) {
     std::printf("%-14s %12.2f us + bytes / %.2f GB/s\n", fit.operation.c_str(), fit.latency_s * 1e6,
                 fit.bytes_per_s * 1e-9);
   }
-  Json json = to_json(times, fits, runtime.world(), parallel::Runtime::local_size().value_or(0));
+  Json json = to_json(times, fits, runtime.world(), runtime.local_size());
   write_signed(json, c, device);
   return app::kSuccess;
 }
@@ -255,7 +254,7 @@ int run_data(const CommandLine& c) {
 
 int run_steps(const CommandLine& c) {
   parallel::Runtime runtime(/*timeout_s=*/300.0);
-  const at::Device device = own_device(c);
+  const at::Device device = own_device(c, runtime.local_rank());
   if (device.is_cuda() && runtime.size() > 1) runtime.use_nccl();
   const parallel::ProcessMesh mesh(
       runtime.world(),
@@ -340,6 +339,7 @@ void add_kernel_options(CLI::App& kernels, CommandLine& c) {
 }  // namespace aifs::bench
 
 int main(int argc, char** argv) {
+  aifs::open_standard_streams();
   aifs::bench::CommandLine c;
   for (int i = 1; i < argc; ++i)
     c.text += aifs::concat(i == 1 ? "aifs-bench " : " ", argv[i]);

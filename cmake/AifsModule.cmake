@@ -60,13 +60,14 @@ function(aifs_add_test name)
     if(NOT AIFS_HAVE_MPI AND ranks GREATER 1)
       continue()
     endif()
-    set(run ${MPIEXEC_EXECUTABLE} --oversubscribe -n ${ranks})
+    # Tests run side by side: not all bound to the same first cores, nor busy while they wait.
+    set(run ${MPIEXEC_EXECUTABLE} --oversubscribe --bind-to none -n ${ranks})
     if(ranks EQUAL 1)
       set(run)
     endif()
     add_test(NAME ${name}.np${ranks} COMMAND ${run} $<TARGET_FILE:${target}>)
     set_tests_properties(${name}.np${ranks} PROPERTIES LABELS "${arg_LABELS};mpi"
       TIMEOUT ${arg_TIMEOUT} PROCESSORS ${ranks}
-      ENVIRONMENT "${environment};OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+      ENVIRONMENT "${environment};OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_mpi_yield_when_idle=1")
   endforeach()
 endfunction()

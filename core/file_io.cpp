@@ -5,14 +5,18 @@
 #include <openssl/evp.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
 #include "core/check.h"
+#include "core/host.h"
 
 namespace aifs {
 
@@ -62,10 +66,74 @@ void write_all(int fd, std::string_view content, const fs::path& path) {
   }
 }
 
+// Puts the bytes of a file where `to` is, for file systems that cannot rename.
+void copy_content(const fs::path& from, const fs::path& to) {
+  struct stat info {};
+  const Descriptor source = open_for_reading(from, info);
+  Descriptor target(::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!target.valid())
+    throw Error(concat("cannot write '", to.string(), "': ", system_error_text()));
+  std::string piece(size_t{1} << 20, '\0');
+  for (;;) {
+    const ssize_t got = ::read(source.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw Error(concat("cannot read '", from.string(), "': ", system_error_text()));
+    if (got == 0) break;
+    write_all(target.get(), std::string_view(piece).substr(0, static_cast<size_t>(got)), to);
+  }
+  flush_file(target.get(), to);
+  if (!target.close())
+    throw Error(concat("cannot write '", to.string(), "': ", system_error_text()));
+}
+
+// Flushing is left out where it is not offered. Some file systems answer so with "bad descriptor".
+bool flushed(int fd) {
+  int status = 0;
+  do {
+    status = ::fsync(fd);
+  } while (status != 0 && errno == EINTR);
+  return status == 0 || errno == EBADF || is_missing_operation(errno);
+}
+
+uint32_t random_bits() {
+  uint32_t bits = 0;
+  if (::getrandom(&bits, sizeof bits, GRND_NONBLOCK) == sizeof bits) return bits;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();  // early in a boot
+  return static_cast<uint32_t>(static_cast<uint64_t>(now) * 0x9e3779b97f4a7c15U >> 32U);
+}
+
 }  // namespace
 
 std::string system_error_text() {
   return std::strerror(errno);
+}
+
+bool is_missing_operation(int error) {
+  return error == EINVAL || error == ENOSYS || error == ENOTSUP || error == EOPNOTSUPP ||
+         error == ENOTTY || error == ENOLCK || error == ENODEV;
+}
+
+std::string unique_suffix() {
+  constexpr size_t kMostOfHost = 24;  // names of files are at most 255 bytes long
+  std::string host = host_name().substr(0, kMostOfHost);
+  for (char& letter : host) {
+    if (letter == '/' || letter == ' ') letter = '_';
+  }
+  char bits[16];
+  std::snprintf(bits, sizeof bits, "%08x", random_bits());
+  return concat(host, "-", ::getpid(), "-", bits);
+}
+
+fs::path temporary_name(const fs::path& path) {
+  return path.string() + ".tmp-" + unique_suffix();
+}
+
+void open_standard_streams() {
+  for (const int number : {0, 1, 2}) {
+    if (::fcntl(number, F_GETFD) >= 0 || errno != EBADF) continue;
+    // The lowest free number is this one: those below are open.
+    static_cast<void>(::open("/dev/null", number == 0 ? O_RDONLY : O_WRONLY));
+  }
 }
 
 std::string read_file(const fs::path& path) {
@@ -88,48 +156,108 @@ std::string read_file(const fs::path& path) {
   return content;
 }
 
+void check_readable(const fs::path& path) {
+  struct stat info {};
+  const Descriptor file = open_for_reading(path, info);
+  char first = 0;
+  if (::read(file.get(), &first, 1) < 0)
+    throw DataError(concat("cannot read '", path.string(), "': ", system_error_text()));
+}
+
 void write_file_atomic(const fs::path& path, std::string_view content) {
-  const fs::path temporary = path.string() + concat(".tmp", ::getpid());
+  const fs::path temporary = temporary_name(path);
   try {
-    Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
     if (!file.valid()) {
       throw Error(concat("cannot create '", temporary.string(), "': ", system_error_text()));
     }
     write_all(file.get(), content, temporary);
-    if (::fsync(file.get()) != 0 || !file.close()) {
-      throw Error(concat("cannot flush '", temporary.string(), "': ", system_error_text()));
-    }
-    if (::rename(temporary.c_str(), path.c_str()) != 0) {
-      throw Error(concat("cannot rename '", temporary.string(), "' to '", path.string(),
-                         "': ", system_error_text()));
-    }
+    flush_file(file.get(), temporary);
+    if (!file.close())
+      throw Error(concat("cannot write '", temporary.string(), "': ", system_error_text()));
+    replace_file(temporary, path);
   } catch (const Error&) {
     ::unlink(temporary.c_str());  // half a file would only take space
     throw;
   }
 }
 
+void replace_file(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return;
+  // Some file systems rename to free names only.
+  if (errno == EEXIST && ::unlink(to.c_str()) == 0 && ::rename(from.c_str(), to.c_str()) == 0)
+    return;
+  if (errno != EEXIST && errno != EXDEV && !is_missing_operation(errno)) {
+    throw Error(concat("cannot rename '", from.string(), "' to '", to.string(),
+                       "': ", system_error_text()));
+  }
+  copy_content(from, to);
+  ::unlink(from.c_str());
+}
+
+bool rename_folder(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) == 0) return true;
+  // Layers of containers rename only folders of the topmost (EXDEV), and some object stores only
+  // folders of a few files (EMFILE).
+  if (errno == EXDEV || errno == EMFILE || errno == EPERM || is_missing_operation(errno))
+    return false;
+  throw Error(
+      concat("cannot rename '", from.string(), "' to '", to.string(), "': ", system_error_text()));
+}
+
+namespace {
+
+// What stands in the way of a folder, from its first part on, or nothing.
+std::string obstacle(const fs::path& path) {
+  fs::path part;
+  std::error_code ignored;
+  for (const fs::path& name : path) {
+    part /= name;
+    const bool is_link = fs::is_symlink(fs::symlink_status(part, ignored));
+    const fs::file_status status = fs::status(part, ignored);
+    if (is_link && status.type() == fs::file_type::not_found) {
+      return concat("'", part.string(), "' is a link to '",
+                    fs::read_symlink(part, ignored).string(), "', which does not exist");
+    }
+    if (fs::exists(status) && !fs::is_directory(status)) {
+      return part == path ? "a file of that name is in the way"
+                          : concat("'", part.string(), "' is a file");
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
 void make_directories(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (!error) return;
-  std::error_code ignored;
-  const bool file_in_the_way = fs::exists(path, ignored) && !fs::is_directory(path, ignored);
-  throw Error(concat("cannot create folder '", path.string(), "': ",
-                     file_in_the_way ? "a file of that name is in the way" : error.message()));
+  if (!error && fs::is_directory(path, error)) return;
+  const std::string in_the_way = obstacle(path);
+  throw Error(concat("cannot create folder '", path.string(),
+                     "': ", in_the_way.empty() ? error.message() : in_the_way));
 }
 
 void sync_to_disk(const fs::path& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid() || ::fsync(file.get()) != 0) {
-    throw Error(concat("cannot flush '", path.string(), "' to disk: ", system_error_text()));
-  }
+  if (file.valid()) return flush_file(file.get(), path);
+  // A folder that may be written but not listed cannot be opened.
+  std::error_code ignored;
+  if (errno == EACCES && fs::is_directory(path, ignored)) return;
+  throw Error(concat("cannot flush '", path.string(), "' to disk: ", system_error_text()));
+}
+
+void flush_file(int descriptor, const fs::path& path) {
+  if (flushed(descriptor)) return;
+  throw Error(concat("cannot flush '", path.string(), "' to disk: ", system_error_text()),
+              "is the disk full or the quota used up?");
 }
 
 FileLock::FileLock(const fs::path& path)
     : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
   if (fd_ < 0) throw Error(concat("cannot write '", path.string(), "': ", system_error_text()));
-  held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+  // Some network file systems say EACCES of a lock that another host has.
+  held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EACCES);
 }
 
 FileLock::~FileLock() {
@@ -183,14 +311,19 @@ MappedFile::MappedFile(const fs::path& path) : path_(path) {
   const auto size = static_cast<size_t>(info.st_size);
   if (size == 0) return;  // an empty file cannot be mapped
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (data == MAP_FAILED) {
-    throw DataError(concat("cannot map '", path.string(), "': ", system_error_text()));
+  if (data != MAP_FAILED) {
+    bytes_ = {static_cast<const std::byte*>(data), size};
+    return;
   }
-  bytes_ = {static_cast<const std::byte*>(data), size};
+  if (errno != EACCES && errno != EPERM && !is_missing_operation(errno))
+    throw DataError(concat("cannot map '", path.string(), "': ", system_error_text()));
+  copy_ = read_file(path);
+  bytes_ = std::as_bytes(std::span(copy_));
 }
 
 MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (copy_.empty() && !bytes_.empty())
+    ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 }  // namespace aifs

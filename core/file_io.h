@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files: whole reads, atomic writes, mapped reads, checksums. Every failure is an Error that names
 // the file and the reason of the operating system.
+//
+// File systems differ in what they offer: network and object stores often have no locks, no flush
+// of folders, no renaming of folders. What such a file system answers with "there is no such
+// operation" is done without here; core/folder_trial.h says at the start of a run what is missing.
 #pragma once
 
 #include <cstddef>
@@ -17,16 +21,41 @@ namespace fs = std::filesystem;
 
 // The whole content. Throws DataError if the file is missing, is a folder or cannot be read.
 std::string read_file(const fs::path& path);
+// Throws the same DataError if a first byte cannot be read for another reason than that there is
+// none.
+void check_readable(const fs::path& path);
 
 // Writes `content` beside `path` (same folder, a temporary name), flushes it to the device and
 // renames it over `path`: readers see the old or the new content, never a part.
 void write_file_atomic(const fs::path& path, std::string_view content);
+
+// "node12-4711-5f3a90c2": host, process and chance. Another one at every call, and on every host
+// and in every container that writes to the same file system.
+std::string unique_suffix();
+// A name beside `path`, nobody else's, for what is renamed to `path` once it is complete.
+fs::path temporary_name(const fs::path& path);
+
+// Renames a complete file, over what is there. Without renaming on this file system its bytes are
+// copied instead, and readers may see a part. Throws Error if neither can be done.
+void replace_file(const fs::path& from, const fs::path& to);
+// Renames a folder to a name that is free. False if this file system cannot; throws Error for any
+// other failure.
+bool rename_folder(const fs::path& from, const fs::path& to);
 
 // Creates the folder and its parents. Throws Error naming the part that cannot be created.
 void make_directories(const fs::path& path);
 
 // Asks the operating system to make a finished file or folder survive a power loss.
 void sync_to_disk(const fs::path& path);
+// The same of an open file, which errors call `path`.
+void flush_file(int descriptor, const fs::path& path);
+
+// Whether a failed system call means that the file system has no such operation.
+bool is_missing_operation(int error);
+
+// Opens /dev/null as standard input, output and error where one of them is closed: the first file
+// that is opened would take its number, and get what is printed. For the start of a program.
+void open_standard_streams();
 
 // Holds a file under the name of one process, until destroyed or the process ends however it ends.
 class FileLock {
@@ -64,7 +93,8 @@ class Sha256 {
   std::unique_ptr<State> state_;
 };
 
-// A file mapped read-only. The bytes stay valid as long as the object lives.
+// A file mapped read-only, or read where the file system cannot map. The bytes stay valid as long
+// as the object lives.
 class MappedFile {
  public:
   explicit MappedFile(const fs::path& path);
@@ -76,6 +106,7 @@ class MappedFile {
 
  private:
   fs::path path_;
+  std::string copy_;  // where the file cannot be mapped
   std::span<const std::byte> bytes_;
 };
 

@@ -123,7 +123,7 @@ void convert(std::span<const std::byte> bytes, std::vector<Out>& out, Convert&& 
 class HashingWriter {
  public:
   explicit HashingWriter(const fs::path& path) : path_(path) {
-    fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd_ < 0) fail("create");
   }
   ~HashingWriter() {
@@ -145,7 +145,7 @@ class HashingWriter {
   }
 
   std::string finish() {
-    if (::fsync(fd_) != 0) fail("flush");
+    flush_file(fd_, path_);
     if (::close(std::exchange(fd_, -1)) != 0) fail("close");
     return hash_.finish();
   }
@@ -301,20 +301,20 @@ std::string write_safetensors(const fs::path& path, const std::vector<Safetensor
   text.resize((text.size() + 7) / 8 * 8, ' ');  // tensors start at a multiple of 8
   const uint64_t header_bytes = text.size();
 
-  const fs::path temporary = path.string() + concat(".tmp", ::getpid());
-  HashingWriter writer(temporary);
-  writer.write(&header_bytes, kLengthBytes);
-  writer.write(text.data(), text.size());
-  for (const SafetensorsItem* item : by_width)
-    writer.write(item->data, bytes_of(*item));
-  std::string digest = writer.finish();
-  std::error_code error;
-  fs::rename(temporary, path, error);
-  if (error) {
-    throw Error(concat("cannot rename '", temporary.string(), "' to '", path.string(),
-                       "': ", error.message()));
+  const fs::path temporary = temporary_name(path);
+  try {
+    HashingWriter writer(temporary);
+    writer.write(&header_bytes, kLengthBytes);
+    writer.write(text.data(), text.size());
+    for (const SafetensorsItem* item : by_width)
+      writer.write(item->data, bytes_of(*item));
+    std::string digest = writer.finish();
+    replace_file(temporary, path);
+    return digest;
+  } catch (const Error&) {
+    ::unlink(temporary.c_str());  // half a file would only take space
+    throw;
   }
-  return digest;
 }
 
 }  // namespace aifs

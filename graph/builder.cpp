@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "core/check.h"
+#include "core/folder_trial.h"
 #include "graph/edge_attributes.h"
 #include "graph/gaussian_grid.h"
 #include "graph/graph_file.h"
@@ -174,7 +175,11 @@ Graph build_graph(const GraphOptions& options, const Coordinates& dataset, Graph
 
 Graph load_or_build_graph(const GraphOptions& options, const Coordinates& dataset,
                           GraphReport* report) {
-  if (options.file.empty() || !fs::exists(options.file)) {
+  std::error_code ignored;
+  if (options.file.empty() ||
+      fs::status(options.file, ignored).type() == fs::file_type::not_found) {
+    // Building may take minutes: not for a file that cannot be written.
+    if (!options.file.empty()) check_writable(fs::absolute(options.file).parent_path());
     Graph graph = build_graph(options, dataset, report);
     if (!options.file.empty()) save_graph(options.file, graph, options_hash(options));
     return graph;

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// The library of the file format (HDF5) takes a lock on every file that it opens, and fails where
+// the file system has none. No lock is needed here: a graph file is written under a name of its own
+// and never changes once it has its name.
 #include "graph/graph_file.h"
 
 #include <netcdf.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <cstring>
 
 #include "core/check.h"
 #include "core/file_io.h"
@@ -21,6 +25,22 @@ constexpr const char* kAbout =
     "of each node. Group edges/<source>_to_<target>: directed edges as positions (from 0) of their "
     "two ends, and attributes of each edge. content_hash is the SHA-256 of names, coordinates, "
     "indices and attributes in the order of 'position'.";
+
+constexpr const char* kLocking = "HDF5_USE_FILE_LOCKING";
+
+// HDF5 looks at this variable once, when it is first used. It is set before main(), because other
+// threads may look at the environment later. What the user has set stays.
+[[maybe_unused]] const int locking_is_off = ::setenv(kLocking, "FALSE", /*overwrite=*/0);
+
+// What can be done about a file that cannot be read although its bytes can.
+const char* hint_of_reading() {
+  const char* locking = std::getenv(kLocking);
+  const bool locks = locking && (*locking == 'T' || *locking == '1' || *locking == 'B');
+  return locks
+             ? "HDF5_USE_FILE_LOCKING asks for locks, which some file systems have not got; unset "
+               "it, or delete the file to have the graph built again"
+             : "delete the file to have the graph built again";
+}
 
 // An open NetCDF file; every call is checked and its failure names file and item.
 class NcFile {
@@ -43,14 +63,17 @@ class NcFile {
   int id() const { return id_; }
   void check(int status, const std::string& what) const {
     if (status == NC_NOERR) return;
-    const std::string text =
-        concat("graph file '", path_.string(), "': ", what, ": ", nc_strerror(status));
-    if (reading_) throw DataError(text, "delete the file to have the graph built again");
-    throw Error(text);
+    // Positive ones are of the system. The library's own say little but "HDF error".
+    const std::string text = concat("graph file '", path_.string(), "': ", what,
+                                    status > 0 ? concat(": ", std::strerror(status)) : "");
+    if (reading_ && status > 0) throw DataError(text);
+    if (reading_)
+      throw DataError(concat(text, "; it is damaged, or no graph file"), hint_of_reading());
+    throw Error(text, status > 0 ? "" : "is the disk full or the quota used up?");
   }
   [[noreturn]] void damaged(const std::string& what) const {
     throw DataError(concat("graph file '", path_.string(), "' is damaged: ", what),
-                    "delete the file to have the graph built again");
+                    hint_of_reading());
   }
   void close() {
     open_ = false;
@@ -302,11 +325,11 @@ EdgeSet read_edges(const NcFile& file, int group) {
 void save_graph(const fs::path& path, const Graph& graph, const std::string& options_hash) {
   graph.check();
   make_directories(fs::absolute(path).parent_path());
-  const fs::path temporary = path.string() + concat(".tmp-", ::getpid());
+  const fs::path temporary = temporary_name(path);
   try {
     write_graph(temporary, graph, options_hash);
     sync_to_disk(temporary);
-    fs::rename(temporary, path);
+    replace_file(temporary, path);
   } catch (...) {
     std::error_code ignored;
     fs::remove(temporary, ignored);
@@ -315,9 +338,10 @@ void save_graph(const fs::path& path, const Graph& graph, const std::string& opt
 }
 
 StoredGraph load_graph(const fs::path& path) {
-  if (!fs::exists(path)) {
+  std::error_code ignored;
+  if (fs::status(path, ignored).type() == fs::file_type::not_found)
     throw DataError(concat("graph file '", path.string(), "' does not exist"));
-  }
+  check_readable(path);  // what the system says of it is lost in the library
   NcFile file(path, NcFile::Mode::kRead);
   const std::string conventions = read_text(file, file.id(), "Conventions");
   if (conventions != kConventions) {

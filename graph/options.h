@@ -64,7 +64,7 @@ struct GraphOptions {
   Norm edge_length_norm = Norm::kUnitStd;
   Norm edge_dirs_norm = Norm::kUnitStd;
   AreaWeightOptions area_weight;
-  std::optional<int64_t> threads;  // empty: all of the machine
+  std::optional<int64_t> threads;  // empty: all cores it may use
   std::string file;
 
   void bind(config::Binder& b);

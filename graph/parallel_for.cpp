@@ -8,11 +8,14 @@
 #include <thread>
 #include <vector>
 
+#include "core/cores.h"
+
 namespace aifs::graph {
 
 int64_t effective_threads(int64_t num_threads) {
   if (num_threads > 0) return num_threads;
-  return std::max<int64_t>(1, std::thread::hardware_concurrency());
+  static const int64_t all = usable_cores();
+  return all;
 }
 
 void parallel_for(int64_t num_items, int64_t num_threads,

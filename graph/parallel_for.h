@@ -17,12 +17,12 @@ constexpr int64_t num_blocks(int64_t num_items) {
 }
 
 // Calls body(block, begin, end) for every block of [0, num_items), on up to `num_threads` threads
-// (0: as many as the machine has). Returns when all are done; an exception of a body is rethrown,
-// the one of the lowest block if there are several.
+// (0: as many as this process may use cores). Returns when all are done; an exception of a body is
+// rethrown, the one of the lowest block if there are several.
 void parallel_for(int64_t num_items, int64_t num_threads,
                   const std::function<void(int64_t block, int64_t begin, int64_t end)>& body);
 
-// `num_threads`, or the number of hardware threads if it is 0.
+// `num_threads`, or usable_cores() of the start (core/cores.h) if it is 0.
 int64_t effective_threads(int64_t num_threads);
 
 }  // namespace aifs::graph

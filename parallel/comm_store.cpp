@@ -208,7 +208,7 @@ std::unique_ptr<Communicator> make_store_world(const StoreAddress& address, int 
   try {
     auto store = c10::make_intrusive<c10d::TCPStore>(address.host, options);
     if (store->add(concat("joined/", rank), 1) > 1) {
-      throw ConfigError("parallel",
+      throw ConfigError("RANK",
                         concat("two processes say that they are rank ", rank, " at ", address.host,
                                ":", address.port),
                         "RANK must differ between processes, MASTER_PORT between jobs of a host");

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/runtime.h"
 
-#include <sys/utsname.h>
+#include <algorithm>
+#include <vector>
 
 #include "core/check.h"
+#include "core/cores.h"
+#include "core/host.h"
 #include "parallel/comm_store.h"
+#include "parallel/gather_text.h"
 #include "parallel/launcher.h"
 #ifdef AIFS_HAVE_CUDA
 #include "parallel/comm_nccl.h"
@@ -25,8 +29,7 @@ const Launch& launch() {
 }  // namespace
 
 std::string host_name() {
-  utsname info{};
-  return ::uname(&info) == 0 ? info.nodename : "unknown host";
+  return aifs::host_name();
 }
 
 int launched_ranks() {
@@ -37,10 +40,19 @@ int launched_rank() {
   return launch().rank;
 }
 
+int launched_local_rank() {
+  return launch().local_rank.value_or(0);
+}
+
 Runtime::Runtime(double timeout_s)
     : host_(host_name()),
       watch_(std::make_shared<OperationWatch>(launched_ranks() > 1 ? timeout_s : 0.0,
                                               concat("rank ", launched_rank(), " on ", host_))) {
+  join(timeout_s);
+  find_neighbours();
+}
+
+void Runtime::join(double timeout_s) {
   if (launched_ranks() == 1) {
     world_ = make_single_communicator();
     return;
@@ -52,17 +64,45 @@ Runtime::Runtime(double timeout_s)
     has_mpi_ = true;
     world_ = make_mpi_world(watch_);
     if (world_->size() != launched_ranks()) {
-      throw ConfigError(
-          "parallel",
-          concat("the launcher started ", launched_ranks(), " ranks, MPI sees ", world_->size()),
-          "this MPI and the launcher do not know each other: try srun --mpi=pmix, srun --mpi=none "
-          "(without MPI), or mpirun");
+      throw ConfigError("parallel",
+                        concat(launch().launcher, " started ", launched_ranks(),
+                               " ranks, MPI sees ", world_->size()),
+                        "this MPI and the launcher do not know each other: try srun --mpi=pmix, "
+                        "srun --mpi=none or flux run -o pmi=off (without MPI), or mpirun");
     }
     return;
   }
 #endif
-  world_ = make_store_world({launch().address, launch().port}, launched_rank(), launched_ranks(),
+  const MeetingPoint point = read_meeting_point(launch());
+  world_ = make_store_world({point.address, point.port}, launched_rank(), launched_ranks(),
                             timeout_s, watch_);
+}
+
+// One line of each rank: its host, its machine, the cores that it may use. Containers of a machine
+// are hosts of their own, but compute on the same cores.
+void Runtime::find_neighbours() {
+  const Cores own = cores_of_process();
+  const auto part = [](const std::string& line, int number) {
+    size_t begin = 0;
+    for (int i = 0; i < number; ++i)
+      begin = line.find('\n', begin) + 1;
+    return line.substr(begin, line.find('\n', begin) - begin);
+  };
+  const std::vector<std::string> lines =
+      gather_text(*world_, concat(host_identity(), "\n", machine_identity(), "\n", to_text(own)));
+  const std::string& mine = lines[static_cast<size_t>(rank())];
+  std::vector<Cores> on_machine;
+  int before = 0;
+  local_size_ = 0;
+  for (size_t r = 0; r < lines.size(); ++r) {
+    if (part(lines[r], 1) == part(mine, 1))
+      on_machine.push_back(cores_from_text(part(lines[r], 2)));
+    if (part(lines[r], 0) != part(mine, 0)) continue;
+    ++local_size_;
+    if (static_cast<int>(r) < rank()) ++before;
+  }
+  local_rank_ = launch().local_rank.value_or(before);
+  num_cores_ = share_of_cores(own, on_machine);
 }
 
 Runtime::~Runtime() {
@@ -84,14 +124,6 @@ int Runtime::size() const {
 
 std::string Runtime::name() const {
   return concat("rank ", rank(), " on ", host_);
-}
-
-int Runtime::local_rank() {
-  return launch().local_rank;
-}
-
-std::optional<int> Runtime::local_size() {
-  return launch().local_size;
 }
 
 bool Runtime::one_host() {

@@ -29,6 +29,7 @@ void together(Communicator& group, const std::function<void()>& action,
       failure.report(error);
     }
   }
+  group.barrier();  // a launcher ends all once one has left, and must not cut the message off
   throw FailedTogether(static_cast<int>(worst_code));
 }
 

@@ -2,7 +2,6 @@
 #include "train/checkpoint.h"
 
 #include <ATen/ATen.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -161,13 +160,20 @@ void clean_up(const fs::path& folder, int64_t step, int64_t keep) {
     remove_quietly(path);
 }
 
-void rename_folder(const fs::path& from, const fs::path& to) {
-  std::error_code error;
-  fs::rename(from, to, error);
-  if (error) {
-    throw Error(
-        concat("cannot rename '", from.string(), "' to '", to.string(), "': ", error.message()));
+// Gives a complete checkpoint its name, which is free. Where folders cannot be renamed its files
+// are moved one by one, the marker that makes it whole last.
+void give_name(const fs::path& partial, const fs::path& target) {
+  if (rename_folder(partial, target)) return;
+  try {
+    make_directories(target);
+    for (const char* name : {kParameters, kOptimizer, kManifest, kComplete})
+      replace_file(partial / name, target / name);
+  } catch (...) {
+    remove_quietly(target);
+    throw;
   }
+  sync_to_disk(target);
+  remove_quietly(partial);
 }
 
 Json manifest_of(const LoopState& state, int64_t optimizer_steps, const CheckpointMeta& meta) {
@@ -242,20 +248,36 @@ CheckpointTensors gather_tensors(const model::ParameterSet& parameters, const Ad
   return tensors;
 }
 
+std::vector<int64_t> checkpoint_file_bytes(const model::ParameterSet& parameters,
+                                           int64_t num_states) {
+  constexpr int64_t kHeader = 256;  // of a tensor: name, type, shape and place as JSON
+  const auto element = static_cast<int64_t>(c10::elementSize(parameters.dtype()));
+  int64_t weights = 0, states = 0;
+  for (const model::Parameter& parameter : parameters.entries()) {
+    const std::vector<int64_t> sizes = whole_sizes(parameter);
+    const auto numbers = c10::multiply_integers(sizes);
+    const auto width = std::max<int64_t>(
+        element, static_cast<int64_t>(c10::elementSize(parameter.tensor.scalar_type())));
+    weights += width * numbers + kHeader;
+    if (parameter.is_optimised()) states += num_states * (element * numbers + kHeader);
+  }
+  return {weights, states};
+}
+
 fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
                           const CheckpointTensors& tensors, const CheckpointMeta& meta,
                           int64_t keep) {
   make_directories(folder);
   const std::string name = folder_name(state.step);
-  const fs::path partial = folder / concat(".partial-", name, "-", ::getpid());
-  const fs::path old = folder / concat(".partial-old-", name, "-", ::getpid());
+  const std::string writer = unique_suffix();
+  const fs::path partial = folder / concat(".partial-", name, "-", writer);
+  const fs::path old = folder / concat(".partial-old-", name, "-", writer);
   const fs::path target = folder / name;
-  remove_quietly(partial);
   try {
     write_content(partial, state, tensors, meta);
     std::error_code ignored;
-    if (fs::exists(target, ignored)) rename_folder(target, old);
-    rename_folder(partial, target);
+    if (fs::exists(target, ignored) && !rename_folder(target, old)) remove_quietly(target);
+    give_name(partial, target);
   } catch (...) {
     remove_quietly(partial);  // on a full disk its bytes are needed elsewhere
     throw;

@@ -5,7 +5,8 @@
 //   manifest.json            format, versions, configuration and its hash, graph hash, position in
 //                            the data, generator state, and the SHA-256 of every file
 //   COMPLETE                 written last
-// A checkpoint is written beside, under a name that no reader looks at, and renamed when complete;
+// A checkpoint is written beside, under a name that no reader looks at and no other writer uses,
+// and renamed when complete (where folders cannot be renamed its files are moved, COMPLETE last);
 // `latest` names the newest. Tensors are stored by name and whole, so that any layout can read
 // them.
 #pragma once
@@ -45,6 +46,11 @@ using WholeState = std::function<at::Tensor(const at::Tensor& own)>;
 // optimiser is one of all parameters. Collective.
 CheckpointTensors gather_tensors(const model::ParameterSet& parameters, const AdamW& optimizer,
                                  bool keep = true, const WholeState& whole_state = {});
+
+// About how long the two large files of a checkpoint become, never less: weights and buffers, and
+// `num_states` states of every optimised tensor. Whole tensors, whatever the layout.
+std::vector<int64_t> checkpoint_file_bytes(const model::ParameterSet& parameters,
+                                           int64_t num_states);
 
 // Writes <folder>/step-<step>/ and points `latest` at it, then removes all but the `keep` newest
 // up to that step (0 keeps all). An existing checkpoint of the same step is replaced only once the

@@ -100,6 +100,7 @@ int run(const fs::path& folder, const fs::path& losses) {
 }  // namespace aifs::conformance
 
 int main(int argc, char** argv) {
+  aifs::open_standard_streams();
   if (argc < 2 || argc > 3 || argv[1][0] == '-') {
     std::fprintf(stderr,
                  "usage: aifs-conformance DIR [LOSSES]\n"

@@ -16,14 +16,6 @@ namespace aifs::test {
 
 using Json = nlohmann::json;
 
-// Environment and launcher in front of the program.
-inline std::string mpirun(int ranks) {
-  return concat(
-      "OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
-      "mpirun --oversubscribe -n ",
-      ranks, " ");
-}
-
 inline CommandResult run_ranks(int ranks, const fs::path& dir, const std::string& more) {
   return run_command(mpirun(ranks) + train_command(dir, more));
 }

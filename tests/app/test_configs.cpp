@@ -25,11 +25,11 @@ TEST_CASE("every shipped configuration passes --check-config", "[configs]") {
 
 TEST_CASE("the demo learns: every prognostic variable beats persistence", "[configs]") {
   const test::TemporaryFolder folder;
-  const auto result =
-      test::run_train(folder.path() / "r",
-                      "--set train.max_steps=1000 --set train.validation.every_steps=0 --set "
-                      "checkpoint.every_steps=0",
-                      (test::source_folder() / "configs/demo.json").string());
+  const auto result = test::run_train(
+      folder.path() / "r",
+      "--set run.device=cpu --set train.max_steps=1000 --set train.validation.every_steps=0 --set "
+      "checkpoint.every_steps=0",
+      (test::source_folder() / "configs/demo.json").string());
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
   const auto figures = nlohmann::json::parse(read_file(folder.path() / "r" / "validation.jsonl"));

@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 // A training of so many steps without validation, on the CPU.
 std::string bare(int64_t steps) {
   return concat(
-      " --set run.device=cpu --set train.validation.at_end=false --set "
+      " --set train.validation.at_end=false --set "
       "train.validation.every_epochs=0 --set checkpoint.every_steps=0 --set profile.parts=true "
       "--set log.progress_bar=false --set train.max_steps=",
       steps);
@@ -27,8 +27,8 @@ std::string bare(int64_t steps) {
 
 Json plan_of(const test::TemporaryFolder& folder, const std::string& more) {
   const std::string file = (folder.path() / "plan.json").string();
-  const auto result = run_train(folder.path() / "run", concat("--dry-run --plan-json '", file,
-                                                              "' --set run.device=cpu ", more));
+  const auto result =
+      run_train(folder.path() / "run", concat("--dry-run --plan-json '", file, "' ", more));
   INFO(result.out << result.err);
   REQUIRE(result.exit_code == 0);
   return Json::parse(read_file(file));
@@ -39,9 +39,8 @@ using Counts = std::map<std::string, std::pair<double, double>>;
 [[maybe_unused]] Counts counted(const test::TemporaryFolder& folder, int ranks, int64_t steps,
                                 const std::string& more) {
   const fs::path run = folder.path() / concat("run-", ranks, "-", steps);
-  const auto result = run_command(
-      concat("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n ",
-             ranks, " ", test::train_command(run, bare(steps) + more)));
+  const auto result =
+      run_command(test::mpirun(ranks) + test::train_command(run, bare(steps) + more));
   INFO(result.out << result.err);
   REQUIRE(result.exit_code == 0);
   const std::string log = read_file(run / "train.log");

@@ -77,16 +77,19 @@ TEST_CASE("a run killed at random moments and resumed ends bit-identical", "[res
 TEST_CASE("a signal makes the run write a checkpoint, exit with 5, and go on later", "[resume]") {
   const test::TemporaryFolder folder;
   const fs::path whole = folder.path() / "whole", parted = folder.path() / "parted";
-  REQUIRE(run_train(whole, "--set checkpoint.every_steps=0").exit_code == 0);
-  const auto stopped = run_command(
-      concat("( ", test::train_command(parted, "--set checkpoint.every_steps=0"), " & pid=$!; ",
-             "for i in $(seq 200); do [ -s '", (parted / "metrics.jsonl").string(),
-             "' ] && break; sleep 0.02; done; kill -TERM $pid; wait $pid )"));
+  // Long enough that the run is not over before, however busy the machine is.
+  const std::string last = "checkpoints/step-00000200";
+  const std::string more = "--set checkpoint.every_steps=0 --set train.max_steps=200";
+  REQUIRE(run_train(whole, more).exit_code == 0);
+  const auto stopped =
+      run_command(concat("( ", test::train_command(parted, more), " & pid=$!; ",
+                         "for i in $(seq 6000); do [ -s '", (parted / "metrics.jsonl").string(),
+                         "' ] && break; sleep 0.02; done; kill -TERM $pid; wait $pid )"));
   INFO(stopped.err);
   REQUIRE(stopped.exit_code == 5);
-  REQUIRE(!fs::exists(parted / kLast));
-  REQUIRE(run_train(parted, "--set checkpoint.every_steps=0 --resume").exit_code == 0);
-  require_same_run(whole, parted);
+  REQUIRE(!fs::exists(parted / last));
+  REQUIRE(run_train(parted, more + " --resume").exit_code == 0);
+  require_same_run(whole, parted, last);
 }
 
 TEST_CASE("the time limit stops a run that can be resumed", "[resume]") {

@@ -57,7 +57,8 @@ TEST_CASE("the program writes what a plan can read", "[bench]") {
   REQUIRE(test::run_command(command).exit_code != 0);  // one rank
 #ifdef AIFS_HAVE_MPI
   const auto result = test::run_command(concat(
-      "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n 2 ",
+      "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1 "
+      "mpirun --oversubscribe --bind-to none -n 2 ",
       command, " --json '", file, "'"));
   INFO(result.out << result.err);
   REQUIRE(result.exit_code == 0);

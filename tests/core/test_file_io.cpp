@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/file_io.h"
 
+#include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
 
 #include "core/check.h"
+#include "core/host.h"
 #include "tests/support/catch.h"
 #include "tests/support/paths.h"
 
@@ -45,6 +48,50 @@ TEST_CASE("a write that fails leaves no half file", "[file_io]") {
   REQUIRE(entries == 1);
 }
 
+TEST_CASE("names of temporary files are nobody else's", "[file_io]") {
+  const std::string first = unique_suffix(), second = unique_suffix();
+  REQUIRE(first != second);
+  // Two containers may have the same process number, two hosts the same name.
+  REQUIRE_THAT(first, ContainsSubstring(concat("-", ::getpid(), "-")));
+  REQUIRE(first.starts_with(host_name().substr(0, 24)));
+  REQUIRE(first.find('/') == std::string::npos);
+  const fs::path name = temporary_name("folder/file.nc");
+  REQUIRE(name.parent_path() == "folder");
+  REQUIRE(name.filename().string().starts_with("file.nc.tmp-"));
+}
+
+TEST_CASE("a file is not written over one that is being written", "[file_io]") {
+  const test::TemporaryFolder folder;
+  // Another writer of the same file is at work: its temporary file stays.
+  const fs::path theirs = temporary_name(folder.path() / "a");
+  write_file_atomic(theirs, "half");
+  write_file_atomic(folder.path() / "a", "whole");
+  REQUIRE(read_file(theirs) == "half");
+  REQUIRE(read_file(folder.path() / "a") == "whole");
+}
+
+TEST_CASE("standard streams that are closed are opened on nothing", "[file_io]") {
+  const test::TemporaryFolder folder;
+  const std::string file = (folder.path() / "file").string();
+  const auto first_file = [&](bool open_them) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      for (const int number : {0, 1, 2})
+        ::close(number);
+      if (open_them) open_standard_streams();
+      const int number = ::open(file.c_str(), O_WRONLY | O_CREAT, 0644);
+      const bool harmless = !open_them || (::write(1, "x", 1) == 1 && ::write(2, "x", 1) == 1);
+      ::_exit(harmless ? number : 99);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    return WEXITSTATUS(status);
+  };
+  REQUIRE(first_file(false) == 0);
+  REQUIRE(first_file(true) == 3);
+  REQUIRE(fs::file_size(file) == 0);
+}
+
 TEST_CASE("checksums are SHA-256", "[file_io]") {
   REQUIRE(sha256_hex(std::string_view("abc")) ==
           "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -60,4 +107,27 @@ TEST_CASE("a file in the way of a folder is reported", "[file_io]") {
   REQUIRE_THROWS_WITH(make_directories(folder.path() / "x" / "y"),
                       ContainsSubstring("cannot create"));
   REQUIRE_THROWS_WITH(make_directories(folder.path() / "x"), ContainsSubstring("in the way"));
+}
+
+TEST_CASE("a link to nowhere is told from a folder, a link to a folder is one", "[file_io]") {
+  const test::TemporaryFolder folder;
+  fs::create_symlink("nowhere", folder.path() / "dangling");
+  for (const fs::path& path : {folder.path() / "dangling", folder.path() / "dangling" / "inside"}) {
+    REQUIRE_THROWS_WITH(
+        make_directories(path),
+        ContainsSubstring("dangling' is a link to 'nowhere', which does not exist"));
+  }
+  make_directories(folder.path() / "real");
+  fs::create_symlink("real", folder.path() / "link");
+  make_directories(folder.path() / "link" / "inside");
+  REQUIRE_NOTHROW(make_directories(folder.path() / "link"));
+  REQUIRE(fs::is_directory(folder.path() / "real" / "inside"));
+}
+
+TEST_CASE("what cannot be read is found before it is read", "[file_io]") {
+  const test::TemporaryFolder folder;
+  write_file_atomic(folder.path() / "empty", "");
+  REQUIRE_NOTHROW(check_readable(folder.path() / "empty"));
+  REQUIRE_THROWS_AS(check_readable(folder.path()), DataError);
+  REQUIRE_THROWS_WITH(check_readable(folder.path() / "none"), ContainsSubstring("No such file"));
 }

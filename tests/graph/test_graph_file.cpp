@@ -6,6 +6,7 @@
 #include "core/check.h"
 #include "graph/builder.h"
 #include "tests/support/catch.h"
+#include "tests/support/missing_operations.h"
 #include "tests/support/paths.h"
 
 using namespace aifs;
@@ -96,6 +97,51 @@ TEST_CASE("a file that cannot be written is an error, and leaves nothing", "[gra
   REQUIRE_THROWS(save_graph(path, built_graph(), ""));
   REQUIRE(std::distance(fs::directory_iterator(path.parent_path()), {}) == 1);
   REQUIRE_THROWS(save_graph("/proc/graph.nc", built_graph(), ""));
+}
+
+TEST_CASE("graph files need no locks, no flush and no renaming", "[graph_file]") {
+  const aifs::test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "graph.nc";
+  const Graph graph = built_graph();
+  const auto missing = GENERATE(
+      aifs::test::MissingOperations{.lock = ENOLCK}, aifs::test::MissingOperations{.lock = ENOSYS},
+      aifs::test::MissingOperations{.flush_file = EINVAL, .lock = EOPNOTSUPP},
+      aifs::test::MissingOperations{.rename_file = ENOSYS});
+  const aifs::test::WithoutOperations without(missing);
+  for (const char* options : {"first", "second"}) {
+    save_graph(path, graph, options);
+    const StoredGraph stored = load_graph(path);
+    REQUIRE(stored.options_hash == options);
+    REQUIRE(stored.graph.content_hash() == graph.content_hash());
+  }
+  REQUIRE(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
+}
+
+TEST_CASE("a file that cannot be opened is not said to be damaged", "[graph_file]") {
+  const aifs::test::TemporaryFolder folder;
+  const auto reason = [](const fs::path& path) {
+    try {
+      load_graph(path);
+    } catch (const DataError& error) {
+      return std::string(error.what()) + "; " + error.hint();
+    }
+    return std::string();
+  };
+  REQUIRE_THAT(reason(folder.path()), ContainsSubstring("is a folder"));
+  write_all(folder.path() / "text.nc", "no graph");
+  REQUIRE_THAT(reason(folder.path() / "text.nc"),
+               ContainsSubstring("text.nc': cannot be opened; it is damaged, or no graph file; "
+                                 "delete the file to have the graph built again"));
+  if (::geteuid() == 0) return;  // may read everything
+  fs::permissions(folder.path() / "text.nc", fs::perms::none);
+  REQUIRE_THAT(reason(folder.path() / "text.nc"), ContainsSubstring("Permission denied; "));
+}
+
+TEST_CASE("a folder that takes no graph file is found before the graph is built", "[graph_file]") {
+  GraphOptions options;
+  options.grid = "not a grid";  // building would fail first
+  options.file = "/proc/graph.nc";
+  REQUIRE_THROWS_WITH(load_or_build_graph(options, {}), ContainsSubstring("'/proc'"));
 }
 
 TEST_CASE("the folder of a graph file is made", "[graph_file]") {

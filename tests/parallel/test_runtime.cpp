@@ -5,7 +5,10 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "core/check.h"
+#include "core/cores.h"
 #include "parallel/comm_virtual.h"
 #include "tests/parallel/communicator_laws.h"
 #include "tests/support/catch.h"
@@ -26,6 +29,13 @@ TEST_CASE("the launcher's ranks are found", "[parallel]") {
   REQUIRE(runtime().size() == parallel::launched_ranks());
   REQUIRE(runtime().rank() == parallel::launched_rank());
   REQUIRE(runtime().name().find("rank ") == 0);
+}
+
+// All ranks of this test are on one host and bound to the same cores.
+TEST_CASE("ranks of a host are counted and share its cores", "[parallel]") {
+  REQUIRE(runtime().local_size() == runtime().size());
+  REQUIRE(runtime().local_rank() == runtime().rank());
+  REQUIRE(runtime().num_cores() == std::max<int64_t>(1, usable_cores() / runtime().size()));
 }
 
 TEST_CASE("virtual ranks of several processes obey the laws of communicators", "[parallel]") {

@@ -8,6 +8,7 @@
 #include "core/check.h"
 #include "tests/support/catch.h"
 #include "tests/support/file_size_limit.h"
+#include "tests/support/missing_operations.h"
 #include "tests/support/paths.h"
 #include "tests/support/tensors.h"
 
@@ -217,6 +218,57 @@ TEST_CASE("a full disk loses the new checkpoint only", "[checkpoint]") {
   }
   REQUIRE(names_in(folder.path()) == std::vector<std::string>{"latest", "step-00000007"});
   REQUIRE(find_latest_checkpoint(folder.path())->state.step == 7);
+}
+
+TEST_CASE("checkpoints are written where folders cannot be flushed or renamed", "[checkpoint]") {
+  const test::TemporaryFolder folder;
+  const auto missing =
+      GENERATE(test::MissingOperations{.flush_file = EINVAL, .flush_folder = EINVAL},
+               test::MissingOperations{.flush_folder = EOPNOTSUPP, .map = ENODEV},
+               test::MissingOperations{.rename_folder = ENOSYS},
+               test::MissingOperations{.rename_folder = EXDEV},
+               test::MissingOperations{.rename_file = ENOSYS, .rename_folder = ENOSYS});
+  const test::WithoutOperations without(missing);
+  const Model first(1), second(2);
+  write(folder.path(), 7, first);
+  write(folder.path(), 14, first, 2);
+  const CheckpointInfo info = inspect_checkpoint(write(folder.path(), 14, second, 2));
+  Model read(3);
+  load_parameters(info, read.set);
+  read.load(info);
+  require_equal(second, read);
+  REQUIRE(find_latest_checkpoint(folder.path())->state.step == 14);
+  REQUIRE(names_in(folder.path()) ==
+          std::vector<std::string>{"latest", "step-00000007", "step-00000014"});
+}
+
+TEST_CASE("a full disk leaves no half of a checkpoint where folders cannot be renamed",
+          "[checkpoint]") {
+  const test::TemporaryFolder folder;
+  const Model model(1);
+  write(folder.path(), 7, model);
+  {
+    const test::WithoutOperations without({.rename_file = EIO, .rename_folder = ENOSYS});
+    REQUIRE_THROWS_AS(write(folder.path(), 14, model), Error);
+  }
+  REQUIRE(names_in(folder.path()) == std::vector<std::string>{"latest", "step-00000007"});
+}
+
+TEST_CASE("the size of a checkpoint is known before it is written", "[checkpoint]") {
+  const test::TemporaryFolder folder;
+  const auto dtype = GENERATE(at::kFloat, at::kDouble);
+  const Model model(1, 50000, dtype);
+  const fs::path path = write(folder.path(), 7, model);
+  const std::vector<int64_t> sizes = checkpoint_file_bytes(model.set, 2);
+  REQUIRE(sizes.size() == 2);
+  const auto real = [&](const char* name) {
+    return static_cast<double>(fs::file_size(path / name));
+  };
+  for (const auto& [index, name] : {std::pair<size_t, const char*>{0, "parameters.safetensors"},
+                                    {1, "optimizer.safetensors"}}) {
+    REQUIRE(static_cast<double>(sizes[index]) >= real(name));
+    REQUIRE(static_cast<double>(sizes[index]) <= 1.01 * real(name));
+  }
 }
 
 TEST_CASE("a checkpoint of the same step is replaced whole", "[checkpoint]") {
