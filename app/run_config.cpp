@@ -210,8 +210,11 @@ void ParallelOptions::bind(config::Binder& b) {
              "their order"});
   b.integer("virtual_ranks", virtual_ranks, {.min = 1, .max = 1 << 16},
             {"ranks of a reproducible run, shared out over the processes", "ranks"});
-  b.number("timeout_s", timeout_s, {.min = 0.0},
-           {"end the run when an operation waits so long for another rank; 0: never", "s"});
+  b.number(
+      "timeout_s", timeout_s, {.min = 0.0},
+      {"end the run when an operation waits so long for another rank that is not at known work "
+       "(checkpoint, graph, reading, forecasts); 0: never",
+       "s"});
 }
 
 void RunConfig::bind(config::Binder& b) {

@@ -203,6 +203,10 @@ class MpiCommunicator : public Communicator {
     return std::make_unique<MpiCommunicator>(part, true, watch_);
   }
 
+  std::shared_ptr<void> at_work(const char* work) override {
+    return std::make_shared<OperationWatch::Work>(*watch_, work);
+  }
+  void moves_on(const char* work) override { watch_->note_progress(work); }
   void abort(int exit_code) override { MPI_Abort(comm_, exit_code); }
 
  private:

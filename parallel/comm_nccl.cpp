@@ -188,6 +188,8 @@ class NcclCommunicator : public Communicator {
     return std::make_unique<NcclCommunicator>(host_->split(colour));
   }
 
+  std::shared_ptr<void> at_work(const char* work) override { return host_->at_work(work); }
+  void moves_on(const char* work) override { host_->moves_on(work); }
   void abort(int exit_code) override { host_->abort(exit_code); }
 
  private:

@@ -100,6 +100,11 @@ class StoreCommunicator : public ExchangeCommunicator {
                                                std::move(members), part_rank);
   }
 
+  std::shared_ptr<void> at_work(const char* work) override {
+    return std::make_shared<OperationWatch::Work>(*watch_, work);
+  }
+  void moves_on(const char* work) override { watch_->note_progress(work); }
+
   // The others see it when they wait for a message.
   void abort(int exit_code) override {
     try {

@@ -151,6 +151,11 @@ class VirtualCommunicator : public ExchangeCommunicator {
     return std::make_unique<VirtualCommunicator>(part, part_rank);
   }
 
+  std::shared_ptr<void> at_work(const char* work) override {
+    return group_->processes->at_work(work);
+  }
+  void moves_on(const char* work) override { group_->processes->moves_on(work); }
+
   void abort(int exit_code) override {
     group_->abort();
     if (group_->processes->size() > 1) group_->processes->abort(exit_code);

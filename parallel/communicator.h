@@ -74,6 +74,16 @@ class Communicator {
   // Where operations are counted; null: they are not (parallel/counting_communicator.h).
   virtual CommunicationCount* count() const { return nullptr; }
 
+  // Tells ranks that wait for this one that it is at known work ("writing a checkpoint") and not
+  // lost, for as long as the result lives. The work must not use any group. Null where nobody
+  // watches. Thread-safe, not collective.
+  virtual std::shared_ptr<void> at_work(const char* work) {
+    static_cast<void>(work);
+    return nullptr;
+  }
+  // Tells them once that this rank moves on in work that uses groups. Thread-safe, not collective.
+  virtual void moves_on(const char* work) { static_cast<void>(work); }
+
   // Ends the whole group because this rank has failed: others blocked in an operation fail or are
   // ended. May not return.
   virtual void abort(int exit_code) = 0;

@@ -75,6 +75,8 @@ class CountingCommunicator : public Communicator {
   void barrier() override;
   std::unique_ptr<Communicator> split(int colour) override;
   CommunicationCount* count() const override { return count_.get(); }
+  std::shared_ptr<void> at_work(const char* work) override { return inner_.at_work(work); }
+  void moves_on(const char* work) override { inner_.moves_on(work); }
   void abort(int exit_code) override { inner_.abort(exit_code); }
 
  private:

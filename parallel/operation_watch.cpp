@@ -8,10 +8,9 @@
 
 namespace aifs::parallel {
 
-using Clock = std::chrono::steady_clock;
-
 OperationWatch::OperationWatch(double timeout_s, std::string who)
-    : timeout_s_(timeout_s), who_(std::move(who)) {
+    : timeout_s_(timeout_s), pulse_s_(std::min(timeout_s / 4, 5.0)), who_(std::move(who)) {
+  told_ = looked_ = moved_ = Clock::now();
   if (timeout_s_ > 0) thread_ = std::jthread([this] { watch(); });
 }
 
@@ -21,6 +20,28 @@ OperationWatch::~OperationWatch() {
     stopping_ = true;
   }
   changed_.notify_all();
+}
+
+OperationWatch::Work::Work(OperationWatch& watch, std::string name) : watch_(watch) {
+  const std::lock_guard lock(watch_.mutex_);
+  ++watch_.num_works_;
+  watch_.work_ = std::move(name);
+}
+
+OperationWatch::Work::~Work() {
+  const std::lock_guard lock(watch_.mutex_);
+  --watch_.num_works_;
+}
+
+void OperationWatch::note_progress(std::string work) {
+  const std::lock_guard lock(mutex_);
+  has_to_tell_ = true;
+  work_ = std::move(work);
+}
+
+void OperationWatch::set_board(std::shared_ptr<WorkBoard> board) {
+  const std::lock_guard lock(mutex_);
+  board_ = std::move(board);
 }
 
 void OperationWatch::set_place(std::string place) {
@@ -39,24 +60,67 @@ void OperationWatch::end(int64_t id) {
   operations_.erase(id);
 }
 
+double OperationWatch::seconds_since(Clock::time_point start) const {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void OperationWatch::tell(std::unique_lock<std::mutex>& lock) {
+  if (!board_ || seconds_since(told_) < pulse_s_) return;
+  if (num_works_ == 0 && !has_to_tell_) return;
+  has_to_tell_ = false;
+  const std::string word = who_ + ": " + work_;
+  const std::shared_ptr<WorkBoard> board = board_;
+  lock.unlock();  // an answer may take seconds
+  board->note(word);
+  lock.lock();
+  told_ = Clock::now();
+}
+
+void OperationWatch::look(std::unique_lock<std::mutex>& lock, Clock::time_point oldest) {
+  // Not for short waits: there are many, and all ranks would ask one server.
+  if (!board_ || seconds_since(oldest) < timeout_s_ / 3 || seconds_since(looked_) < pulse_s_)
+    return;
+  const std::shared_ptr<WorkBoard> board = board_;
+  lock.unlock();
+  const int64_t count = board->count();
+  const std::string word = count != count_seen_ && count > 0 ? board->last_word() : "";
+  lock.lock();
+  looked_ = Clock::now();
+  if (count < 0 || count == count_seen_) return;
+  // A first look says nothing of whether the counter moves: work may have ended long ago.
+  const bool moves = count_seen_ >= 0;
+  count_seen_ = count;
+  if (!moves) return;
+  if (seconds_since(moved_) > timeout_s_) log::info("waiting for ", word);
+  moved_ = looked_;
+}
+
+void OperationWatch::give_up(std::unique_lock<std::mutex>& lock) {
+  const Operation& oldest = operations_.begin()->second;
+  log::error(who_, " has waited ", static_cast<int64_t>(seconds_since(oldest.since)), " s in '",
+             oldest.name, "'", place_.empty() ? "" : " of " + place_,
+             ": another rank has died, hangs or does something else; this run ends here");
+  log::error(
+      "hint: look for the rank whose log stops first; go on from the last checkpoint with "
+      "--resume, or raise parallel.timeout_s if ranks are only slow");
+  log::close_file();
+  lock.unlock();
+  // The launcher ends the others: let them speak first.
+  std::this_thread::sleep_for(std::chrono::duration<double>(std::min(timeout_s_ / 5, 2.0)));
+  std::_Exit(kExitCode);  // MPI cannot be left in order from here; the launcher ends the others
+}
+
 void OperationWatch::watch() {
   const auto poll = std::chrono::duration<double>(std::clamp(timeout_s_ / 10, 0.01, 1.0));
   std::unique_lock lock(mutex_);
   while (!stopping_) {
     changed_.wait_for(lock, poll);
-    if (operations_.empty()) continue;
-    const Operation& oldest = operations_.begin()->second;
-    const double waited_s = std::chrono::duration<double>(Clock::now() - oldest.since).count();
-    if (waited_s < timeout_s_) continue;
-    log::error(who_, " has waited ", static_cast<int64_t>(waited_s), " s in '", oldest.name, "'",
-               place_.empty() ? "" : " of " + place_,
-               ": another rank has died, hangs or does something else; this run ends here");
-    log::error(
-        "hint: look for the rank whose log stops first; go on from the last checkpoint with "
-        "--resume, or raise parallel.timeout_s if ranks are only slow");
-    log::close_file();
-    std::this_thread::sleep_for(2 * poll);  // the launcher ends the others: let them speak first
-    std::_Exit(kExitCode);  // MPI cannot be left in order from here; the launcher ends the others
+    tell(lock);
+    if (stopping_ || operations_.empty()) continue;
+    const Clock::time_point since = operations_.begin()->second.since;
+    look(lock, since);
+    if (operations_.empty() || operations_.begin()->second.since != since) continue;
+    if (seconds_since(std::max(since, moved_)) >= timeout_s_) give_up(lock);
   }
 }
 

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ends the process when a collective operation waits too long: a rank that has died or hangs must
 // not leave the others waiting for ever. The last message names rank, host, operation and step.
+// Known work of one rank, which others wait for, is no hang: it is told through a board.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+
+#include "parallel/work_board.h"
 
 namespace aifs::parallel {
 
@@ -34,6 +38,26 @@ class OperationWatch {
     int64_t id_;
   };
 
+  // Work of this rank that other ranks may wait for, as long as the object lives: they are told
+  // from time to time. It must not hold an operation: two ranks that wait for each other would wait
+  // for ever. Thread-safe.
+  class Work {
+   public:
+    Work(OperationWatch& watch, std::string name);
+    ~Work();
+    Work(const Work&) = delete;
+    Work& operator=(const Work&) = delete;
+
+   private:
+    OperationWatch& watch_;
+  };
+
+  // Tells the other ranks once that work goes on. Thread-safe.
+  void note_progress(std::string work);
+
+  // Where ranks tell each other of their work; without one, known work counts as a wait.
+  void set_board(std::shared_ptr<WorkBoard> board);
+
   // What the run is at, for the message ("step 12").
   void set_place(std::string place);
 
@@ -41,22 +65,36 @@ class OperationWatch {
   static constexpr int kExitCode = 6;
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Operation {
     const char* name;
-    std::chrono::steady_clock::time_point since;
+    Clock::time_point since;
   };
 
   int64_t begin(const char* name);
   void end(int64_t id);
   void watch();
+  // Tells the others of own work, if there is some to tell. `lock` is free while it does.
+  void tell(std::unique_lock<std::mutex>& lock);
+  // Looks for work of others while `oldest` has waited for long.
+  void look(std::unique_lock<std::mutex>& lock, Clock::time_point oldest);
+  [[noreturn]] void give_up(std::unique_lock<std::mutex>& lock);
+  double seconds_since(Clock::time_point start) const;
 
   const double timeout_s_;
+  const double pulse_s_;  // between words to the others, and looks at theirs
   const std::string who_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<int64_t, Operation> operations_;  // in progress, by number; the first began first
   int64_t next_id_ = 0;
   std::string place_;
+  std::shared_ptr<WorkBoard> board_;
+  int num_works_ = 0;         // in progress
+  bool has_to_tell_ = false;  // of progress since the last word
+  std::string work_;          // the last one that was named
+  int64_t count_seen_ = -1;   // of the board
+  Clock::time_point told_, looked_, moved_;
   bool stopping_ = false;
   std::jthread thread_;
 };

@@ -50,6 +50,26 @@ Runtime::Runtime(double timeout_s)
                                               concat("rank ", launched_rank(), " on ", host_))) {
   join(timeout_s);
   find_neighbours();
+  if (timeout_s > 0) open_board();
+}
+
+// Ranks may not reach each other's hosts by name, or at all: then they do without a board.
+void Runtime::open_board() {
+  if (size() == 1) return;
+  std::shared_ptr<WorkBoard> board;
+  uint16_t port = 0;
+  if (rank() == 0) board = serve_work_board(port);
+  const std::vector<std::string> lines =
+      gather_text(*world_, rank() == 0 ? concat(port, "\n", host_) : "");
+  const std::string& line = lines.front();
+  const size_t end = line.find('\n');
+  port = static_cast<uint16_t>(std::stoi(line.substr(0, end)));
+  if (port == 0) return;
+  BoardAddress address{{line.substr(end + 1)}, port};
+  const bool on_host_of_first = host_ == address.hosts[0];
+  if (on_host_of_first) address.hosts.insert(address.hosts.begin(), "127.0.0.1");
+  if (rank() != 0) board = join_work_board(std::move(address));
+  watch_->set_board(std::move(board));
 }
 
 void Runtime::join(double timeout_s) {
@@ -106,6 +126,7 @@ void Runtime::find_neighbours() {
 }
 
 Runtime::~Runtime() {
+  watch_->set_board(nullptr);
   world_.reset();
 #ifdef AIFS_HAVE_MPI
   if (has_mpi_) {

@@ -61,6 +61,7 @@ class Runtime {
 
  private:
   void join(double timeout_s);
+  void open_board();
   void find_neighbours();
 
   std::string host_;

@@ -10,6 +10,7 @@ void together(Communicator& group, const std::function<void()>& action,
   std::exception_ptr mine;
   int64_t code = 0;
   try {
+    const std::shared_ptr<void> work = group.at_work("a step of its own");
     action();
   } catch (const std::exception& error) {
     mine = std::current_exception();

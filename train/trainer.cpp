@@ -365,6 +365,7 @@ void Trainer::take_batch(data::DeviceFeed& loader, StepFigures& figures) {
   const PartTimer::Scope scope(timer_, Part::kData);
   const bool missing = figures.gave_up || figures.failure;  // a batch of this step, earlier
   try {
+    const std::shared_ptr<void> work = parts_.mesh.world().at_work("reading data");
     if (!missing) loader.next(batch_, [this] { return wants_to_stop(); });
     if (!missing) return;
   } catch (const data::GivenUp&) {

@@ -99,7 +99,11 @@ void Trainer::checkpoint(bool required) {
   const CheckpointTensors tensors =
       gather_tensors(parts_.parameters, *optimizer_, /*keep=*/parts_.mesh.is_main(),
                      [&](const at::Tensor& own) { return shards_->whole(own); });
-  const bool written = parts_.mesh.is_main() && write(tensors, required);
+  bool written = false;
+  if (parts_.mesh.is_main()) {
+    const std::shared_ptr<void> work = parts_.mesh.world().at_work("writing a checkpoint");
+    written = write(tensors, required);
+  }
   shards_->release_all();
   // All ranks know it: whether there is another try at this step is for all to decide alike.
   if (parallel::on_any_rank(parts_.mesh.world(), written)) last_checkpoint_step_ = state_.step;

@@ -197,6 +197,7 @@ bool Validation::add_date(const data::Batch& batch, int64_t steps, const Forecas
                      static_cast<double>(call.rollout);
       sums.loss_dates += has_loss && step.step == 0 ? 1 : 0;
       add_errors(step, persistence, valid, sums);
+      setup_.mesh.world().moves_on("forecasting a validation date");  // replicas may wait for it
       const bool asked = call.should_stop && step.step + 1 < steps;
       if (asked && on_any_of_sample(call.should_stop())) throw Left();
     });
@@ -234,6 +235,7 @@ ValidationResult Validation::run(const Forecaster& forecaster, const Loss& loss,
     std::string failure;
     stop = stop || (call.should_stop && call.should_stop());
     try {
+      const std::shared_ptr<void> work = setup_.mesh.world().at_work("reading validation data");
       if (has_date && !stop) loader.next(batch, call.should_stop);
     } catch (const data::GivenUp&) {
       stop = true;

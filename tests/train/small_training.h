@@ -4,6 +4,9 @@
 
 #include <ATen/ATen.h>
 
+#include <chrono>
+#include <thread>
+
 #include "core/check.h"
 #include "core/rng.h"
 #include "core/time.h"
@@ -42,6 +45,8 @@ class WaveDataset : public data::Dataset {
   const data::DatasetInfo& info() const override { return info_; }
 
   void read(int64_t row, data::NodeRange nodes, std::span<float> out) const override {
+    if (row == lost_row) throw DataError(concat("'waves/", row, "' is missing"));
+    if (row == slow_row) std::this_thread::sleep_for(std::chrono::seconds(3));
     size_t i = 0;
     for (int64_t n = nodes.begin; n < nodes.end; ++n) {
       const double phase = 0.3 * static_cast<double>(row) + 0.7 * static_cast<double>(n);
@@ -53,7 +58,8 @@ class WaveDataset : public data::Dataset {
     if (row == infinite_row) out[0] = std::numeric_limits<float>::infinity();
   }
 
-  int64_t nan_row = -1, infinite_row = -1;
+  int64_t nan_row = -1, infinite_row = -1, lost_row = -1;
+  int64_t slow_row = -1;  // takes three seconds
   data::DatasetInfo info_;
 };
 

@@ -49,12 +49,32 @@ TrainerParts parts_of(SmallTraining& t, int64_t batch_size = 2,
           .mesh = mesh};
 }
 
-std::vector<nlohmann::json> metrics(const fs::path& run_dir) {
-  std::istringstream text(read_file(run_dir / "metrics.jsonl"));
+std::vector<nlohmann::json> metrics(const fs::path& run_dir, const char* file = "metrics.jsonl") {
+  std::istringstream text(read_file(run_dir / file));
   std::vector<nlohmann::json> lines;
   for (std::string line; std::getline(text, line);)
     lines.push_back(nlohmann::json::parse(line));
   return lines;
+}
+
+// Validates on the training data, one step ahead.
+Validation validation_of(const SmallTraining& t, const ValidationOptions& options,
+                         const parallel::ProcessMesh& mesh = test::single_mesh()) {
+  return {options,
+          {.source = t.source,
+           .variables = t.variables,
+           .window = t.window,
+           .timestep_s = 6 * 3600,
+           .cell_weights = std::vector<float>(test::kCells, 1.0f),
+           .nodes = {0, test::kCells},
+           .mesh = mesh,
+           .dtype = t.parameters.dtype(),
+           .longest_rollout = 3}};
+}
+
+int64_t saved_step(const fs::path& run_dir) {
+  const auto found = find_latest_checkpoint(run_dir / "checkpoints");
+  return found ? found->state.step : -1;
 }
 
 }  // namespace
@@ -224,4 +244,171 @@ TEST_CASE("a run folder that disappears stops neither steps nor checkpoints", "[
   options.should_stop = [&] { return fs::remove_all(run), false; };
   REQUIRE(Trainer(options, parts_of(t)).run() == Outcome::kFinished);
   REQUIRE(find_latest_checkpoint(run / "checkpoints")->state.step == 6);
+}
+
+TEST_CASE("data that cannot be read end the run with a checkpoint of the last whole step",
+          "[trainer]") {
+  const test::TemporaryFolder folder;
+  SmallTraining whole, broken, repaired;
+  Trainer(options_in(folder.path() / "whole", 5), parts_of(whole)).run();
+  const fs::path run = folder.path() / "broken";
+  broken.dataset->lost_row = 9;
+  TrainerOptions options = options_in(run, 5);
+  REQUIRE_THROWS_WITH(Trainer(options, parts_of(broken)).run(),
+                      ContainsSubstring("'waves/9' is missing"));
+  const auto checkpoint = find_latest_checkpoint(run / "checkpoints");
+  REQUIRE(checkpoint);
+  REQUIRE(checkpoint->state.step == checkpoint->state.batch_in_epoch);
+  REQUIRE((checkpoint->state.step > 0 && checkpoint->state.step < 5));
+  // With the data back, the run goes on as if nothing had happened.
+  Trainer resumed(options, parts_of(repaired));
+  resumed.load(*checkpoint);
+  resumed.share_state(/*resumed=*/true);
+  REQUIRE(resumed.run() == Outcome::kFinished);
+  REQUIRE(at::equal(whole.parameters.flat_values(), repaired.parameters.flat_values()));
+}
+
+TEST_CASE("data that one replica cannot read end all of them with a checkpoint",
+          "[trainer][parallel]") {
+  const test::TemporaryFolder folder;
+  std::array<std::string, 2> reported;
+  std::array<int, 2> codes{};
+  parallel::run_as_threads(2, [&](parallel::Communicator& world) {
+    const parallel::ProcessMesh mesh(world, {1, 2});
+    const auto rank = static_cast<size_t>(world.rank());
+    SmallTraining t;
+    if (rank == 1) t.dataset->lost_row = 9;
+    TrainerOptions options = options_in(folder.path(), 5);
+    options.train.accumulate_batches = 1;
+    options.failure = {[](const std::exception&) { return 3; },
+                       [&](const std::exception& error) { reported[rank] = error.what(); }};
+    try {
+      Trainer(options, parts_of(t, 1, mesh)).run();
+    } catch (const parallel::FailedTogether& error) {
+      codes[rank] = error.code();
+    }
+  });
+  REQUIRE(codes == std::array<int, 2>{3, 3});
+  REQUIRE(reported[0].empty());
+  REQUIRE(reported[1] == "'waves/9' is missing");
+  REQUIRE(saved_step(folder.path()) > 0);
+}
+
+TEST_CASE("a validation that fails costs no step, and ends the run only if it is to", "[trainer]") {
+  const test::TemporaryFolder folder;
+  for (const OnFailedValidation choice :
+       {OnFailedValidation::kContinue, OnFailedValidation::kStop}) {
+    const fs::path run = folder.path() / enum_name(choice);
+    SmallTraining t, other;
+    other.dataset->lost_row = 5;
+    TrainerOptions options = options_in(run, 4);
+    options.train.validation.every_steps = 2;
+    options.train.validation.on_failure = choice;
+    options.checkpoint.every_steps = 2;
+    const Validation validation = validation_of(other, options.train.validation);
+    TrainerParts parts = parts_of(t);
+    parts.validation = &validation;
+    if (choice == OnFailedValidation::kStop) {
+      REQUIRE_THROWS_WITH(Trainer(options, parts).run(),
+                          ContainsSubstring("the validation at step 2 failed"));
+    } else {
+      REQUIRE(Trainer(options, parts).run() == Outcome::kFinished);
+    }
+    REQUIRE(saved_step(run) == (choice == OnFailedValidation::kStop ? 2 : 4));
+    const auto lines = metrics(run, "validation.jsonl");
+    REQUIRE(lines.at(0)["step"] == 2);
+    REQUIRE_THAT(lines.at(0)["failure"].get<std::string>(), ContainsSubstring("waves/5"));
+  }
+}
+
+TEST_CASE("a stop during a validation leaves at once, and the resumed run makes up for it",
+          "[trainer]") {
+  const test::TemporaryFolder folder;
+  SmallTraining whole, first, second;
+  const auto run = [&](SmallTraining& t, const fs::path& dir, bool stops, bool resume) {
+    TrainerOptions options = options_in(dir, 6);
+    options.train.validation.every_steps = 3;
+    options.checkpoint.every_steps = 3;
+    int64_t step = 0, asked = 0;
+    options.at_step = [&](int64_t number) { step = number; };
+    // The first question of step 3 is that after its batch; later ones are the validation's.
+    options.should_stop = [&] { return stops && step == 3 && ++asked > 1; };
+    const Validation validation = validation_of(t, options.train.validation);
+    TrainerParts parts = parts_of(t);
+    parts.validation = &validation;
+    Trainer trainer(options, parts);
+    if (resume) {
+      trainer.load(*find_latest_checkpoint(dir / "checkpoints"));
+      trainer.share_state(/*resumed=*/true);
+    }
+    return trainer.run();
+  };
+  REQUIRE(run(whole, folder.path() / "whole", false, false) == Outcome::kFinished);
+  const fs::path parted = folder.path() / "parted";
+  REQUIRE(run(first, parted, true, false) == Outcome::kInterrupted);
+  REQUIRE(saved_step(parted) == 3);
+  REQUIRE(metrics(parted, "validation.jsonl").empty());
+  REQUIRE(run(second, parted, false, true) == Outcome::kFinished);
+  REQUIRE(read_file(parted / "validation.jsonl") ==
+          read_file(folder.path() / "whole" / "validation.jsonl"));
+  REQUIRE(at::equal(whole.parameters.flat_values(), second.parameters.flat_values()));
+}
+
+TEST_CASE("a stop while data are slow to come gives the step up", "[trainer]") {
+  const test::TemporaryFolder folder;
+  SmallTraining t;
+  t.dataset->slow_row = 11;
+  TrainerOptions options = options_in(folder.path(), 100);
+  const auto start = std::chrono::steady_clock::now();
+  int64_t step = 0;
+  options.at_step = [&](int64_t number) { step = number; };
+  options.should_stop = [&] {
+    const std::chrono::duration<double> since = std::chrono::steady_clock::now() - start;
+    return since.count() > 1.0;
+  };
+  REQUIRE(Trainer(options, parts_of(t, 1)).run() == Outcome::kInterrupted);
+  const auto state = find_latest_checkpoint(folder.path() / "checkpoints")->state;
+  REQUIRE(state.step == step - 1);
+  REQUIRE(state.batch_in_epoch == step - 1);
+}
+
+TEST_CASE("the last step of an epoch is a mean over its batches, or as the reference has it",
+          "[trainer]") {
+  const test::TemporaryFolder folder;
+  std::map<Accumulation, at::Tensor> gradients;
+  for (const Accumulation choice : {Accumulation::kMean, Accumulation::kAnemoi}) {
+    SmallTraining t(12, 3, at::kDouble);
+    TrainerOptions options = options_in(folder.path() / enum_name(choice), 2);
+    options.optimizer.schedule.lr = 0.0;   // the same weights in both steps
+    options.train.accumulate_batches = 7;  // of 10: steps of 7 and of 3
+    options.train.accumulation = choice;
+    Trainer(options, parts_of(t, 1)).run();
+    gradients[choice] = t.parameters.flat_gradients().clone();
+  }
+  const at::Tensor &mean = gradients[Accumulation::kMean],
+                   &anemoi = gradients[Accumulation::kAnemoi];
+  REQUIRE(mean.abs().max().item<double>() > 1e-3);
+  REQUIRE(at::allclose(mean * (3.0 / 7.0), anemoi, 1e-12, 1e-14));
+}
+
+TEST_CASE("a rollout that grows by steps grows within an epoch, resumed or not", "[trainer]") {
+  const test::TemporaryFolder folder;
+  SmallTraining whole, first, second;
+  const auto options_of = [&](const fs::path& dir, int64_t steps) {
+    TrainerOptions options = options_in(dir, steps);
+    options.train.rollout = {.start = 1, .maximum = 3, .step_increment = 2};
+    return options;
+  };
+  Trainer(options_of(folder.path() / "whole", 7), parts_of(whole)).run();
+  std::vector<int64_t> rollouts;
+  for (const auto& line : metrics(folder.path() / "whole"))
+    rollouts.push_back(line["rollout"].get<int64_t>());
+  REQUIRE(rollouts == std::vector<int64_t>{1, 1, 2, 2, 3, 3, 3});
+  const fs::path parted = folder.path() / "parted";
+  Trainer(options_of(parted, 3), parts_of(first)).run();
+  Trainer resumed(options_of(parted, 7), parts_of(second));
+  resumed.load(*find_latest_checkpoint(parted / "checkpoints"));
+  resumed.share_state(/*resumed=*/true);
+  REQUIRE(resumed.run() == Outcome::kFinished);
+  REQUIRE(at::equal(whole.parameters.flat_values(), second.parameters.flat_values()));
 }

@@ -190,3 +190,65 @@ TEST_CASE("validation is a pure function of weights and data", "[validation]") {
   REQUIRE(json["lead_times"]["12h"]["rmse"].size() == 3);
   REQUIRE(json["lead_times"]["6h"]["num_dates"] == 10);
 }
+
+TEST_CASE("a variable that persistence forecasts without error is left out of the mean ratio",
+          "[validation]") {
+  const SmallTraining t(9);
+  LeadTimeScores scores{6 * 3600, 7, {2.0, 3.0, 5.0}, {4.0, 0.0, 10.0}};
+  const int64_t b = t.variables.find_output("b");
+  scores.constant = {b};
+  REQUIRE(mean_ratio(scores, t.variables) == 0.5);  // of "a" alone: "d" is diagnostic
+  scores.constant = t.variables.output_prognostic();
+  REQUIRE(std::isnan(mean_ratio(scores, t.variables)));
+  ValidationResult result;
+  result.lead_times = {scores};
+  result.lead_times[0].constant = {b};
+  const auto json = to_json(result, t.variables);
+  REQUIRE(json["lead_times"]["6h"]["constant"].size() == 1);
+  REQUIRE(json["lead_times"]["6h"]["constant"][0] == "b");
+}
+
+TEST_CASE("the loss is the mean over the steps of its rollout, of dates that have them",
+          "[validation]") {
+  const SmallTraining t(9, 3, at::kDouble);  // inputs at rows 0 and 1: 7 dates, 5 of three steps
+  const PointwiseTerm loss(LossKind::kMse, 1.0, {});
+  const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
+  const at::NoGradGuard no_grad;
+  ValidationSetup setup = setup_of(t);
+  setup.longest_rollout = 3;
+  const ValidationResult result =
+      Validation(options_of({}), setup).run(forecaster, loss, {.rollout = 3});
+  double expected = 0.0;
+  for (int64_t row = 1; row + 3 < 9; ++row) {
+    forecaster.run(t.sample(row, 3), 3, [&](const ForecastStep& step) {
+      expected += loss(step.prediction, step.truth, {}).item<double>() / 15.0;
+    });
+  }
+  REQUIRE(result.rollout == 3);
+  REQUIRE(result.num_dates == 7);
+  REQUIRE(result.loss_dates == 5);
+  REQUIRE(result.loss == Approx(expected).epsilon(1e-12));
+  // As long as the data allow: three steps were prepared for, and ten are asked for.
+  REQUIRE(Validation(options_of({}), setup).run(forecaster, loss, {.rollout = 10}).rollout == 3);
+}
+
+TEST_CASE("a validation whose data cannot be read has no scores but a reason", "[validation]") {
+  const SmallTraining t(9);
+  t.dataset->lost_row = 5;
+  const ValidationResult result = run(t, options_of({"6h"}));
+  REQUIRE_FALSE(result.has_scores());
+  REQUIRE_THAT(result.failure, ContainsSubstring("'waves/5' is missing"));
+}
+
+TEST_CASE("a validation is left between two forecast steps", "[validation]") {
+  const SmallTraining t(9);
+  const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
+  int asked = 0;
+  const ValidationResult result =
+      Validation(options_of({"6h", "30h"}), setup_of(t))
+          .run(forecaster, PointwiseTerm(LossKind::kMse, 1.0, {}),
+               {.should_stop = [&] { return ++asked == 3; }});  // a date, and two of its steps
+  REQUIRE(result.stopped);
+  REQUIRE_FALSE(result.has_scores());
+  REQUIRE(asked == 3);
+}
