@@ -228,6 +228,10 @@ void AnalyticDataset::name_columns() {
   std::sort(named.begin(), named.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto& [name, column] : named) {
+    if (column.quantity == Q::kCosLatitude || column.quantity == Q::kSinLatitude ||
+        column.quantity == Q::kCosLongitude || column.quantity == Q::kSinLongitude) {
+      info_.constant_fields.push_back(name);
+    }
     info_.variables.push_back(std::move(name));
     columns_.push_back(column);
   }

@@ -79,6 +79,12 @@ void apply_selection(const std::vector<int64_t>& rows, const std::vector<int64_t
   info.statistics = pick(info.statistics, columns);
   for (auto& [difference_s, statistics] : info.tendencies)
     statistics = pick(statistics, columns);
+  const std::vector<std::string> all_constant = std::move(info.constant_fields);
+  info.constant_fields.clear();
+  for (const std::string& name : info.variables) {
+    if (std::find(all_constant.begin(), all_constant.end(), name) != all_constant.end())
+      info.constant_fields.push_back(name);
+  }
 }
 
 std::string date_text(const DatasetInfo& info, int64_t row) {

@@ -136,6 +136,49 @@ std::vector<int64_t> field_shape(const zarr::Group& group, int64_t num_cells) {
   return shape;
 }
 
+// Names in the attribute "constant_fields"; older datasets have none.
+std::set<std::string> declared_constant(const zarr::Group& group) {
+  const Json list = attribute(group, "constant_fields");
+  std::set<std::string> names;
+  if (list.is_null()) return names;
+  if (!list.is_array()) bad_attribute(group, "constant_fields", "is no list of names");
+  for (const Json& name : list) {
+    if (!name.is_string()) {
+      bad_attribute(group, "constant_fields", concat("holds ", zarr::shown(name), ", not a name"));
+    }
+    names.insert(name.get<std::string>());
+  }
+  return names;
+}
+
+// Whether "variables_metadata" calls a variable constant, by the new or the old name of the key.
+bool described_constant(const Json& metadata, const std::string& variable) {
+  if (!metadata.is_object()) return false;
+  const auto found = metadata.find(variable);
+  if (found == metadata.end() || !found->is_object()) return false;
+  for (const char* key : {"constant_in_time", "is_constant_in_time"}) {
+    const auto flag = found->find(key);
+    if (flag != found->end() && flag->is_boolean() && flag->get<bool>()) return true;
+  }
+  return false;
+}
+
+// As Anemoi does where the attribute says nothing: what has no tendency over one step is constant.
+std::vector<std::string> constant_fields(const zarr::Group& group, const DatasetInfo& info) {
+  const std::set<std::string> declared = declared_constant(group);
+  const Json metadata = attribute(group, "variables_metadata");
+  const auto step = info.tendencies.find(info.frequency_s);
+  std::vector<std::string> names;
+  for (size_t v = 0; v < info.variables.size(); ++v) {
+    const std::string& name = info.variables[v];
+    const bool is_still = step != info.tendencies.end() && step->second.mean[v] == 0.0 &&
+                          step->second.stdev[v] == 0.0;
+    if (is_still || declared.contains(name) || described_constant(metadata, name))
+      names.push_back(name);
+  }
+  return names;
+}
+
 void check_layout(const zarr::Group& group) {
   for (const char* name : {"layout", "format"}) {  // its name until 0.5.36
     const Json layout = attribute(group, name);
@@ -263,6 +306,7 @@ AnemoiMetadata read_anemoi_metadata(const std::shared_ptr<const zarr::Store>& st
   const auto absent = group.format == 3 ? zarr::AbsentChunk::kFill : zarr::AbsentChunk::kError;
   info.statistics = read_statistics(store, "", shape[1], absent, true);
   info.tendencies = read_tendencies(store, shape[1], absent);
+  info.constant_fields = constant_fields(group, info);
   return metadata;
 }
 

@@ -30,6 +30,8 @@ struct DatasetInfo {
   int64_t ensemble_size = 1;           // E
   Statistics statistics;
   std::map<int64_t, Statistics> tendencies;  // by time difference in seconds; may be empty
+  // Variables that hold the same fields at all dates as far as the dataset knows, in its order.
+  std::vector<std::string> constant_fields;
 
   int64_t num_rows() const { return static_cast<int64_t>(dates_s.size()); }
   int64_t num_nodes() const { return static_cast<int64_t>(latitudes_deg.size()); }

@@ -317,6 +317,8 @@ TEST_CASE("the axis, the grid and the sorted variables are described", "[analyti
                                    "sin_julian_day", "sin_latitude", "sin_longitude", "u_250",
                                    "u_500", "u_850", "v_250", "v_500", "v_850", "vo_250", "vo_500",
                                    "vo_850", "z_250", "z_500", "z_850"});
+  REQUIRE(info.constant_fields == std::vector<std::string>{"cos_latitude", "cos_longitude",
+                                                           "sin_latitude", "sin_longitude"});
 }
 
 TEST_CASE("columns hold the flow of their level, rounded once", "[analytic]") {

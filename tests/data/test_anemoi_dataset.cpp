@@ -139,6 +139,15 @@ TEST_CASE("the options reach dates, statistics and missing rows together", "[ane
                       ContainsSubstring("2020-01-02T00:00:00") && ContainsSubstring("missing"));
 }
 
+TEST_CASE("constant variables follow the selection", "[anemoi_dataset]") {
+  const auto store = test::write_anemoi(AnemoiSpec{});
+  test::edit(*store, ".zattrs", "{\"variables\"",
+             R"({"constant_fields": ["2t", "msl", "tp"], "variables")");
+  const DatasetInfo info =
+      AnemoiDataset(store, {.select = {"tp", "q_500", "2t", "msl"}, .drop = {"msl"}}).info();
+  REQUIRE(info.constant_fields == std::vector<std::string>{"tp", "2t"});
+}
+
 TEST_CASE("an absent chunk is an error unless its absence was announced or allowed",
           "[anemoi_dataset]") {
   const auto store = test::write_anemoi(AnemoiSpec{});

@@ -79,6 +79,26 @@ TEST_CASE("a dataset says what was written", "[anemoi_metadata]") {
   }
 }
 
+TEST_CASE("constant variables are those named, described so, or without tendency",
+          "[anemoi_metadata]") {
+  const auto store = test::write_anemoi(AnemoiSpec{});  // 2t msl q_1000 q_500 tp
+  REQUIRE(read(store).info.constant_fields.empty());
+  edit(*store, ".zattrs", "{\"variables\"",
+       R"({"constant_fields": ["tp", "z", "2t"], "variables_metadata": {
+           "msl": {"constant_in_time": false}, "q_500": {"is_constant_in_time": true}},
+           "variables")");
+  REQUIRE(read(store).info.constant_fields == std::vector<std::string>{"2t", "q_500", "tp"});
+  write_vector(*store, "statistics_tendencies_6h_mean", "<f8", {1, 0, 0, 1, 1});
+  write_vector(*store, "statistics_tendencies_6h_stdev", "<f8", {1, 0, 1, 1, 1});
+  REQUIRE(read(store).info.constant_fields == std::vector<std::string>{"2t", "msl", "q_500", "tp"});
+  require_refused("constant_fields", [](zarr::MemoryStore& s) {
+    edit(s, ".zattrs", "{\"variables\"", R"({"constant_fields": "lsm", "variables")");
+  });
+  require_refused("constant_fields", [](zarr::MemoryStore& s) {
+    edit(s, ".zattrs", "{\"variables\"", R"({"constant_fields": [1], "variables")");
+  });
+}
+
 TEST_CASE("tendencies are found by any spelling of their duration", "[anemoi_metadata]") {
   const auto tendencies =
       read(test::write_anemoi({.tendencies = {"108000s", "1d"}})).info.tendencies;
