@@ -109,6 +109,8 @@ void resolve_paths(Json& tree, const std::vector<Field>& fields, const fs::path&
         if (value.is_array()) {
           for (Json& element : value)
             make_absolute(element, folder);
+        } else {
+          make_absolute(value, folder);  // one for a list of one
         }
         break;
       case Field::Kind::kSection:
