@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "core/check.h"
+#include "core/file_io.h"
 #include "graph/edge_attributes.h"
 #include "graph/gaussian_grid.h"
 #include "graph/graph_file.h"
@@ -174,7 +175,7 @@ Graph build_graph(const GraphOptions& options, const Coordinates& dataset, Graph
 
 Graph load_or_build_graph(const GraphOptions& options, const Coordinates& dataset,
                           GraphReport* report) {
-  if (options.file.empty() || !fs::exists(options.file)) {
+  if (options.file.empty() || !path_exists(options.file)) {
     Graph graph = build_graph(options, dataset, report);
     if (!options.file.empty()) save_graph(options.file, graph, options_hash(options));
     return graph;

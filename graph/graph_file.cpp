@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "core/check.h"
 #include "core/file_io.h"
@@ -21,6 +22,33 @@ constexpr const char* kAbout =
     "of each node. Group edges/<source>_to_<target>: directed edges as positions (from 0) of their "
     "two ends, and attributes of each edge. content_hash is the SHA-256 of names, coordinates, "
     "indices and attributes in the order of 'position'.";
+
+// What a status of the library means for a graph file; those above 0 are of the system.
+std::string reason_of(int status) {
+  if (status > 0) return std::strerror(status);
+  switch (status) {
+    case NC_ENOTNC:
+      return "it is not a netCDF file";
+    case NC_EHDFERR:
+      return "it is damaged, or another program holds it";
+    case NC_EPERM:
+      return "it may not be written to";
+    case NC_ENOTATT:
+      return "there is no such attribute";
+    case NC_ENOTVAR:
+      return "there is no such variable";
+    case NC_ENOGRP:
+      return "there is no such group";
+    case NC_EBADTYPE:
+    case NC_ECHAR:
+    case NC_ERANGE:
+      return "it has another type than a graph file has";
+    case NC_ENOMEM:
+      return "there is not enough memory";
+    default:
+      return "it is not as a graph file is";
+  }
+}
 
 // An open NetCDF file; every call is checked and its failure names file and item.
 class NcFile {
@@ -44,7 +72,7 @@ class NcFile {
   void check(int status, const std::string& what) const {
     if (status == NC_NOERR) return;
     const std::string text =
-        concat("graph file '", path_.string(), "': ", what, ": ", nc_strerror(status));
+        concat("graph file '", path_.string(), "': ", what, ": ", reason_of(status));
     if (reading_) throw DataError(text, "delete the file to have the graph built again");
     throw Error(text);
   }
@@ -301,12 +329,17 @@ EdgeSet read_edges(const NcFile& file, int group) {
 
 void save_graph(const fs::path& path, const Graph& graph, const std::string& options_hash) {
   graph.check();
-  make_directories(fs::absolute(path).parent_path());
+  make_directories(absolute_path(path).parent_path());
   const fs::path temporary = path.string() + concat(".tmp-", ::getpid());
   try {
     write_graph(temporary, graph, options_hash);
     sync_to_disk(temporary);
-    fs::rename(temporary, path);
+    std::error_code error;
+    fs::rename(temporary, path, error);
+    if (error) {
+      throw Error(concat("cannot rename '", temporary.string(), "' to '", path.string(),
+                         "': ", error.message()));
+    }
   } catch (...) {
     std::error_code ignored;
     fs::remove(temporary, ignored);
@@ -315,7 +348,7 @@ void save_graph(const fs::path& path, const Graph& graph, const std::string& opt
 }
 
 StoredGraph load_graph(const fs::path& path) {
-  if (!fs::exists(path)) {
+  if (!path_exists(path)) {
     throw DataError(concat("graph file '", path.string(), "' does not exist"));
   }
   NcFile file(path, NcFile::Mode::kRead);
