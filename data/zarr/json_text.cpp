@@ -97,6 +97,11 @@ std::optional<Json> read_json(const Store& store, const std::string& key) {
   return parse_json({text, bytes.size()}, store.path_of(key));
 }
 
+std::string quoted(const std::string& name) {
+  if (name.size() <= kMaxShown) return concat("'", name, "'");
+  return concat("'", name.substr(0, kMaxShown), "...'");
+}
+
 std::string shown(const Json& value) {
   return json_shown(value, kMaxShown);
 }
