@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/data_parts.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
@@ -16,11 +17,18 @@ namespace {
 
 using StorePtr = std::shared_ptr<const zarr::Store>;
 
+// `name`: that of the period among the keys of "data".
 std::shared_ptr<const data::Dataset> open_anemoi(const RunConfig& config, const StorePtr& store,
-                                                 const data::Period& period) {
+                                                 const data::Period& period, const char* name) {
   data::DatasetOptions options = config.data.dataset;
-  if (!period.start.empty()) options.start = period.start;
-  if (!period.end.empty()) options.end = period.end;
+  const auto set = [&](const char* key, const std::string& wanted, std::string& text,
+                       std::string& path) {
+    if (wanted.empty()) return;
+    text = wanted;
+    path = concat("data.", name, ".", key);
+  };
+  set("start", period.start, options.start, options.start_path);
+  set("end", period.end, options.end, options.end_path);
   return std::make_shared<data::AnemoiDataset>(store, options);
 }
 
@@ -36,8 +44,8 @@ std::shared_ptr<const data::Dataset> make_analytic(const RunConfig& config,
 }
 
 std::shared_ptr<const data::Dataset> open_dataset(const RunConfig& config, const StorePtr& store,
-                                                  const data::Period& period) {
-  return store ? open_anemoi(config, store, period) : make_analytic(config, period);
+                                                  const data::Period& period, const char* name) {
+  return store ? open_anemoi(config, store, period, name) : make_analytic(config, period);
 }
 
 // Rows of the dataset per time step of the model.
@@ -61,7 +69,7 @@ void check_alike(const data::DatasetInfo& training, const data::DatasetInfo& val
 
 // The analytic dataset of a period has no dates if the period is not in order.
 void check_period(const data::Period& period, const std::string& path) {
-  if (period.start.empty() || period.end.empty()) return;
+  if (!data::is_date(period.start) || !data::is_date(period.end)) return;
   if (parse_date(period.start) <= parse_date(period.end, DateEnd::kEnd)) return;
   throw ConfigError(path + ".end", concat(period.end, " is before the start, ", period.start));
 }
@@ -187,8 +195,8 @@ DataParts make_data(const RunConfig& config, const StorePtr& store, const SavedD
   DataParts parts;
   check_period(config.data.training, "data.training");
   check_period(config.data.validation, "data.validation");
-  parts.training = open_dataset(config, store, config.data.training);
-  parts.validation = open_dataset(config, store, config.data.validation);
+  parts.training = open_dataset(config, store, config.data.training, "training");
+  parts.validation = open_dataset(config, store, config.data.validation, "validation");
   const data::DatasetInfo& info = parts.training->info();
   check_alike(info, parts.validation->info());
   if (info.ensemble_size != 1) {

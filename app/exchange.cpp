@@ -8,6 +8,7 @@
 #include "app/graph_tensors.h"
 #include "app/versions.h"
 #include "core/check.h"
+#include "core/file_io.h"
 #include "core/log.h"
 #include "core/time.h"
 #include "data/anemoi_dataset.h"
@@ -185,7 +186,7 @@ void write_truncation(const fs::path& path, const model::ResidualOptions& residu
 
 void refuse_full(const fs::path& folder) {
   std::error_code error;
-  if (!fs::exists(folder, error) || fs::is_empty(folder, error)) return;
+  if (!path_exists(folder) || fs::is_empty(folder, error)) return;
   throw ConfigError("", concat("'", folder.string(), "' is there already"),
                     "name a new folder, or remove this one");
 }
@@ -247,7 +248,7 @@ fs::path import_model(RunConfig config, const fs::path& folder, const parallel::
   config.init = {};
   config.graph.file = "";
   const graph::Graph graph = read_graph(config, folder / kGraph, mesh);
-  config.graph.file = fs::absolute(run_dir / "graph.nc").string();
+  config.graph.file = absolute_path(run_dir / "graph.nc").string();
   make_directories(run_dir);
   graph::save_graph(config.graph.file, graph, graph::options_hash(config.graph));
   Run run(config, mesh, at::kCPU);

@@ -88,7 +88,7 @@ std::optional<train::CheckpointInfo> checkpoint_to_resume(const RunConfig& confi
   }
   auto found = find_checkpoint(c.resume_from);
   std::error_code ignored;
-  const fs::path folder = fs::absolute(found.path).parent_path();
+  const fs::path folder = absolute_path(found.path).parent_path();
   if (!fs::equivalent(folder, own, ignored)) refuse_to_overwrite(config);  // a branch of a run
   return found;
 }
@@ -278,7 +278,7 @@ int exchange_model(const CommandLine& c) {
   const parallel::ProcessMesh mesh;
   if (exchange.import) {
     const fs::path own = fs::path(exchange.from) / "config.json";
-    if (c.config.empty() && !fs::exists(own)) {
+    if (c.config.empty() && !path_exists(own)) {
       throw ConfigError("", concat("'", exchange.from, "' has no configuration of its own"),
                         "name that of the model: --config FILE");
     }

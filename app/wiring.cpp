@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "app/device.h"
 #include "app/failure.h"
@@ -19,6 +20,7 @@
 #include "app/signals.h"
 #include "app/versions.h"
 #include "core/check.h"
+#include "core/file_io.h"
 #include "core/log.h"
 #include "core/rng.h"
 #include "core/time.h"
@@ -39,6 +41,19 @@ namespace {
 constexpr double kSamePoint_deg = 1e-3;
 
 using StorePtr = std::shared_ptr<const zarr::Store>;
+
+// What differs from a checkpoint, and what training and validation data have to say of themselves,
+// each thing once.
+void log_warnings(const DataParts& data) {
+  for (const std::string& warning : data.warnings)
+    log::warning(warning);
+  std::set<std::string> said;
+  for (const auto& dataset : {data.training, data.validation}) {
+    for (const std::string& warning : dataset->warnings()) {
+      if (said.insert(warning).second) log::warning("data: ", warning);
+    }
+  }
+}
 
 void check_same_grid(const graph::NodeSet& nodes, const data::DatasetInfo& info) {
   constexpr double kDegrees = 57.29577951308232;
@@ -115,12 +130,11 @@ Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device,
   const StorePtr store = open_store(config_);
   const auto remembering = store ? std::make_shared<zarr::RememberingStore>(store) : nullptr;
   data_ = make_data(config_, remembering, saved_ ? &*saved_ : nullptr);
-  for (const std::string& warning : data_.warnings)
-    log::warning(warning);
   if (remembering) {
     remembering->stop();
     opened_ = remembering->record();
   }
+  log_warnings(data_);
   phases_.end("data");
   graph_ = make_graph(config_, data_.training->info());
   for (const std::string& warning : graph_.report.warnings)
@@ -418,12 +432,13 @@ at::Tensor coordinates_of(const data::DatasetInfo& info) {
 
 std::string check_config(const RunConfig& config) {
   const bool here =
-      config.data.kind == data::SourceKind::kAnalytic || fs::exists(config.data.dataset.dataset);
+      config.data.kind == data::SourceKind::kAnalytic || path_exists(config.data.dataset.dataset);
   if (!here) {
     return concat("'", config.data.dataset.dataset,
                   "' is not on this machine: names and periods were not checked");
   }
   const DataParts data = make_data(config, open_store(config));
+  log_warnings(data);
   graph::NodeSet nodes;  // of the dataset; what is at them is not looked at
   nodes.lat_rad.resize(static_cast<size_t>(data.training->info().num_nodes()));
   train::check_loss(config.loss, {.variables = data.variables,

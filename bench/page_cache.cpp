@@ -15,11 +15,14 @@ namespace {
 
 // Calls `visit(descriptor, bytes)` for every file that has any and can be opened.
 void for_each_file(const fs::path& folder, const std::function<void(int, size_t)>& visit) {
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (!entry.is_regular_file() || entry.file_size() == 0) continue;
-    const int file = ::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC);
+  std::error_code error, ignored;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    const uintmax_t bytes = it->is_regular_file(ignored) ? it->file_size(ignored) : 0;
+    if (bytes == 0 || bytes == static_cast<uintmax_t>(-1)) continue;
+    const int file = ::open(it->path().c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) continue;
-    visit(file, entry.file_size());
+    visit(file, bytes);
     ::close(file);
   }
 }

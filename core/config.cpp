@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "core/json_read.h"
 #include "core/time.h"
 
 namespace aifs::config {
@@ -17,9 +18,7 @@ std::string join_path(const std::string& path, const std::string& key) {
 
 // The value as the user wrote it, shortened for messages.
 std::string shown(const Json& value) {
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > 60) text = text.substr(0, 57) + "...";
-  return text;
+  return json_shown(value, 60);
 }
 
 [[noreturn]] void wrong(const std::string& path, const Json& value, const std::string& expected) {
@@ -75,11 +74,18 @@ const char* text_type(TextKind kind) {
     case TextKind::kPath:
       return "path";
     case TextKind::kDuration:
-      return "duration such as \"6h\"";
+      return "duration such as \"6h\", or a number of hours";
     case TextKind::kDate:
       return "date such as \"2020\" or \"2020-01-31T06:00:00\"";
   }
   return "text";
+}
+
+// Dates such as 2020 and durations in hours may be numbers.
+Json text_schema(TextKind kind) {
+  const bool may_be_number = kind == TextKind::kDate || kind == TextKind::kDuration;
+  if (may_be_number) return Json{{"type", Json::array({"string", "integer"})}};
+  return Json{{"type", "string"}};
 }
 
 std::string to_text(const Json& value, const std::string& path, TextKind kind,
@@ -88,8 +94,9 @@ std::string to_text(const Json& value, const std::string& path, TextKind kind,
   if (const auto raw = context.raw_overrides.find(path);
       raw != context.raw_overrides.end() && !value.is_string()) {
     text = raw->second;
-  } else if (kind == TextKind::kDate && value.is_number_unsigned()) {
-    text = std::to_string(value.get<uint64_t>());  // 2020 as Anemoi configurations write it
+  } else if ((kind == TextKind::kDate && value.is_number_unsigned()) ||
+             (kind == TextKind::kDuration && value.is_number_integer())) {
+    text = value.dump();  // the year 2020 and 6 hours, as Anemoi's configurations write them
   } else if (value.is_string()) {
     text = value.get<std::string>();
   } else {
@@ -199,10 +206,7 @@ void Binder::text(const char* key, std::string& value, Doc doc, TextKind kind) {
        [&value, kind](const Json& json, const std::string& path, const ReadContext& context) {
          value = to_text(json, path, kind, context);
        },
-       [&value] { return Json(value); },
-       [] {
-         return Json{{"type", "string"}};
-       }});
+       [&value] { return Json(value); }, [kind] { return text_schema(kind); }});
 }
 
 void Binder::text_list(const char* key, std::vector<std::string>& value, Doc doc, TextKind kind) {
@@ -211,13 +215,18 @@ void Binder::text_list(const char* key, std::vector<std::string>& value, Doc doc
       {key, std::move(doc), field_kind, concat("list of ", text_type(kind)),
        [&value, kind](const Json& json, const std::string& path, const ReadContext& context) {
          value.clear();
+         if (json.is_string() || json.is_number()) {  // as open_dataset takes one for a list of one
+           value.push_back(to_text(json, path, kind, context));
+           return;
+         }
          read_array(json, path, "a list of texts", [&](const Json& element, const std::string& at) {
            value.push_back(to_text(element, at, kind, context));
          });
        },
        [&value] { return Json(value); },
-       [] {
-         return Json{{"type", "array"}, {"items", Json{{"type", "string"}}}};
+       [kind] {
+         const Json one = text_schema(kind);
+         return Json{{"anyOf", Json::array({Json{{"type", "array"}, {"items", one}}, one})}};
        }});
 }
 

@@ -46,7 +46,7 @@ struct Bounds {
 };
 
 // How a text is read: paths are taken relative to the file they stand in, durations and dates are
-// checked by the grammars of core/time.h.
+// checked by the grammars of core/time.h and may be integers: hours, and 2020 or 20200131.
 enum class TextKind { kPlain, kPath, kDuration, kDate };
 
 // Texts given on the command line, by path: lets `--set run.dir=12` be the text "12".
@@ -75,6 +75,7 @@ class Binder {
   void integer(const char* key, int64_t& value, Bounds<int64_t> bounds, Doc doc);
   void number(const char* key, double& value, Bounds<double> bounds, Doc doc);
   void text(const char* key, std::string& value, Doc doc, TextKind kind = TextKind::kPlain);
+  // A text that stands alone is a list of one.
   void text_list(const char* key, std::vector<std::string>& value, Doc doc,
                  TextKind kind = TextKind::kPlain);
   void integer_list(const char* key, std::vector<int64_t>& value, Bounds<int64_t> bounds, Doc doc);

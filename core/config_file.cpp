@@ -7,6 +7,7 @@
 #include "core/check.h"
 #include "core/config.h"
 #include "core/file_io.h"
+#include "core/json_read.h"
 
 namespace aifs::config {
 
@@ -108,6 +109,8 @@ void resolve_paths(Json& tree, const std::vector<Field>& fields, const fs::path&
         if (value.is_array()) {
           for (Json& element : value)
             make_absolute(element, folder);
+        } else {
+          make_absolute(value, folder);  // one for a list of one
         }
         break;
       case Field::Kind::kSection:
@@ -196,12 +199,11 @@ Json parse_json(const std::string& text, const std::string& name) {
   Json tree;
   try {
     tree = Json::parse(text, watch, true, /*ignore_comments=*/true);
-  } catch (const Json::exception& error) {  // syntax, or a number beyond double
-    std::string reason = error.what();
-    if (const size_t at = reason.find("] "); at != std::string::npos)
-      reason = reason.substr(at + 2);
-    throw ConfigError("", concat("'", name, "' is not JSON: ", reason),
+  } catch (const Json::parse_error& error) {
+    throw ConfigError("", concat("'", name, "' is not JSON: ", json_fault(text, error.byte)),
                       "comments are allowed, a comma before } or ] is not");
+  } catch (const Json::exception&) {
+    throw ConfigError("", concat("'", name, "' holds a number that is too large"));
   }
   if (deep) too_deep(name);
   if (!duplicate.empty()) {

@@ -25,13 +25,16 @@ std::string format_date(int64_t date_s);
 // 2020-12-31T23:59:59.
 enum class DateEnd { kStart, kEnd };
 
-// "YYYY", "YYYY-MM", "YYYY-MM-DD", "YYYYMM", "YYYYMMDD", "YYYY-MM-DD HH:MM:SS" or with "T" (and an
-// optional "Z"). Throws Error naming the text otherwise.
+// The dates of ISO 8601, and YYYYMM as Anemoi writes it: "2020", "2020-01", "202001", "2020-01-31",
+// "20200131", "2020-W05-5", "2020-031"; a day may be followed by "T" or a space and a time: "06",
+// "06:00", "0600", "06:00:00", "060000", with ".000", and that by "Z" or an offset from UTC such as
+// "+01:00". Months, days and hours may have one digit where they are set apart. Throws Error naming
+// the text otherwise, also for fractions of a second.
 int64_t parse_date(std::string_view text, DateEnd end = DateEnd::kStart);
 
 // "6h", "1d", "30m", "10s", "6" (hours), "6:00:00", "1 day, 6:00:00", ISO 8601 without years and
-// months ("PT6H", "P1DT12H", "P2W"), each with an optional sign; letters in either case. Throws
-// Error naming the text otherwise.
+// months ("PT6H", "P1DT12H", "P2W", "PT1.5H"), each with an optional sign; letters in either case.
+// Throws Error naming the text otherwise, and for what is no whole number of seconds.
 int64_t parse_duration(std::string_view text);
 
 // With the largest unit that divides exactly: 86400 -> "1d", 43200 -> "12h", 5400 -> "90m".

@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/check.h"
 #include "core/file_io.h"
+#include "core/file_kind.h"
+#include "core/log.h"
 #include "core/time.h"
+#include "data/absent_rows.h"
 #include "data/anemoi_metadata.h"
 #include "data/field_scatter.h"
 #include "data/selection.h"
@@ -87,6 +91,20 @@ void apply_selection(const std::vector<int64_t>& rows, const std::vector<int64_t
   }
 }
 
+[[noreturn]] void refuse_file(const fs::path& path) {
+  const std::string kind = describe_kind_of_file(path), name = path.string();
+  std::string hint = "name the folder of a Zarr group, usually called *.zarr";
+  const std::string into = path.extension() == ".zarr" ? concat(name, ".d") : path.stem().string();
+  if (kind == "a zip archive") hint = concat("unpack it: unzip ", name, " -d ", into);
+  if (kind == "a tar archive" || kind == "a gzip file") hint = concat("unpack it: tar -xf ", name);
+  if (kind.find("netCDF") != std::string::npos || kind == "a GRIB file") {
+    hint = "make an Anemoi dataset of it: anemoi-datasets create";
+  }
+  throw DataError(concat("'", name, "' is ", kind.empty() ? "a file that cannot be read" : kind,
+                         ", the folder of an Anemoi dataset was expected"),
+                  hint);
+}
+
 std::string date_text(const DatasetInfo& info, int64_t row) {
   return concat("row ", row, " (", format_date(info.dates_s[static_cast<size_t>(row)]), ")");
 }
@@ -94,14 +112,23 @@ std::string date_text(const DatasetInfo& info, int64_t row) {
 }  // namespace
 
 std::shared_ptr<const zarr::Store> open_store(const std::string& folder) {
-  const fs::path path = folder;
-  if (fs::is_directory(path)) return std::make_shared<zarr::DirectoryStore>(path.string());
-  std::vector<std::string> neighbours;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(path.parent_path(), ignored)) {
-    if (entry.path().extension() == ".zarr") neighbours.push_back(entry.path().filename());
+  if (folder.find("://") != std::string::npos) {
+    throw DataError(concat("'", folder, "' is no folder: datasets are read from disks only"),
+                    "copy it: anemoi-datasets copy FROM TO");
   }
-  throw DataError(concat("there is no folder '", path.string(), "'"),
+  std::string name = folder;
+  while (name.size() > 1 && name.back() == '/')
+    name.pop_back();
+  const fs::path path = name;
+  if (folder_exists(path)) return std::make_shared<zarr::DirectoryStore>(name);
+  if (path_exists(path)) refuse_file(path);
+  std::vector<std::string> neighbours;
+  std::error_code error;
+  const fs::path beside = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  for (fs::directory_iterator it(beside, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().extension() == ".zarr") neighbours.push_back(it->path().filename());
+  }
+  throw DataError(concat("there is no folder '", name, "'", dangling_link_text(path)),
                   nearest_names(path.filename().string(), neighbours));
 }
 
@@ -109,15 +136,17 @@ struct AnemoiDataset::State {
   zarr::Group group;
   zarr::Array data;
   AnemoiMetadata metadata;  // of the selected part
-  bool allow_missing_chunks;
+  bool strict;
   std::vector<ColumnMap> columns;  // stored variable -> column, ascending by stored variable
   mutable ScratchPool pool = {};
+  mutable std::once_flag absent_once = {}, surprise_once = {};
+  mutable std::optional<std::vector<int64_t>> absent_rows = {};  // see known_absent_rows()
 
   State(const std::shared_ptr<const zarr::Store>& store, const DatasetOptions& options)
       : group(open_anemoi_group(*store)),
         data(store, "data", static_cast<size_t>(options.cache_mib) << 20),
-        metadata(read_anemoi_metadata(store, group, data)),
-        allow_missing_chunks(options.allow_missing_chunks) {
+        metadata(read_anemoi_metadata(store, group, data, options.strict)),
+        strict(options.strict) {
     const DatasetInfo& info = metadata.info;
     const std::vector<int64_t> rows = select_rows(info.dates_s, info.frequency_s, options);
     const std::vector<int64_t> kept = select_columns(info.variables, options);
@@ -130,6 +159,9 @@ struct AnemoiDataset::State {
 
   const zarr::ChunkLayout& layout() const { return data.meta().chunk; }
 
+  const std::optional<std::vector<int64_t>>& known_absent_rows() const;
+  void note_absent(int64_t row, std::span<const int64_t> chunk) const;
+  zarr::Region region_of(int64_t row, NodeRange nodes) const;
   void check_request(int64_t row, NodeRange nodes, size_t out_size) const;
   void read_part(int64_t row, const zarr::ChunkPart& part, NodeRange nodes, ReadScratch& scratch,
                  std::span<float> out) const;
@@ -166,14 +198,89 @@ void AnemoiDataset::read(int64_t row, NodeRange nodes, std::span<float> out) con
   const State& state = *state_;
   state.check_request(row, nodes, out.size());
   auto scratch = state.pool.take();
-  const int64_t stored_row = state.metadata.stored_rows[static_cast<size_t>(row)];
-  const zarr::Region region{
-      {stored_row, state.columns.front().source, 0, nodes.begin},
-      {stored_row + 1, state.columns.back().source + 1, info().ensemble_size, nodes.end}};
-  state.data.grid().for_each_part(region, [&](const zarr::ChunkPart& part) {
+  state.data.grid().for_each_part(state.region_of(row, nodes), [&](const zarr::ChunkPart& part) {
     state.read_part(row, part, nodes, *scratch, out);
   });
   state.pool.give_back(std::move(scratch));
+}
+
+std::vector<std::string> AnemoiDataset::warnings() const {
+  const State& state = *state_;
+  std::vector<std::string> all = state.metadata.warnings;
+  const auto& absent = state.known_absent_rows();
+  if (!absent || absent->empty()) return all;
+  const zarr::ArrayMeta& meta = state.data.meta();
+  const auto refuse = [&](const std::string& why, const std::string& hint) {
+    throw DataError(concat("'", info().name, "': ", absent->size(), " of ", info().num_rows(),
+                           " dates have no chunk, the first of them ",
+                           date_text(info(), absent->front()), ", ", why),
+                    hint);
+  };
+  if (!meta.fill.defined) {
+    refuse(concat("and the fill_value in '", meta.file, "' is null: nothing says what they hold"),
+           "restore the chunks from a copy of the dataset, or list the dates in missing_dates");
+  }
+  if (state.strict) {
+    refuse(
+        "and are not among the missing_dates",
+        concat("restore the chunks; without data.dataset.strict they are read as the fill_value ",
+               meta.fill.text(meta.type)));
+  }
+  all.push_back(concat("'", info().name, "': ", describe_absent_rows(meta, info(), *absent)));
+  return all;
+}
+
+std::string AnemoiDataset::remark(int64_t row) const {
+  const State& state = *state_;
+  std::string text;
+  if (state.metadata.stored_rows[static_cast<size_t>(row)] < 0) return text;
+  zarr::ChunkScratch scratch;
+  state.data.grid().for_each_part(
+      state.region_of(row, {0, info().num_nodes()}), [&](const zarr::ChunkPart& part) {
+        if (!text.empty() || state.data.decode_chunk(part.chunk, {}, scratch).items) return;
+        text = concat(state.data.absent_text(part.chunk), " and reads as the fill_value ",
+                      state.data.meta().fill.text(state.data.meta().type));
+      });
+  return text;
+}
+
+zarr::Region AnemoiDataset::State::region_of(int64_t row, NodeRange nodes) const {
+  const int64_t stored_row = metadata.stored_rows[static_cast<size_t>(row)];
+  return {{stored_row, columns.front().source, 0, nodes.begin},
+          {stored_row + 1, columns.back().source + 1, metadata.info.ensemble_size, nodes.end}};
+}
+
+// Found out once, when somebody asks or an absent chunk is met: most datasets have none.
+const std::optional<std::vector<int64_t>>& AnemoiDataset::State::known_absent_rows() const {
+  std::call_once(absent_once, [&] {
+    std::vector<int64_t> rows = metadata.stored_rows;
+    for (const int64_t row : metadata.info.missing_rows)
+      rows[static_cast<size_t>(row)] = -1;
+    std::vector<int64_t> variables;
+    for (const ColumnMap& map : columns)
+      variables.push_back(map.source);
+    absent_rows = find_absent_rows(data, rows, variables);
+  });
+  return absent_rows;
+}
+
+// Refuses an absent chunk, or says once that there is one of which warnings() does not know.
+void AnemoiDataset::State::note_absent(int64_t row, std::span<const int64_t> chunk) const {
+  const zarr::ArrayMeta& meta = data.meta();
+  if (strict) {
+    throw DataError(concat(data.absent_text(chunk), ", but ", date_text(metadata.info, row),
+                           " is not among the missing_dates"),
+                    concat("restore the file; without data.dataset.strict it is read as the "
+                           "fill_value ",
+                           meta.fill.text(meta.type)));
+  }
+  const auto& known = known_absent_rows();
+  if (known && std::binary_search(known->begin(), known->end(), row)) return;
+  std::call_once(surprise_once, [&] {
+    log::warning(data.absent_text(chunk), " and reads as the fill_value ",
+                 meta.fill.text(meta.type), " of '", meta.file, "', at ",
+                 date_text(metadata.info, row), "; others like it are not named");
+  });
 }
 
 void AnemoiDataset::State::check_request(int64_t row, NodeRange nodes, size_t out_size) const {
@@ -197,11 +304,7 @@ void AnemoiDataset::State::read_part(int64_t row, const zarr::ChunkPart& part, N
   if (!keep) find_needed(part, scratch);
   const zarr::ChunkView view = keep ? data.cached_chunk(part.chunk)
                                     : data.decode_chunk(part.chunk, scratch.needed, scratch.chunk);
-  if (!view.items && !allow_missing_chunks && data.meta().fill.means_nothing(data.meta().type)) {
-    throw DataError(concat(data.absent_text(part.chunk), ", but ", date_text(metadata.info, row),
-                           " is not among the missing_dates"),
-                    "restore the file, or set data.dataset.allow_missing_chunks");
-  }
+  if (!view.items) note_absent(row, part.chunk);
   const int64_t width = metadata.info.num_variables();
   for (int64_t e = 0; e < part.extent[kMember]; ++e) {
     float* to =

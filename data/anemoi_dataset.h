@@ -2,9 +2,9 @@
 // An Anemoi dataset on disk: the gridded layout, "data" of shape (T, V, E, N) in any regular
 // chunks, Zarr format 2 or 3, with Anemoi's options to use a part of it.
 //
-// An absent chunk reads as NaN in Python, and training on it goes wrong silently. Here it is an
-// error unless its date is declared missing, allow_missing_chunks is set, or the fill value of the
-// array is a number, which then stands for a chunk full of it.
+// An absent chunk reads as the fill value of the array, as in Python; warnings() says for how many
+// dates. With the option `strict` it is an error unless its date is declared missing. Without a
+// defined fill value it always is.
 #pragma once
 
 #include <memory>
@@ -34,6 +34,11 @@ class AnemoiDataset : public Dataset {
   // Values that are not float32 in the store are rounded to it. Chunks are read and decoded in the
   // calling thread, and as little of them as the codec allows.
   void read(int64_t row, NodeRange nodes, std::span<float> out) const override;
+
+  // Absent chunks of fields and of statistics, dates and coordinates. Lists the folder of chunks.
+  std::vector<std::string> warnings() const override;
+  // Which chunk of the row is absent.
+  std::string remark(int64_t row) const override;
 
   // The attributes of the root group, as they stand in the store.
   const nlohmann::ordered_json& attributes() const;

@@ -11,6 +11,7 @@
 #include "core/check.h"
 #include "core/time.h"
 #include "data/time_axis.h"
+#include "data/zarr/convert.h"
 #include "data/zarr/in_file.h"
 
 namespace aifs::data {
@@ -23,24 +24,75 @@ using StorePtr = std::shared_ptr<const zarr::Store>;
 constexpr std::string_view kTendencies = "statistics_tendencies_";
 constexpr std::string_view kStdev = "stdev";
 
-// A one-dimensional array of as many items as data has `counted` ("cells").
-template <class T>
-std::vector<T> read_vector(const zarr::Array& array, int64_t length, const char* counted,
-                           zarr::AbsentChunk absent = zarr::AbsentChunk::kError) {
-  const zarr::ArrayMeta& meta = array.meta();
-  if (meta.shape != std::vector<int64_t>{length}) {
-    throw DataError(concat("'", meta.file, "': shape ", Json(meta.shape).dump(), ", but data has ",
-                           length, " ", counted));
+// Reads one-dimensional arrays, and remembers which of their values no chunk gave.
+class VectorReader {
+ public:
+  // `data_file`: of the metadata of data, for messages.
+  VectorReader(StorePtr store, std::string data_file, bool strict,
+               std::vector<std::string>& warnings)
+      : store_(std::move(store)),
+        data_file_(std::move(data_file)),
+        strict_(strict),
+        warnings_(warnings) {}
+
+  const StorePtr& store() const { return store_; }
+
+  // As many items as data has `counted` ("cells"). Chunk by chunk, so that a shape beyond what is
+  // there ends before it costs memory.
+  template <class T>
+  std::vector<T> read(const zarr::Array& array, int64_t length, const char* counted) {
+    const zarr::ArrayMeta& meta = array.meta();
+    if (meta.shape != std::vector<int64_t>{length}) {
+      throw DataError(concat("'", meta.file, "': shape ", Json(meta.shape).dump(), ", but '",
+                             data_file_, "' has ", length, " ", counted));
+    }
+    std::vector<T> values;
+    zarr::ChunkScratch scratch;
+    num_absent_ = 0;
+    const int64_t step = meta.chunk.shape[0];
+    for (int64_t first = 0; first < length; first += step) {
+      const int64_t count = std::min(step, length - first);
+      const int64_t chunk = first / step;
+      const auto* items = array.decode_chunk({&chunk, 1}, {}, scratch).items;
+      if (!items) count_absent(array, chunk, count);
+      values.resize(values.size() + static_cast<size_t>(count), meta.fill.as<T>(meta.type));
+      if (items) zarr::convert_items(meta.type, items, 1, count, &values[values.size() - count]);
+    }
+    if (num_absent_ > 0) {
+      warnings_.push_back(concat("'", meta.file, "': ", num_absent_, " of ", length,
+                                 " values have no chunk and are its fill_value ",
+                                 meta.fill.text(meta.type), " (", first_absent_, ")"));
+    }
+    return values;
   }
-  std::vector<T> values;
-  // Chunk by chunk, so that a shape beyond what is there ends before it costs memory.
-  const int64_t step = meta.chunk.shape[0];
-  for (int64_t first = 0; first < length; first += step) {
-    const auto part = array.read<T>({{first}, {std::min(first + step, length)}}, absent);
-    values.insert(values.end(), part.begin(), part.end());
+  // Values of the last array that no chunk gave, and the first such chunk.
+  int64_t num_absent() const { return num_absent_; }
+  const std::string& first_absent() const { return first_absent_; }
+
+ private:
+  void count_absent(const zarr::Array& array, int64_t chunk, int64_t count) {
+    constexpr int64_t kMostAbsent = 1 << 20;  // beyond, somebody lies about the shape
+    if (strict_) {
+      throw DataError(array.absent_text({&chunk, 1}),
+                      concat("restore the file; without data.dataset.strict it is read as the "
+                             "fill_value ",
+                             array.meta().fill.text(array.meta().type)));
+    }
+    if (num_absent_ == 0) first_absent_ = array.absent_text({&chunk, 1});
+    num_absent_ += count;
+    if (num_absent_ > kMostAbsent) {
+      throw DataError(concat("'", array.meta().file, "': more than ", kMostAbsent,
+                             " values have no chunk: ", first_absent_));
+    }
   }
-  return values;
-}
+
+  StorePtr store_;
+  std::string data_file_;
+  bool strict_;
+  std::vector<std::string>& warnings_;
+  int64_t num_absent_ = 0;
+  std::string first_absent_;
+};
 
 // -------------------------------------------------------------------------------- attributes ---
 
@@ -54,7 +106,8 @@ Json attribute(const zarr::Group& group, const char* name) {
   throw DataError(concat("'", group.attributes_file, "': attribute '", name, "' ", why));
 }
 
-std::vector<std::string> variable_names(const zarr::Group& group, int64_t expected) {
+std::vector<std::string> variable_names(const zarr::Group& group, int64_t expected,
+                                        const std::string& data_file) {
   const Json list = attribute(group, "variables");
   std::vector<std::string> names;
   if (list.is_array()) {
@@ -77,8 +130,9 @@ std::vector<std::string> variable_names(const zarr::Group& group, int64_t expect
     bad_attribute(group, "variables", concat("is no list of names: ", zarr::shown(list)));
   }
   if (static_cast<int64_t>(names.size()) != expected) {
-    bad_attribute(group, "variables",
-                  concat("has ", names.size(), " names, data has ", expected, " variables"));
+    bad_attribute(
+        group, "variables",
+        concat("has ", names.size(), " names, '", data_file, "' has ", expected, " variables"));
   }
   std::set<std::string> seen;
   for (const std::string& name : names) {
@@ -118,7 +172,8 @@ std::vector<int64_t> missing_dates(const zarr::Group& group) {
   return dates_s;
 }
 
-std::vector<int64_t> field_shape(const zarr::Group& group, int64_t num_cells) {
+std::vector<int64_t> field_shape(const zarr::Group& group, int64_t num_cells,
+                                 const std::string& data_file) {
   const Json value = attribute(group, "field_shape");
   if (value.is_null()) return {num_cells};
   std::vector<int64_t> shape;
@@ -131,7 +186,8 @@ std::vector<int64_t> field_shape(const zarr::Group& group, int64_t num_cells) {
   }
   if (!value.is_array() || shape.size() != value.size() || product != num_cells) {
     bad_attribute(group, "field_shape",
-                  concat(zarr::shown(value), " does not hold ", num_cells, " cells"));
+                  concat(zarr::shown(value), " does not hold the ", num_cells, " cells of '",
+                         data_file, "'"));
   }
   return shape;
 }
@@ -195,32 +251,46 @@ void check_layout(const zarr::Group& group) {
 
 // ------------------------------------------------------------------------------------- arrays ---
 
-TimeAxis time_axis(const StorePtr& store, const zarr::Group& group, int64_t num_stored) {
-  const zarr::Array array(store, "dates");
+TimeAxis time_axis(VectorReader& reader, const zarr::Group& group, int64_t num_stored) {
+  const zarr::Array array(reader.store(), "dates");
   if (array.meta().type.kind != zarr::Kind::kDate) {
     throw DataError(concat("'", array.meta().file, "': dtype ", array.meta().type.name(),
                            " does not hold dates"));
   }
-  const auto counts = read_vector<int64_t>(array, num_stored, "dates");
+  const auto counts = reader.read<int64_t>(array, num_stored, "dates");
+  const bool has_absent = reader.num_absent() > 0;
   const std::optional<int64_t> frequency_s = declared_frequency(group);
   const std::vector<int64_t> missing_s = missing_dates(group);
-  return zarr::in_file(store->name(), [&] {
+  const auto make = [&] {
     std::vector<int64_t> dates_s;
     for (const int64_t count : counts) {
       dates_s.push_back(
           zarr::in_file("dates", [&] { return zarr::to_seconds(array.meta().type.unit, count); }));
     }
     return make_time_axis(dates_s, frequency_s, missing_s);
+  };
+  const std::string files = concat(array.meta().file, "' with '", group.attributes_file);
+  return zarr::in_file(files, [&] {
+    if (!has_absent) return make();
+    try {
+      return make();
+    } catch (const DataError& error) {  // the cause, before what comes of it
+      throw DataError(concat("dates: ", reader.num_absent(), " of ", num_stored,
+                             " have no chunk and read as the fill_value (", reader.first_absent(),
+                             "): ", error.what()),
+                      "restore the chunks of dates from a copy of the dataset");
+    }
   });
 }
 
 // The array `name`, or `old_name` if only that is there.
-std::vector<double> coordinates(const StorePtr& store, const char* name, const char* old_name,
+std::vector<double> coordinates(VectorReader& reader, const char* name, const char* old_name,
                                 int64_t num_cells, double min_deg, double max_deg) {
+  const StorePtr& store = reader.store();
   constexpr double kRounding_deg = 1e-5;  // of float32 coordinates
   const bool is_old = !zarr::node_exists(*store, name) && zarr::node_exists(*store, old_name);
   const zarr::Array array(store, is_old ? old_name : name);
-  const auto values = read_vector<double>(array, num_cells, "cells");
+  const auto values = reader.read<double>(array, num_cells, "cells");
   for (size_t n = 0; n < values.size(); ++n) {
     if (!(values[n] >= min_deg - kRounding_deg && values[n] <= max_deg + kRounding_deg)) {
       throw DataError(concat("'", array.meta().file, "': ", name, " of cell ", n, " is ", values[n],
@@ -232,25 +302,25 @@ std::vector<double> coordinates(const StorePtr& store, const char* name, const c
 
 // Reads the arrays prefix + "mean" and so on. One that is not there is an error if `required`, else
 // it is all NaN.
-Statistics read_statistics(const StorePtr& store, const std::string& prefix, int64_t num_variables,
-                           zarr::AbsentChunk absent, bool required) {
+Statistics read_statistics(VectorReader& reader, const std::string& prefix, int64_t num_variables,
+                           bool required) {
+  const StorePtr& store = reader.store();
   const auto read = [&](const char* statistic) {
     const std::string name = prefix + statistic;
     if (!required && !zarr::node_exists(*store, name)) {
       return std::vector<double>(static_cast<size_t>(num_variables),
                                  std::numeric_limits<double>::quiet_NaN());
     }
-    return read_vector<double>(zarr::Array(store, name), num_variables, "variables", absent);
+    return reader.read<double>(zarr::Array(store, name), num_variables, "variables");
   };
   return {read("mean"), read("stdev"), read("minimum"), read("maximum")};
 }
 
 // All there are: names spell the same duration in several ways ("30h", "108000s"), so they are
 // listed, not guessed.
-std::map<int64_t, Statistics> read_tendencies(const StorePtr& store, int64_t num_variables,
-                                              zarr::AbsentChunk absent) {
+std::map<int64_t, Statistics> read_tendencies(VectorReader& reader, int64_t num_variables) {
   std::map<int64_t, Statistics> result;
-  for (const std::string& name : store->root_names()) {
+  for (const std::string& name : reader.store()->root_names()) {
     if (!name.starts_with(kTendencies) || !name.ends_with(kStdev)) continue;
     const std::string prefix = name.substr(0, name.size() - kStdev.size());
     int64_t difference_s = 0;
@@ -260,9 +330,34 @@ std::map<int64_t, Statistics> read_tendencies(const StorePtr& store, int64_t num
     } catch (const Error&) {
       continue;  // an array of somebody else
     }
-    result.emplace(difference_s, read_statistics(store, prefix, num_variables, absent, false));
+    result.emplace(difference_s, read_statistics(reader, prefix, num_variables, false));
   }
   return result;
+}
+
+// Says which means cannot be those of their variables: chunks of statistics are absent.
+void note_odd_means(const DatasetInfo& info, std::vector<std::string>& warnings) {
+  std::string names;
+  const Statistics& s = info.statistics;
+  for (size_t v = 0; v < info.variables.size(); ++v) {
+    if (s.mean[v] >= s.minimum[v] && s.mean[v] <= s.maximum[v]) continue;
+    if (std::isnan(s.mean[v] + s.minimum[v] + s.maximum[v])) continue;
+    names += concat(names.empty() ? "" : ", ", info.variables[v]);
+  }
+  if (names.empty()) return;
+  warnings.push_back(concat("'", info.name, "': mean lies outside minimum and maximum for ", names,
+                            ": are chunks of the statistics lost?"));
+}
+
+// One date must fit into memory, whatever the shape says.
+void check_row_size(const zarr::ArrayMeta& meta) {
+  constexpr double kMostBytes = 0x1p40;
+  double bytes = sizeof(float);
+  for (size_t axis = 1; axis < meta.shape.size(); ++axis)
+    bytes *= static_cast<double>(meta.shape[axis]);
+  if (bytes <= kMostBytes) return;
+  throw DataError(concat("'", meta.file, "': shape ", Json(meta.shape).dump(), ": one date has ",
+                         bytes, " bytes, more than can be read"));
 }
 
 }  // namespace
@@ -283,29 +378,32 @@ zarr::Group open_anemoi_group(const zarr::Store& store) {
 }
 
 AnemoiMetadata read_anemoi_metadata(const std::shared_ptr<const zarr::Store>& store,
-                                    const zarr::Group& group, const zarr::Array& data) {
+                                    const zarr::Group& group, const zarr::Array& data,
+                                    bool strict) {
   const std::vector<int64_t>& shape = data.meta().shape;
   if (shape.size() != 4 || *std::min_element(shape.begin(), shape.end()) < 1) {
     throw DataError(concat("'", data.meta().file, "': shape ", Json(shape).dump(),
                            " is not (dates, variables, members, cells)"));
   }
+  check_row_size(data.meta());
   AnemoiMetadata metadata;
+  VectorReader reader(store, data.meta().file, strict, metadata.warnings);
   DatasetInfo& info = metadata.info;
   info.name = store->name();
-  info.variables = variable_names(group, shape[1]);
+  info.variables = variable_names(group, shape[1], data.meta().file);
   info.ensemble_size = shape[2];
-  info.latitudes_deg = coordinates(store, "latitudes", "latitude", shape[3], -90.0, 90.0);
-  info.longitudes_deg = coordinates(store, "longitudes", "longitude", shape[3], -180.0, 360.0);
-  info.field_shape = field_shape(group, shape[3]);
-  TimeAxis axis = time_axis(store, group, shape[0]);
+  info.latitudes_deg = coordinates(reader, "latitudes", "latitude", shape[3], -90.0, 90.0);
+  info.longitudes_deg = coordinates(reader, "longitudes", "longitude", shape[3], -180.0, 360.0);
+  info.field_shape = field_shape(group, shape[3], data.meta().file);
+  TimeAxis axis = time_axis(reader, group, shape[0]);
   info.dates_s = std::move(axis.dates_s);
   info.frequency_s = axis.frequency_s;
   info.missing_rows = std::move(axis.missing_rows);
   metadata.stored_rows = std::move(axis.stored_rows);
-  // zarr-python 3 leaves out chunks that hold nothing but zeros; format 2 is written with them.
-  const auto absent = group.format == 3 ? zarr::AbsentChunk::kFill : zarr::AbsentChunk::kError;
-  info.statistics = read_statistics(store, "", shape[1], absent, true);
-  info.tendencies = read_tendencies(store, shape[1], absent);
+  const size_t num_warnings = metadata.warnings.size();
+  info.statistics = read_statistics(reader, "", shape[1], true);
+  if (metadata.warnings.size() > num_warnings) note_odd_means(info, metadata.warnings);
+  info.tendencies = read_tendencies(reader, shape[1]);
   info.constant_fields = constant_fields(group, info);
   return metadata;
 }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "data/dataset.h"
@@ -20,17 +21,20 @@
 namespace aifs::data {
 
 struct AnemoiMetadata {
-  DatasetInfo info;                  // of the whole store
-  std::vector<int64_t> stored_rows;  // (rows) row of "data", -1 where nothing is stored
+  DatasetInfo info;                   // of the whole store
+  std::vector<int64_t> stored_rows;   // (rows) row of "data", -1 where nothing is stored
+  std::vector<std::string> warnings;  // of arrays whose chunks are absent
 };
 
 // The root group. Throws DataError if there is none, if its layout is not gridded, and if the
 // dataset is unfinished.
 zarr::Group open_anemoi_group(const zarr::Store& store);
 
-// Reads everything but the fields. `data`: the array "data". Throws DataError naming the file or
-// attribute that is wrong. Statistics may hold NaN or zeros: that is for the normaliser to refuse.
+// Reads everything but the fields. `data`: the array "data". `strict`: absent chunks are errors,
+// else they hold the fill value of their array. Throws DataError naming the file or attribute that
+// is wrong. Statistics may hold NaN or zeros: that is for the normaliser to refuse.
 AnemoiMetadata read_anemoi_metadata(const std::shared_ptr<const zarr::Store>& store,
-                                    const zarr::Group& group, const zarr::Array& data);
+                                    const zarr::Group& group, const zarr::Array& data,
+                                    bool strict = false);
 
 }  // namespace aifs::data

@@ -18,6 +18,17 @@ namespace aifs::data {
 
 namespace {
 
+[[noreturn]] void throw_nan(const Dataset& dataset, NodeRange nodes, int64_t row, int64_t at) {
+  const DatasetInfo& info = dataset.info();
+  const int64_t width = info.num_variables();
+  const std::string remark = dataset.remark(row);
+  throw DataError(
+      concat("'", info.name, "': variable '", info.variables[static_cast<size_t>(at % width)],
+             "' is NaN on ", format_date(info.dates_s[static_cast<size_t>(row)]), " in cell ",
+             nodes.begin + at / width % nodes.size(), remark.empty() ? "" : concat(": ", remark)),
+      "fill it with data.imputer, drop it, or list the date as missing");
+}
+
 void read_sample(const SampleSource& source, NodeRange nodes, int64_t anchor,
                  const std::vector<int64_t>& offsets, std::span<float> sample,
                  std::span<uint8_t> nan_mask) {
@@ -30,14 +41,8 @@ void read_sample(const SampleSource& source, NodeRange nodes, int64_t anchor,
   }
   if (!source.imputer.empty()) source.imputer.forward(sample, shape, nan_mask);
   for (size_t t = 0; t < offsets.size(); ++t) {
-    const int64_t column = first_nan_column(sample.subspan(t * slab, slab), shape.variables);
-    if (column >= 0) {
-      const auto row = static_cast<size_t>(anchor + offsets[t]);
-      throw DataError(
-          concat("'", info.name, "': variable '", info.variables[static_cast<size_t>(column)],
-                 "' is NaN on ", format_date(info.dates_s[row])),
-          "fill it with data.imputer, drop it, or list the date as missing");
-    }
+    const int64_t at = first_nan(sample.subspan(t * slab, slab));
+    if (at >= 0) throw_nan(*source.dataset, nodes, anchor + offsets[t], at);
   }
   source.remapper.forward(sample);
   source.normaliser.forward(sample);

@@ -59,6 +59,13 @@ class Dataset {
   // Thread-safe. Throws DataError naming file, array and chunk if the data cannot be read or the
   // row is missing.
   virtual void read(int64_t row, NodeRange nodes, std::span<float> out) const = 0;
+
+  // What a user should hear before the first row is read. May look at many files: for one process.
+  // Throws DataError for what makes reading pointless.
+  virtual std::vector<std::string> warnings() const { return {}; }
+
+  // What is unusual about a row, for a message about its values; "" if nothing is known.
+  virtual std::string remark(int64_t) const { return {}; }
 };
 
 }  // namespace aifs::data

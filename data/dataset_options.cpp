@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/check.h"
+
 namespace aifs::data {
 
 namespace {
@@ -21,23 +23,24 @@ void also_accept(config::Binder& b, std::string& value, bool (*accepts)(const st
   };
 }
 
-// A date, or a percentage of the dates. The percentage is checked when the number of dates is known
-// (data/selection.h).
-void bind_date_or_percentage(config::Binder& b, const char* key, std::string& value,
-                             config::Doc doc) {
+}  // namespace
+
+void bind_date_or_share(config::Binder& b, const char* key, std::string& value, config::Doc doc) {
   b.text(key, value, std::move(doc), config::TextKind::kDate);
-  b.fields().back().type += " or percentage of the dates such as \"80%\"";
-  also_accept(b, value, [](const std::string& text) { return text.ends_with('%'); });
+  b.fields().back().type += ", or percentage of the dates such as \"80%\"";
+  also_accept(b, value, [](const std::string& text) { return !is_date(text); });
 }
 
-}  // namespace
+bool is_date(const std::string& text) {
+  const bool is_hour = text.size() == 5 && text.ends_with(":00");
+  return !text.empty() && !text.ends_with('%') && !is_hour;
+}
 
 void DatasetOptions::bind(config::Binder& b) {
   b.text("dataset", dataset, {"folder of an Anemoi dataset, usually named *.zarr"},
          config::TextKind::kPath);
-  bind_date_or_percentage(b, "start", start,
-                          {"first date that is used; empty: from the beginning"});
-  bind_date_or_percentage(
+  bind_date_or_share(b, "start", start, {"first date that is used; empty: from the beginning"});
+  bind_date_or_share(
       b, "end", end,
       {"last date that is used; an incomplete date ends with its period; empty: to the end"});
   b.text(
@@ -45,12 +48,23 @@ void DatasetOptions::bind(config::Binder& b) {
       {"use every k-th date only, from the first one on; empty: all; a multiple of the dataset's"},
       config::TextKind::kDuration);
   also_accept(b, frequency, [](const std::string& text) { return text.empty(); });
-  b.text_list("select", select, {"variables that are used, in this order; empty: all"});
-  b.text_list("drop", drop, {"variables that are left out, after select"});
+  b.text_list("select", select, {"variables that are used, in this order, or one; empty: all"});
+  b.text_list("drop", drop, {"variables that are left out, after select, or one"});
+  b.boolean(
+      "strict", strict,
+      {"refuse dates whose chunks are absent though they are not marked as missing; else they "
+       "are read as the fill value of the array, as Anemoi does"});
   b.boolean("allow_missing_chunks", allow_missing_chunks,
-            {"read absent chunks as their fill value even where no date is marked as missing"});
+            {"has no effect: older configurations name what is now done without `strict`"});
   b.integer("cache_mib", cache_mib, {.min = 0, .max = 1 << 20},
             {"memory for decoded chunks, used only if a chunk holds several dates", "MiB"});
+}
+
+void DatasetOptions::validate(const std::string& path) const {
+  if (strict && allow_missing_chunks) {
+    throw ConfigError(path + ".strict", "contradicts allow_missing_chunks",
+                      "leave one of them out");
+  }
 }
 
 }  // namespace aifs::data

@@ -16,10 +16,21 @@ struct DatasetOptions {
   std::string start = {}, end = {};                 // date or "80%"; empty: all
   std::string frequency = {};                       // empty: that of the store
   std::vector<std::string> select = {}, drop = {};  // empty: all, none
-  bool allow_missing_chunks = false;
+  bool strict = false;                              // absent chunks are errors, not fill values
+  bool allow_missing_chunks = false;                // of former configurations
   int64_t cache_mib = 256;  // decoded chunks kept, if chunks hold several dates
+  // Where start and end stand in the configuration, for messages.
+  std::string start_path = "data.dataset.start", end_path = "data.dataset.end";
 
   void bind(config::Binder& b);
+  void validate(const std::string& path) const;
 };
+
+// A date in one of the forms of parse_date(), a percentage of the dates ("80%"), or a full hour of
+// the first day ("06:00"). Binding checks only dates: the others need those of the dataset.
+void bind_date_or_share(config::Binder& b, const char* key, std::string& value, config::Doc doc);
+
+// Whether a text bound so is a date, and neither empty, a percentage nor an hour.
+bool is_date(const std::string& text);
 
 }  // namespace aifs::data

@@ -144,9 +144,9 @@ void restore_nan(std::span<float> fields, const SampleShape& shape,
   }
 }
 
-int64_t first_nan_column(std::span<const float> rows, int64_t width) {
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (std::isnan(rows[i])) return static_cast<int64_t>(i) % width;
+int64_t first_nan(std::span<const float> values) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (std::isnan(values[i])) return static_cast<int64_t>(i);
   }
   return -1;
 }

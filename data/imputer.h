@@ -69,8 +69,8 @@ void restore_nan(std::span<float> fields, const SampleShape& shape,
                  std::span<const int64_t> columns, std::span<const uint8_t> first_time_nan,
                  const VariableTable& variables);
 
-// Column of the first NaN in rows of `width` values, or -1.
-int64_t first_nan_column(std::span<const float> rows, int64_t width);
+// Position of the first NaN, or -1.
+int64_t first_nan(std::span<const float> values);
 
 }  // namespace aifs::data
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/options.h"
 
+#include <utility>
+
 #include "core/check.h"
 #include "core/time.h"
 
 namespace aifs::data {
 
 void Period::bind(config::Binder& b) {
-  b.text("start", start, {"first date; empty: from the beginning"}, config::TextKind::kDate);
-  b.text("end", end, {"last date, incomplete dates end with their period; empty: to the end"},
-         config::TextKind::kDate);
+  bind_date_or_share(b, "start", start, {"first date; empty: from the beginning"});
+  bind_date_or_share(b, "end", end,
+                     {"last date, incomplete dates end with their period; empty: to the end"});
 }
 
 void DataOptions::bind(config::Binder& b) {
@@ -43,6 +45,17 @@ void DataOptions::bind(config::Binder& b) {
 
 void DataOptions::validate(const std::string& path) const {
   if (parse_duration(timestep) <= 0) throw ConfigError(path + ".timestep", "must be positive");
+  if (kind != SourceKind::kAnalytic) return;
+  const std::pair<const char*, const std::string*> dates[] = {
+      {".training.start", &training.start},
+      {".training.end", &training.end},
+      {".validation.start", &validation.start},
+      {".validation.end", &validation.end}};
+  for (const auto& [key, text] : dates) {
+    if (text->empty() || is_date(*text)) continue;
+    throw ConfigError(path + key, concat("'", *text, "' counts dates of a stored dataset"),
+                      "name a date: the analytic dataset has no others");
+  }
 }
 
 }  // namespace aifs::data

@@ -22,44 +22,51 @@ std::string describe(std::span<const int64_t> dates_s, int64_t frequency_s) {
                 " to ", format_date(dates_s.back()), ", every ", format_duration(frequency_s));
 }
 
-double parse_percentage(const std::string& key, const std::string& text) {
+double parse_percentage(const std::string& path, const std::string& text) {
   char* end = nullptr;
   const double percentage = std::strtod(text.c_str(), &end);
   if (end == text.c_str() || std::string(end) != "%" || !(percentage >= 0 && percentage <= 100)) {
-    throw ConfigError(kPath + key, concat("'", text, "' is not a percentage from 0% to 100%"));
+    throw ConfigError(path, concat("'", text, "' is not a percentage from 0% to 100%"));
   }
   return percentage;
 }
 
-int64_t parse_date_option(const std::string& key, const std::string& text, DateEnd which) {
+int64_t parse_date_option(const std::string& path, const std::string& text, DateEnd which) {
   try {
     return parse_date(text, which);
   } catch (const Error& error) {
-    throw ConfigError(kPath + key, error.what(), error.hint());
+    throw ConfigError(path, error.what(), error.hint());
   }
 }
 
 // First row at or after the start.
-int64_t first_row(std::span<const int64_t> dates_s, const std::string& start) {
+int64_t first_row(std::span<const int64_t> dates_s, const DatasetOptions& options) {
+  const std::string& start = options.start;
   if (start.empty()) return 0;
   const auto num_rows = static_cast<double>(dates_s.size());
   if (start.ends_with('%')) {
-    const double rows = parse_percentage("start", start) * num_rows / 100.0;
+    const double rows = parse_percentage(options.start_path, start) * num_rows / 100.0;
     return static_cast<int64_t>(std::min(std::trunc(rows - kSlack), num_rows - 1));
   }
-  const int64_t date_s = parse_date_option("start", start, DateEnd::kStart);
+  if (!is_date(start)) {  // an hour of the first day
+    const std::string day = format_date(dates_s.front()).substr(0, 11);
+    const int64_t hour_s = parse_date_option(options.start_path, day + start, DateEnd::kStart);
+    return std::lower_bound(dates_s.begin(), dates_s.end(), hour_s) - dates_s.begin();
+  }
+  const int64_t date_s = parse_date_option(options.start_path, start, DateEnd::kStart);
   return std::lower_bound(dates_s.begin(), dates_s.end(), date_s) - dates_s.begin();
 }
 
 // Row behind the last one at or before the end.
-int64_t end_row(std::span<const int64_t> dates_s, const std::string& end) {
+int64_t end_row(std::span<const int64_t> dates_s, const DatasetOptions& options) {
+  const std::string& end = options.end;
   const auto num_rows = static_cast<double>(dates_s.size());
   if (end.empty()) return static_cast<int64_t>(dates_s.size());
   if (end.ends_with('%')) {
-    const double rows = parse_percentage("end", end) * num_rows / 100.0;
+    const double rows = parse_percentage(options.end_path, end) * num_rows / 100.0;
     return static_cast<int64_t>(std::max(std::trunc(rows + kSlack), 1.0));
   }
-  const int64_t date_s = parse_date_option("end", end, DateEnd::kEnd);
+  const int64_t date_s = parse_date_option(options.end_path, end, DateEnd::kEnd);
   return std::upper_bound(dates_s.begin(), dates_s.end(), date_s) - dates_s.begin();
 }
 
@@ -94,11 +101,11 @@ int64_t find(const std::vector<std::string>& variables, const std::string& key,
 
 std::vector<int64_t> select_rows(std::span<const int64_t> dates_s, int64_t frequency_s,
                                  const DatasetOptions& options) {
-  const int64_t first = first_row(dates_s, options.start);
-  const int64_t end = end_row(dates_s, options.end);
+  const int64_t first = first_row(dates_s, options);
+  const int64_t end = end_row(dates_s, options);
   if (first >= end) {
     const auto or_open = [](const std::string& text) { return text.empty() ? "(open)" : text; };
-    throw ConfigError(options.start.empty() ? "data.dataset.end" : "data.dataset.start",
+    throw ConfigError(options.start.empty() ? options.end_path : options.start_path,
                       concat("no date lies between ", or_open(options.start), " and ",
                              or_open(options.end), "; ", describe(dates_s, frequency_s)));
   }

@@ -5,6 +5,7 @@
 
 #include "core/check.h"
 #include "core/folder_trial.h"
+#include "core/file_io.h"
 #include "graph/edge_attributes.h"
 #include "graph/gaussian_grid.h"
 #include "graph/graph_file.h"
@@ -175,11 +176,9 @@ Graph build_graph(const GraphOptions& options, const Coordinates& dataset, Graph
 
 Graph load_or_build_graph(const GraphOptions& options, const Coordinates& dataset,
                           GraphReport* report) {
-  std::error_code ignored;
-  if (options.file.empty() ||
-      fs::status(options.file, ignored).type() == fs::file_type::not_found) {
+  if (options.file.empty() || !path_exists(options.file)) {
     // Building may take minutes: not for a file that cannot be written.
-    if (!options.file.empty()) check_writable(fs::absolute(options.file).parent_path());
+    if (!options.file.empty()) check_writable(absolute_path(options.file).parent_path());
     Graph graph = build_graph(options, dataset, report);
     if (!options.file.empty()) save_graph(options.file, graph, options_hash(options));
     return graph;

@@ -42,6 +42,33 @@ const char* hint_of_reading() {
              : "delete the file to have the graph built again";
 }
 
+// What a status of the library means for a graph file; those above 0 are of the system.
+std::string reason_of(int status) {
+  if (status > 0) return std::strerror(status);
+  switch (status) {
+    case NC_ENOTNC:
+      return "it is not a netCDF file";
+    case NC_EHDFERR:
+      return "it is damaged, or another program holds it";
+    case NC_EPERM:
+      return "it may not be written to";
+    case NC_ENOTATT:
+      return "there is no such attribute";
+    case NC_ENOTVAR:
+      return "there is no such variable";
+    case NC_ENOGRP:
+      return "there is no such group";
+    case NC_EBADTYPE:
+    case NC_ECHAR:
+    case NC_ERANGE:
+      return "it has another type than a graph file has";
+    case NC_ENOMEM:
+      return "there is not enough memory";
+    default:
+      return "it is not as a graph file is";
+  }
+}
+
 // An open NetCDF file; every call is checked and its failure names file and item.
 class NcFile {
  public:
@@ -63,12 +90,11 @@ class NcFile {
   int id() const { return id_; }
   void check(int status, const std::string& what) const {
     if (status == NC_NOERR) return;
-    // Positive ones are of the system. The library's own say little but "HDF error".
-    const std::string text = concat("graph file '", path_.string(), "': ", what,
-                                    status > 0 ? concat(": ", std::strerror(status)) : "");
+    // Positive ones are of the system.
+    const std::string text =
+        concat("graph file '", path_.string(), "': ", what, ": ", reason_of(status));
     if (reading_ && status > 0) throw DataError(text);
-    if (reading_)
-      throw DataError(concat(text, "; it is damaged, or no graph file"), hint_of_reading());
+    if (reading_) throw DataError(text, hint_of_reading());
     throw Error(text, status > 0 ? "" : "is the disk full or the quota used up?");
   }
   [[noreturn]] void damaged(const std::string& what) const {
@@ -324,7 +350,7 @@ EdgeSet read_edges(const NcFile& file, int group) {
 
 void save_graph(const fs::path& path, const Graph& graph, const std::string& options_hash) {
   graph.check();
-  make_directories(fs::absolute(path).parent_path());
+  make_directories(absolute_path(path).parent_path());
   const fs::path temporary = temporary_name(path);
   try {
     write_graph(temporary, graph, options_hash);
@@ -338,8 +364,7 @@ void save_graph(const fs::path& path, const Graph& graph, const std::string& opt
 }
 
 StoredGraph load_graph(const fs::path& path) {
-  std::error_code ignored;
-  if (fs::status(path, ignored).type() == fs::file_type::not_found)
+  if (!path_exists(path))
     throw DataError(concat("graph file '", path.string(), "' does not exist"));
   check_readable(path);  // what the system says of it is lost in the library
   NcFile file(path, NcFile::Mode::kRead);

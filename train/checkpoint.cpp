@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "core/json_read.h"
 #include "core/log.h"
 #include "core/safetensors.h"
 
@@ -207,20 +208,20 @@ void write_content(const fs::path& partial, const LoopState& state,
   sync_to_disk(partial);
 }
 
-CheckpointInfo read_manifest(const fs::path& path, const Json& manifest) {
+CheckpointInfo read_manifest(const fs::path& path, const JsonPlace& manifest) {
   CheckpointInfo info;
   info.path = path;
-  info.state = {manifest.at("step").get<int64_t>(), manifest.at("epoch").get<int64_t>(),
-                manifest.at("batch_in_epoch").get<int64_t>(), manifest.value("loss_scale", 0.0),
-                manifest.value("loss_scale_steps", int64_t{0})};
-  info.optimizer_steps = manifest.at("optimizer_steps").get<int64_t>();
-  info.meta = {manifest.at("program_version").get<std::string>(),
-               manifest.at("torch_version").get<std::string>(),
-               manifest.at("config").dump(),
-               manifest.at("config_hash").get<std::string>(),
-               manifest.at("graph_hash").get<std::string>(),
-               manifest.contains("data") ? manifest.at("data").dump() : "",
-               manifest.at("time_utc").get<std::string>()};
+  const auto data = manifest.find("data");              // of later checkpoints
+  const auto loss_scale = manifest.find("loss_scale");  // of later checkpoints
+  const auto loss_scale_steps = manifest.find("loss_scale_steps");
+  info.state = {manifest.at("step").integer(0), manifest.at("epoch").integer(0),
+                manifest.at("batch_in_epoch").integer(0), loss_scale ? loss_scale->number() : 0.0,
+                loss_scale_steps ? loss_scale_steps->integer(0) : int64_t{0}};
+  info.optimizer_steps = manifest.at("optimizer_steps").integer(0);
+  info.meta = {manifest.at("program_version").text(), manifest.at("torch_version").text(),
+               manifest.at("config").object().dump(), manifest.at("config_hash").text(),
+               manifest.at("graph_hash").text(),      data ? data->object().dump() : "",
+               manifest.at("time_utc").text()};
   return info;
 }
 
@@ -297,7 +298,7 @@ CheckpointInfo inspect_checkpoint(const fs::path& path) {
     return DataError(concat("checkpoint '", path.string(), "' cannot be used: ", why));
   };
   std::error_code error;
-  if (!fs::is_directory(path, error)) throw unsound("there is no such folder");
+  if (!folder_exists(path)) throw unsound("there is no such folder");
   for (const char* name : {kComplete, kManifest}) {
     if (!fs::exists(path / name, error)) throw unsound(concat("the file ", name, " is missing"));
   }
@@ -308,23 +309,20 @@ CheckpointInfo inspect_checkpoint(const fs::path& path) {
   if (digest != sha256_hex(std::string_view(text))) {
     throw unsound("the checksum of manifest.json is wrong");
   }
-  const Json manifest = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!manifest.is_object()) throw unsound("manifest.json is not a JSON object");
-  try {
-    if (const int version = manifest.at("format_version").get<int>(); version != kFormatVersion) {
-      throw unsound(concat("its format is ", version, ", this program reads ", kFormatVersion));
-    }
-    for (const char* name : {kParameters, kOptimizer}) {
-      if (!fs::exists(path / name, error)) throw unsound(concat("the file ", name, " is missing"));
-      const MappedFile file(path / name);
-      if (sha256_hex(file.bytes()) != manifest.at("files").at(name).get<std::string>()) {
-        throw unsound(concat("the checksum of ", name, " is wrong"));
-      }
-    }
-    return read_manifest(path, manifest);
-  } catch (const Json::exception& fault) {
-    throw unsound(concat("manifest.json is not as it should be: ", fault.what()));
+  const std::string manifest_file = (path / kManifest).string();
+  const Json json = parse_json_file(text, manifest_file);
+  const JsonPlace manifest(json, manifest_file);
+  if (const int64_t version = manifest.at("format_version").integer(); version != kFormatVersion) {
+    throw unsound(concat("its format is ", version, ", this program reads ", kFormatVersion));
   }
+  for (const char* name : {kParameters, kOptimizer}) {
+    if (!fs::exists(path / name, error)) throw unsound(concat("the file ", name, " is missing"));
+    const MappedFile file(path / name);
+    if (sha256_hex(file.bytes()) != manifest.at("files").at(name).text()) {
+      throw unsound(concat("the checksum of ", name, " is wrong"));
+    }
+  }
+  return read_manifest(path, manifest);
 }
 
 std::optional<CheckpointInfo> find_latest_checkpoint(const fs::path& folder) {

@@ -2,6 +2,7 @@
 #include "data/zarr/array.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <new>
 
@@ -91,6 +92,39 @@ std::string Array::absent_text(std::span<const int64_t> chunk) const {
   return concat("'", chunk_path(chunk), "'", inner, " is missing");
 }
 
+void Array::throw_undefined(std::span<const int64_t> chunk) const {
+  throw DataError(concat(absent_text(chunk), ", and the fill_value in '", meta_.file,
+                         "' is null: nothing says what it holds"),
+                  "restore the chunk from a copy of the dataset");
+}
+
+bool Array::list_chunks(const std::function<void(std::span<const int64_t>)>& visit) const {
+  const bool is_nested = meta_.keys.separator == '/';
+  const std::string prefix = meta_.keys.has_prefix ? (is_nested ? "c" : "c.") : "";
+  const auto names =
+      store_->names_below(is_nested && !prefix.empty() ? concat(path_, "/", prefix) : path_);
+  if (!names) return false;
+  std::vector<int64_t> chunk;
+  for (const std::string& name : *names) {
+    const std::string_view skipped = is_nested ? std::string_view() : prefix;
+    if (!name.starts_with(skipped)) continue;
+    chunk.clear();
+    const char* at = name.data() + skipped.size();
+    const char* const end = name.data() + name.size();
+    for (bool more = true; more;) {
+      int64_t index = -1;
+      const auto [next, error] = std::from_chars(at, end, index);
+      more = error == std::errc() && index >= 0 && next != end && *next == '.';
+      const bool is_last = error == std::errc() && index >= 0 && next == end;
+      if (!more && !is_last) chunk.clear();  // somebody else's file
+      if (more || is_last) chunk.push_back(index);
+      at = next + 1;
+    }
+    if (chunk.size() == (is_nested ? 1 : meta_.shape.size())) visit(chunk);
+  }
+  return true;
+}
+
 size_t Array::decoded_bytes() const {
   if (meta_.chunk_bytes() > kMaxDecodedBytes) {
     throw DataError(concat("a chunk needs ", meta_.chunk_bytes(), " bytes according to '",
@@ -103,8 +137,14 @@ size_t Array::decoded_bytes() const {
 
 bool Array::fetch(std::span<const int64_t> chunk, ChunkScratch& scratch) const {
   if (meta_.sharding) return fetch_from_shard(chunk, scratch);
-  return store_->get(chunk_key(chunk), CodecChain::max_encoded_bytes(decoded_bytes()),
-                     scratch.encoded);
+  try {
+    return store_->get(chunk_key(chunk), CodecChain::max_encoded_bytes(decoded_bytes()),
+                       scratch.encoded);
+  } catch (const TooLargeError& error) {
+    throw DataError(concat("'", chunk_path(chunk), "' has ", error.bytes(),
+                           " bytes: sizes do not agree with the chunk shape and dtype in '",
+                           meta_.file, "', which need ", decoded_bytes(), " once decoded"));
+  }
 }
 
 bool Array::fetch_from_shard(std::span<const int64_t> chunk, ChunkScratch& scratch) const {
@@ -162,13 +202,19 @@ ChunkCache::Entry Array::load_shard(const std::string& key) const {
 ChunkView Array::decode_chunk(std::span<const int64_t> chunk, std::span<const ByteRange> needed,
                               ChunkScratch& scratch) const {
   try {
-    if (!fetch(chunk, scratch)) return {};
+    if (!fetch(chunk, scratch)) {
+      if (!meta_.fill.defined) throw_undefined(chunk);
+      return {};
+    }
     const DecodeRequest request{.size = decoded_bytes(), .exact = true, .needed = needed};
     return {meta_.chunk.codecs.decode(request, scratch.encoded, scratch.decoded).data()};
   } catch (const DataError& error) {
     const std::string path = chunk_path(chunk);
     if (std::string_view(error.what()).find(path) != std::string_view::npos) throw;
-    throw DataError(concat("'", path, "': ", error.what()), error.hint());
+    throw DataError(concat("'", path, "': ", error.what()),
+                    error.hint().empty()
+                        ? concat("shape, dtype and codecs of the chunk stand in '", meta_.file, "'")
+                        : error.hint());
   } catch (const std::bad_alloc&) {
     throw DataError(concat("'", chunk_path(chunk), "': not enough memory for a chunk of ",
                            meta_.chunk_bytes(), " bytes"));

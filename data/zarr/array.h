@@ -2,11 +2,13 @@
 // An array of a store: reads hyperslabs, or single decoded chunks for callers that place the items
 // themselves. Immutable after construction; all functions may be called by several threads.
 //
-// Errors are DataErrors that name the file of the chunk. An absent chunk is not an error by itself:
-// Zarr leaves out chunks that hold nothing but the fill value.
+// Errors are DataErrors that name the file of the chunk. An absent chunk is no error: Zarr leaves
+// out chunks that hold nothing but the fill value. If the array defines no fill value, nothing says
+// what an absent chunk holds, and reading it is an error that names the metadata.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -52,6 +54,11 @@ class Array {
   // The whole chunk, from the cache if it is there.
   ChunkView cached_chunk(std::span<const int64_t> chunk) const;
 
+  // Visits which chunks of the grid are there (shards, if there are any; of both, only the first
+  // coordinate where chunks lie in folders below folders), in any order, from one list of a folder.
+  // False if the store cannot be listed.
+  bool list_chunks(const std::function<void(std::span<const int64_t> chunk)>& visit) const;
+
   // The file of a chunk, for messages.
   std::string chunk_path(std::span<const int64_t> chunk) const;
   // "'<file>' is missing".
@@ -60,6 +67,7 @@ class Array {
  private:
   std::string chunk_key(std::span<const int64_t> chunk) const;
   size_t decoded_bytes() const;
+  [[noreturn]] void throw_undefined(std::span<const int64_t> chunk) const;
   bool fetch(std::span<const int64_t> chunk, ChunkScratch& scratch) const;
   bool fetch_from_shard(std::span<const int64_t> chunk, ChunkScratch& scratch) const;
   ChunkCache::Entry load_shard_index(const std::string& key) const;

@@ -4,6 +4,7 @@
 #include <blosc.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "core/check.h"
@@ -13,6 +14,7 @@ namespace aifs::zarr {
 namespace {
 
 constexpr size_t kHeaderBytes = BLOSC_MIN_HEADER_LENGTH;
+constexpr int kInnerCodecShift = 5;  // the upper bits of the flags
 // Decoding single blocks copies every block once more; below this share it still pays.
 constexpr double kPartialShare = 0.75;
 
@@ -27,7 +29,7 @@ void check_body(const BloscHeader& header, std::span<const std::byte> encoded) {
   size_t validated_bytes = 0;
   if (blosc_cbuffer_validate(encoded.data(), encoded.size(), &validated_bytes) != 0 ||
       validated_bytes != header.decoded_bytes) {
-    throw_corrupt("c-blosc rejects its header");
+    throw_corrupt("its Blosc header contradicts itself");
   }
   if (header.copied) return;
   const size_t table_end = kHeaderBytes + 4 * header.num_blocks();
@@ -84,7 +86,9 @@ bool decode_part(std::span<const std::byte> encoded, std::span<const ByteRange> 
     const int got = blosc_getitem(encoded.data(), static_cast<int>(range.begin / item),
                                   static_cast<int>(bytes / item), decoded.data() + range.begin);
     if (got < 0 || static_cast<size_t>(got) != bytes) {
-      throw_corrupt(concat("Blosc cannot decode bytes ", range.begin, " to ", range.end));
+      throw_corrupt(concat("Blosc blocks with the bytes ", range.begin, " to ", range.end,
+                           " do not decode (inner codec ", inner_codec_name(header.inner_codec),
+                           ")"));
     }
   }
   return true;
@@ -92,7 +96,22 @@ bool decode_part(std::span<const std::byte> encoded, std::span<const ByteRange> 
 
 }  // namespace
 
-BloscHeader read_blosc_header(std::span<const std::byte> encoded) {
+std::string inner_codec_name(int inner_codec) {
+  constexpr std::array<const char*, 5> kNames{"blosclz", "lz4", "snappy", "zlib", "zstd"};
+  if (inner_codec < 0 || static_cast<size_t>(inner_codec) >= kNames.size()) {
+    throw DataError(concat("its inner codec, number ", inner_codec, " of Blosc, is unknown"),
+                    "blosclz, lz4, snappy, zlib and zstd are the numbers 0 to 4");
+  }
+  const std::string name = kNames[static_cast<size_t>(inner_codec)];
+  const std::string built = concat(",", blosc_list_compressors(), ",");
+  if (built.find(concat(",", name, ",")) == std::string::npos) {
+    throw DataError(concat("its inner codec '", name, "' of Blosc is not supported"),
+                    concat(blosc_list_compressors(), " are: write the dataset again with one"));
+  }
+  return name;
+}
+
+BloscHeader read_blosc_header(std::span<const std::byte> encoded, const DecodeRequest* request) {
   if (encoded.size() < kHeaderBytes) {
     throw DataError(
         concat("shorter than a Blosc header: ", encoded.size(), " of ", kHeaderBytes, " bytes"));
@@ -108,6 +127,11 @@ BloscHeader read_blosc_header(std::span<const std::byte> encoded) {
   header.decoded_bytes = u32_at(encoded, 4);
   header.block_bytes = u32_at(encoded, 8);
   header.encoded_bytes = u32_at(encoded, 12);
+  header.inner_codec = std::to_integer<int>(encoded[2]) >> kInnerCodecShift;
+  if (request && (request->exact ? header.decoded_bytes != request->size
+                                 : header.decoded_bytes > request->size)) {
+    throw_wrong_size(header.decoded_bytes, request->size);
+  }
   if (header.encoded_bytes != encoded.size()) {
     throw_corrupt(concat("its Blosc header promises ", header.encoded_bytes, " bytes, there are ",
                          encoded.size()));
@@ -124,17 +148,15 @@ BloscHeader read_blosc_header(std::span<const std::byte> encoded) {
 
 void BloscCodec::decode(std::span<const std::byte> encoded, const DecodeRequest& request,
                         Buffer& decoded) const {
-  const BloscHeader header = read_blosc_header(encoded);
-  if (request.exact ? header.decoded_bytes != request.size : header.decoded_bytes > request.size) {
-    throw_wrong_size(header.decoded_bytes, request.size);
-  }
+  const BloscHeader header = read_blosc_header(encoded, &request);
+  const std::string inner = header.copied ? "none" : inner_codec_name(header.inner_codec);
   if (header.decoded_bytes > 0) check_body(header, encoded);
   decoded.resize(header.decoded_bytes);
   if (header.decoded_bytes == 0 || decode_part(encoded, request.needed, header, decoded)) return;
   // The _ctx function takes no global lock; callers bring their own threads.
   const int got = blosc_decompress_ctx(encoded.data(), decoded.data(), decoded.size(), 1);
   if (got < 0 || static_cast<size_t>(got) != decoded.size()) {
-    throw_corrupt(concat("Blosc cannot decode it (", got, ")"));
+    throw_corrupt(concat("its Blosc blocks do not decode (inner codec ", inner, ")"));
   }
 }
 

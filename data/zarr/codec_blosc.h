@@ -3,6 +3,8 @@
 // Each block can be decoded alone, so a part of a chunk costs only the blocks it touches.
 #pragma once
 
+#include <string>
+
 #include "data/zarr/codec.h"
 
 namespace aifs::zarr {
@@ -14,12 +16,19 @@ struct BloscHeader {
   size_t encoded_bytes = 0;  // cbytes, with the header
   size_t type_bytes = 0;     // typesize, the unit of shuffling
   bool copied = false;       // stored as it is, neither shuffled nor compressed
+  int inner_codec = 0;       // number of the codec of the blocks
 
   size_t num_blocks() const { return (decoded_bytes + block_bytes - 1) / block_bytes; }
 };
 
-// Reads and checks the header. Throws DataError.
-BloscHeader read_blosc_header(std::span<const std::byte> encoded);
+// Reads and checks the header; with a request, the decoded size first, because a chunk of another
+// shape or type explains whatever else is odd. Throws DataError.
+BloscHeader read_blosc_header(std::span<const std::byte> encoded,
+                              const DecodeRequest* request = nullptr);
+
+// "lz4". Throws DataError if the number is unknown, or the codec not among those that the library
+// was built with.
+std::string inner_codec_name(int inner_codec);
 
 class BloscCodec : public Codec {
  public:

@@ -28,7 +28,7 @@ void Lz4Codec::decode(std::span<const std::byte> encoded, const DecodeRequest& r
                           static_cast<char*>(static_cast<void*>(decoded.data())),
                           static_cast<int>(block.size()), static_cast<int>(size));
   if (got < 0 || static_cast<uint32_t>(got) != size) {
-    throw_corrupt(concat("LZ4 cannot decode it (", got, ")"));
+    throw_corrupt("its LZ4 block does not decode");
   }
 }
 

@@ -17,7 +17,8 @@ constexpr size_t kMostAtOnce = std::numeric_limits<uInt>::max();
 // zlib's state, released with the object.
 class Inflater {
  public:
-  Inflater(std::span<const std::byte> encoded, DeflateWrapping wrapping) : left_(encoded) {
+  Inflater(std::span<const std::byte> encoded, DeflateWrapping wrapping)
+      : name_(wrapping == DeflateWrapping::kGzip ? "gzip" : "zlib"), left_(encoded) {
     const int window = wrapping == DeflateWrapping::kGzip ? 16 + MAX_WBITS : MAX_WBITS;
     AIFS_CHECK(::inflateInit2(&stream_, window) == Z_OK, "zlib refuses to start");
   }
@@ -40,9 +41,7 @@ class Inflater {
       left_ = left_.subspan(input - stream_.avail_in);
       written += room - stream_.avail_out;
       ended_ = status == Z_STREAM_END;
-      if (!ended_ && status != Z_OK) {
-        throw_corrupt(concat("zlib: ", stream_.msg ? stream_.msg : "unexpected end of the stream"));
-      }
+      if (!ended_ && status != Z_OK) throw_corrupt(reason(status, written));
     }
     return written;
   }
@@ -50,6 +49,15 @@ class Inflater {
   size_t num_left() const { return left_.size(); }
 
  private:
+  std::string reason(int status, size_t written) const {
+    if (status == Z_BUF_ERROR) return concat("the ", name_, " stream ends too early");
+    if (status == Z_NEED_DICT) return concat("the ", name_, " stream needs a dictionary");
+    if (status == Z_MEM_ERROR) return concat("not enough memory for the ", name_, " stream");
+    return written == 0 ? concat("it does not begin as a ", name_, " stream does")
+                        : concat("the ", name_, " stream is damaged behind ", written, " bytes");
+  }
+
+  const char* name_;
   z_stream stream_{};
   std::span<const std::byte> left_;
   bool ended_ = false;

@@ -56,8 +56,15 @@ constexpr std::array<NamedUnit, 11> kUnits{{{"W", {604800, 1}},
 constexpr int64_t kMaxUnitMultiple = 1'000'000'000;
 constexpr int64_t kMaxSeconds = int64_t{10000} * 366 * 86400;
 
+// std::regex recurses once per character: a long text would end the stack.
+constexpr size_t kLongestName = 64;
+
+std::string shortened(const std::string& text) {
+  return text.size() <= kLongestName ? text : concat(text.substr(0, kLongestName), "...");
+}
+
 [[noreturn]] void unsupported_type(const std::string& text) {
-  throw DataError(concat("dtype '", text, "' is not supported"),
+  throw DataError(concat("dtype '", shortened(text), "' is not supported"),
                   "booleans, integers, floats, dates and durations are");
 }
 
@@ -77,7 +84,8 @@ std::string DataType::name() const {
 DataType parse_numpy_type(const std::string& text) {
   static const std::regex kPattern(R"(([<>|])([a-zA-Z])(\d{1,4})(?:\[(\d{0,9})([^\]\d]+)\])?)");
   std::smatch match;
-  if (!std::regex_match(text, match, kPattern)) unsupported_type(text);
+  if (text.size() > kLongestName || !std::regex_match(text, match, kPattern))
+    unsupported_type(text);
   const int64_t item_bytes = std::stoll(match[3]);
   for (const NamedType& type : kTypes) {
     if (match[2].str()[0] != type.letter || item_bytes != type.item_bytes) continue;
@@ -101,14 +109,16 @@ DataType parse_type_name(const std::string& name) {
 
 TimeUnit parse_time_unit(const std::string& name, int64_t multiple) {
   if (multiple < 1 || multiple > kMaxUnitMultiple) {
-    throw DataError(concat("a time unit of ", multiple, " '", name, "' is not supported"));
+    throw DataError(
+        concat("a time unit of ", multiple, " '", shortened(name), "' is not supported"));
   }
   std::vector<std::string> known;
   for (const auto& [unit_name, unit] : kUnits) {
     if (name == unit_name) return {unit.seconds * multiple, unit.parts};
     known.emplace_back(unit_name);
   }
-  throw DataError(concat("time unit '", name, "' is not supported"), nearest_names(name, known));
+  throw DataError(concat("time unit '", shortened(name), "' is not supported"),
+                  nearest_names(shortened(name), known));
 }
 
 int64_t to_seconds(const TimeUnit& unit, int64_t count) {

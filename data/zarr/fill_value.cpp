@@ -37,7 +37,14 @@ std::optional<double> from_hex(const std::string& text, const DataType& type) {
 }
 
 double parse_real(const Json& value, const DataType& type) {
-  if (value.is_number()) return value.get<double>();
+  if (value.is_number()) {
+    const double number = value.get<double>();
+    const double largest = type.item_bytes == 2   ? 65504.0
+                           : type.item_bytes == 4 ? double{std::numeric_limits<float>::max()}
+                                                  : std::numeric_limits<double>::max();
+    if (std::abs(number) > largest) bad_fill(value, type);
+    return number;
+  }
   if (!value.is_string()) bad_fill(value, type);
   const auto text = value.get<std::string>();
   if (text == "NaN") return std::numeric_limits<double>::quiet_NaN();
@@ -48,8 +55,20 @@ double parse_real(const Json& value, const DataType& type) {
   return *bits;
 }
 
+// Whether the type holds the number; booleans, dates and durations take what they are given.
+bool fits(int64_t number, const DataType& type) {
+  const bool is_signed = type.kind == Kind::kInteger;
+  if (!is_signed && type.kind != Kind::kUnsigned) return true;
+  if (!is_signed && number < 0) return false;
+  const int64_t value_bits = 8 * type.item_bytes - (is_signed ? 1 : 0);
+  if (value_bits >= 63) return true;
+  const int64_t limit = int64_t{1} << value_bits;
+  return number < limit && number >= (is_signed ? -limit : 0);
+}
+
 int64_t parse_integer(const Json& value, const DataType& type) {
   if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
+  if (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX) bad_fill(value, type);
   if (value.is_number_integer()) return value.get<int64_t>();
   if (value.is_number_float()) {
     const double number = value.get<double>();
@@ -65,10 +84,11 @@ int64_t parse_integer(const Json& value, const DataType& type) {
 
 }  // namespace
 
-bool FillValue::means_nothing(const DataType& type) const {
-  if (!defined) return true;
-  if (type.kind == Kind::kFloat) return std::isnan(real);
-  return (type.kind == Kind::kDate || type.kind == Kind::kDuration) && integer == kNotATime;
+std::string FillValue::text(const DataType& type) const {
+  if (!defined) return "undefined";
+  if (type.kind == Kind::kFloat) return std::isnan(real) ? "NaN" : concat(real);
+  const bool is_time = type.kind == Kind::kDate || type.kind == Kind::kDuration;
+  return is_time && integer == kNotATime ? "not a time" : concat(integer);
 }
 
 FillValue parse_fill_value(const Json& value, const DataType& type) {
@@ -79,6 +99,7 @@ FillValue parse_fill_value(const Json& value, const DataType& type) {
     fill.real = parse_real(value, type);
   } else {
     fill.integer = parse_integer(value, type);
+    if (!fits(fill.integer, type)) bad_fill(value, type);
     fill.real = static_cast<double>(fill.integer);
   }
   return fill;

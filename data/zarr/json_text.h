@@ -21,6 +21,9 @@ Json parse_json(std::string_view text, const std::string& file);
 // The JSON value of a key; nothing if the key is absent.
 std::optional<Json> read_json(const Store& store, const std::string& key);
 
+// A name in quotes, shortened, for messages.
+std::string quoted(const std::string& name);
+
 // The value in one line, shortened, for messages.
 std::string shown(const Json& value);
 

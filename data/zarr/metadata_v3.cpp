@@ -13,6 +13,8 @@ namespace aifs::zarr {
 
 namespace {
 
+constexpr int64_t kMaxChunksPerShard = int64_t{1} << 24;
+
 // An extension point: {"name": ..., "configuration": {...}} or the bare name.
 struct Extension {
   std::string name;
@@ -57,7 +59,7 @@ ChunkKeys parse_keys(const Json& value) {
   const Extension extension = parse_extension(value, "chunk_key_encoding");
   const bool is_default = extension.name == "default";
   if (!is_default && extension.name != "v2") {
-    throw DataError(concat("chunk_key_encoding '", extension.name, "' is not supported"));
+    throw DataError(concat("chunk_key_encoding ", quoted(extension.name), " is not supported"));
   }
   const Json separator = extension.configuration.value("separator", Json(is_default ? "/" : "."));
   if (separator != "." && separator != "/") {
@@ -135,10 +137,11 @@ class CodecListParser {
  private:
   void add(const Extension& codec) {
     if (codec.name == "transpose" || codec.name == "bytes" || codec.name == "sharding_indexed") {
-      if (has_bytes_) throw DataError(concat("codec '", codec.name, "' is in the wrong place"));
+      if (has_bytes_)
+        throw DataError(concat("codec ", quoted(codec.name), " is in the wrong place"));
       has_bytes_ = codec.name != "transpose";
     } else if (!has_bytes_) {
-      throw DataError(concat("codec '", codec.name, "' stands before 'bytes'"));
+      throw DataError(concat("codec ", quoted(codec.name), " stands before 'bytes'"));
     }
     if (codec.name == "transpose") {
       axes_ = transposed(axes_, codec.configuration);
@@ -147,7 +150,16 @@ class CodecListParser {
     } else if (codec.name == "sharding_indexed") {
       add_sharding(codec.configuration);
     } else {
-      after_.push_back(make_codec_v3(codec.name));
+      after_.push_back(make_codec(codec.name));
+    }
+  }
+
+  std::shared_ptr<const Codec> make_codec(const std::string& name) const {
+    if (!inside_shard_) return make_codec_v3(name);
+    try {
+      return make_codec_v3(name);
+    } catch (const DataError& error) {
+      throw DataError(concat("codec 'sharding_indexed': inner ", error.what()), error.hint());
     }
   }
 
@@ -171,6 +183,7 @@ class CodecListParser {
                    axis));
       }
     }
+    check_index_size(sharding);
     sharding.index_has_checksum = parse_index_codecs(required(configuration, "index_codecs"));
     const Json location = configuration.value("index_location", Json("end"));
     if (location != "start" && location != "end") {
@@ -179,6 +192,18 @@ class CodecListParser {
     sharding.index_at_start = location == "start";
     meta_.sharding = std::move(sharding);
     CodecListParser(meta_, true).parse(required(configuration, "codecs"));
+  }
+
+  // The index has an entry for every chunk, so its size must be one that can be read.
+  void check_index_size(const Sharding& sharding) const {
+    __int128 chunks = 1;
+    for (const int64_t count : sharding.chunks_per_axis(meta_.chunk.shape)) {
+      chunks *= count;
+      if (chunks > kMaxChunksPerShard) {
+        throw DataError(concat("codec 'sharding_indexed': chunk_shape makes more than ",
+                               kMaxChunksPerShard, " chunks of a shard"));
+      }
+    }
   }
 
   ArrayMeta& meta_;
@@ -191,7 +216,7 @@ class CodecListParser {
 std::vector<int64_t> parse_grid(const Json& value, const DataType& type, size_t rank) {
   const Extension grid = parse_extension(value, "chunk_grid");
   if (grid.name != "regular") {
-    throw DataError(concat("chunk_grid '", grid.name, "' is not supported"));
+    throw DataError(concat("chunk_grid ", quoted(grid.name), " is not supported"));
   }
   return parse_chunk_shape(required(grid.configuration, "chunk_shape"), "chunk_shape (chunks)",
                            type, rank);

@@ -28,8 +28,8 @@ RememberingStore::RememberingStore(std::shared_ptr<const Store> inner, const std
       values_.put(key, {value.get_binary().begin(), value.get_binary().end()});
     absent_ = json.at("absent").get<std::set<std::string>>();
     if (json.contains("root")) root_names_ = json["root"].get<std::vector<std::string>>();
-  } catch (const Json::exception& error) {
-    throw DataError(concat("what was remembered of '", name(), "' is damaged: ", error.what()));
+  } catch (const Json::exception&) {
+    throw DataError(concat("what another rank remembered of '", name(), "' arrived damaged"));
   }
   // Absent chunks are an ordinary answer, so another folder would go unnoticed.
   for (const char* key : {"data/.zarray", "data/zarr.json"}) {

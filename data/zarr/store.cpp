@@ -66,9 +66,7 @@ class OpenFile {
 };
 
 void check_size(const std::string& path, size_t size, size_t max_bytes) {
-  if (size <= max_bytes) return;
-  throw DataError(concat("'", path, "' has ", size, " bytes, more than the ", max_bytes,
-                         " that make sense for it"));
+  if (size > max_bytes) throw TooLargeError(path, size, max_bytes);
 }
 
 void check_range(const std::string& path, size_t size, size_t offset, size_t length) {
@@ -77,7 +75,27 @@ void check_range(const std::string& path, size_t size, size_t offset, size_t len
                          length, " are needed from byte ", offset, " on"));
 }
 
+// The names in a folder. Nothing there is no error if `may_be_absent`.
+std::vector<std::string> names_in(const std::string& folder, bool may_be_absent) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator();
+       it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  const bool is_absent = error == std::errc::no_such_file_or_directory;
+  if (error && !(is_absent && may_be_absent)) {
+    throw DataError(concat("cannot list '", folder, "': ", error.message()));
+  }
+  return names;
+}
+
 }  // namespace
+
+TooLargeError::TooLargeError(const std::string& path, size_t bytes, size_t most_bytes)
+    : DataError(concat("'", path, "' has ", bytes, " bytes, more than the ", most_bytes,
+                       " that make sense for it")),
+      bytes_(bytes) {}
 
 std::string Store::path_of(std::string_view key) const {
   return concat(name(), "/", key);
@@ -118,14 +136,13 @@ std::optional<size_t> DirectoryStore::size(const std::string& key) const {
   return file.size();
 }
 
+std::optional<std::vector<std::string>> DirectoryStore::names_below(
+    const std::string& folder) const {
+  return names_in(path_of(folder), true);
+}
+
 std::vector<std::string> DirectoryStore::root_names() const {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (auto it = fs::directory_iterator(folder_, error); !error && it != fs::directory_iterator();
-       it.increment(error)) {
-    names.push_back(it->path().filename().string());
-  }
-  if (error) throw DataError(concat("cannot list '", folder_, "': ", error.message()));
+  std::vector<std::string> names = names_in(folder_, false);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -153,6 +170,17 @@ std::optional<size_t> MemoryStore::size(const std::string& key) const {
   const auto found = values_.find(key);
   if (found == values_.end()) return std::nullopt;
   return found->second.size();
+}
+
+std::optional<std::vector<std::string>> MemoryStore::names_below(const std::string& folder) const {
+  std::set<std::string> names;
+  const std::string prefix = folder + "/";
+  for (auto it = values_.lower_bound(prefix); it != values_.end(); ++it) {
+    if (!it->first.starts_with(prefix)) break;
+    const size_t end = it->first.find('/', prefix.size());
+    names.insert(it->first.substr(prefix.size(), end - prefix.size()));
+  }
+  return std::vector<std::string>(names.begin(), names.end());
 }
 
 std::vector<std::string> MemoryStore::root_names() const {

@@ -13,9 +13,20 @@
 #include <string_view>
 #include <vector>
 
+#include "core/check.h"
 #include "data/zarr/buffer.h"
 
 namespace aifs::zarr {
+
+// A value that is larger than makes sense for it.
+class TooLargeError : public DataError {
+ public:
+  TooLargeError(const std::string& path, size_t bytes, size_t most_bytes);
+  size_t bytes() const { return bytes_; }
+
+ private:
+  size_t bytes_;
+};
 
 class Store {
  public:
@@ -25,7 +36,7 @@ class Store {
   virtual const std::string& name() const = 0;
 
   // The whole value; false if the key is absent. Throws DataError if there is something else than
-  // a readable file of at most `max_bytes` bytes.
+  // a readable file of at most `max_bytes` bytes (TooLargeError).
   virtual bool get(const std::string& key, size_t max_bytes, Buffer& out) const = 0;
 
   // Exactly `length` bytes from `offset` on; false if the key is absent. Throws DataError if the
@@ -35,6 +46,12 @@ class Store {
 
   // Bytes of the value, nothing if the key is absent.
   virtual std::optional<size_t> size(const std::string& key) const = 0;
+
+  // Names directly below a folder such as "data", in any order; empty if it is not there, nothing
+  // if this kind of store cannot tell. For one look at which chunks there are.
+  virtual std::optional<std::vector<std::string>> names_below(const std::string&) const {
+    return std::nullopt;
+  }
 
   // Names directly below the root, sorted. For the one look at what optional arrays exist.
   virtual std::vector<std::string> root_names() const = 0;
@@ -52,6 +69,7 @@ class DirectoryStore : public Store {
   bool get(const std::string& key, size_t max_bytes, Buffer& out) const override;
   bool get_range(const std::string& key, size_t offset, size_t length, Buffer& out) const override;
   std::optional<size_t> size(const std::string& key) const override;
+  std::optional<std::vector<std::string>> names_below(const std::string& folder) const override;
   std::vector<std::string> root_names() const override;
 
  private:
@@ -71,6 +89,7 @@ class MemoryStore : public Store {
   bool get(const std::string& key, size_t max_bytes, Buffer& out) const override;
   bool get_range(const std::string& key, size_t offset, size_t length, Buffer& out) const override;
   std::optional<size_t> size(const std::string& key) const override;
+  std::optional<std::vector<std::string>> names_below(const std::string& folder) const override;
   std::vector<std::string> root_names() const override;
 
  private:

@@ -53,6 +53,7 @@ struct Outer {
   std::string folder;
   bool flag = false;
   std::map<std::string, double> weights{{"a", 1.0}};
+  std::vector<std::string> files, times;
   Inner inner;
   void bind(config::Binder& b) {
     b.text("name", name, {"a name"});
@@ -60,6 +61,8 @@ struct Outer {
     b.text("folder", folder, {"a folder"}, config::TextKind::kPath);
     b.boolean("flag", flag, {"yes or no"});
     b.number_map("weights", weights, {}, {"weights"});
+    b.text_list("files", files, {"files"}, config::TextKind::kPath);
+    b.text_list("times", times, {"times"}, config::TextKind::kDuration);
     b.section("inner", inner, {"the inner part"});
     b.section("named", named, {"a file with options"}, "file");
   }
@@ -168,6 +171,30 @@ TEST_CASE("a text stands for an object where a section has a shorthand", "[confi
   Outer o;
   config::read(o, config::load_file(folder.path() / "a.json", config::fields_of(o)), "", {});
   REQUIRE(o.named.file == (folder.path() / "f").string());
+}
+
+TEST_CASE("an integer is a number of hours, and a text alone is a list of one", "[config]") {
+  REQUIRE(parse(R"({"period": 6})").period == "6");
+  REQUIRE(parse(R"({"times": 12})").times.empty() == false);
+  REQUIRE(parse(R"({"times": "12h"})").times == std::vector<std::string>{"12h"});
+  REQUIRE(parse(R"({"times": [6, "1d"]})").times == std::vector<std::string>{"6", "1d"});
+  REQUIRE(parse(R"({"files": null})").files.empty());
+  REQUIRE(parse(R"({"files": "/a"})").files == std::vector<std::string>{"/a"});
+  for (const char* bad :
+       {R"({"period": 6.5})", R"({"period": true})", R"({"period": [6]})", R"({"times": "soon"})",
+        R"({"times": [null]})", R"({"times": {}})", R"({"files": 3})", R"({"name": 3})"}) {
+    INFO(bad);
+    REQUIRE_THAT(error_of(bad), ContainsSubstring("'"));
+    REQUIRE_THAT(error_of(bad), !ContainsSubstring("no error"));
+  }
+  const test::TemporaryFolder folder;
+  write_file_atomic(folder.path() / "a.json", R"({"files": "f"})");
+  Outer o;
+  config::read(o, config::load_file(folder.path() / "a.json", config::fields_of(o)), "", {});
+  REQUIRE(o.files == std::vector<std::string>{(folder.path() / "f").string()});
+  const Json schema = config::json_schema(config::fields_of(o), "test")["properties"];
+  REQUIRE(schema["period"]["type"] == Json::array({"string", "integer"}));
+  REQUIRE(schema["files"]["anyOf"][1]["type"] == "string");
 }
 
 TEST_CASE("bad overrides and bad bases are refused", "[config]") {

@@ -4,10 +4,12 @@
 
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/check.h"
+#include "core/file_io.h"
 #include "core/rng.h"
 #include "tests/support/catch.h"
 #include "tests/support/paths.h"
@@ -148,20 +150,73 @@ TEST_CASE("constant variables follow the selection", "[anemoi_dataset]") {
   REQUIRE(info.constant_fields == std::vector<std::string>{"tp", "2t"});
 }
 
-TEST_CASE("an absent chunk is an error unless its absence was announced or allowed",
-          "[anemoi_dataset]") {
+TEST_CASE("an absent chunk reads as the fill value, and is told before", "[anemoi_dataset]") {
+  const auto store = test::write_anemoi(AnemoiSpec{});
+  REQUIRE(AnemoiDataset(store, {}).warnings().empty());
+  store->erase("data/2.0.0.0");
+  std::vector<float> out(60);
+  const AnemoiDataset dataset(store, {});
+  dataset.read(2, {0, 12}, out);
+  REQUIRE(std::all_of(out.begin(), out.end(), [](float x) { return std::isnan(x); }));
+  check_row(dataset, AnemoiSpec{}, 3, {0, 12}, up_to(6), up_to(5));
+  REQUIRE(dataset.warnings().size() == 1);
+  REQUIRE_THAT(dataset.warnings()[0],
+               ContainsSubstring("fill_value NaN of 'memory/data/.zarray': 1 of 6 "
+                                 "(2020-01-01T12:00:00); training stops"));
+  REQUIRE(dataset.remark(2) == "'memory/data/2.0.0.0' is missing and reads as the fill_value NaN");
+  REQUIRE(dataset.remark(3).empty());
+  test::edit(*store, "data/.zarray", "\"NaN\"", "7.5");
+  AnemoiDataset(store, {}).read(2, {0, 12}, out);
+  REQUIRE(std::all_of(out.begin(), out.end(), [](float x) { return x == 7.5F; }));
+  // Nothing is said of dates that are not used, or declared missing.
+  REQUIRE(AnemoiDataset(store, {.end = "2020-01-01T06"}).warnings().empty());
+  test::edit(*store, ".zattrs", "\"missing_dates\": []",
+             "\"missing_dates\": [\"2020-01-01T12:00:00\"]");
+  REQUIRE(AnemoiDataset(store, {}).warnings().empty());
+}
+
+TEST_CASE("strict refuses absent chunks, whatever the fill value", "[anemoi_dataset]") {
   const auto store = test::write_anemoi(AnemoiSpec{});
   store->erase("data/2.0.0.0");
   std::vector<float> out(60);
-  const AnemoiDataset strict(store, {});
-  REQUIRE_THROWS_WITH(strict.read(2, {0, 12}, out), ContainsSubstring("memory/data/2.0.0.0") &&
-                                                        ContainsSubstring("missing_dates"));
-  REQUIRE_NOTHROW(strict.read(3, {0, 12}, out));
-  AnemoiDataset(store, {.allow_missing_chunks = true}).read(2, {0, 12}, out);
-  REQUIRE(std::all_of(out.begin(), out.end(), [](float x) { return std::isnan(x); }));
-  test::edit(*store, "data/.zarray", "\"NaN\"", "7.5");  // the writer's way to say "all 7.5"
-  AnemoiDataset(store, {}).read(2, {0, 12}, out);
-  REQUIRE(std::all_of(out.begin(), out.end(), [](float x) { return x == 7.5F; }));
+  for (const char* fill : {"\"NaN\"", "7.5"}) {
+    test::edit(*store, "data/.zarray", "\"NaN\"", fill);
+    const AnemoiDataset strict(store, {.strict = true});
+    REQUIRE_THROWS_WITH(strict.read(2, {0, 12}, out), ContainsSubstring("memory/data/2.0.0.0") &&
+                                                          ContainsSubstring("missing_dates"));
+    REQUIRE_NOTHROW(strict.read(3, {0, 12}, out));
+    REQUIRE_THROWS_WITH(strict.warnings(), ContainsSubstring("1 of 6 dates have no chunk") &&
+                                               ContainsSubstring("row 2 (2020-01-01T12:00:00)"));
+  }
+  const auto sound = test::write_anemoi(AnemoiSpec{});
+  REQUIRE(AnemoiDataset(sound, {.strict = true}).warnings().empty());
+  sound->erase("stdev/0");
+  REQUIRE_THROWS_WITH(AnemoiDataset(sound, {.strict = true}), ContainsSubstring("memory/stdev/0"));
+}
+
+TEST_CASE("without a fill value nobody knows what an absent chunk holds", "[anemoi_dataset]") {
+  const auto store = test::write_anemoi(AnemoiSpec{});
+  store->erase("data/2.0.0.0");
+  test::edit(*store, "data/.zarray", "\"NaN\"", "null");
+  std::vector<float> out(60);
+  const AnemoiDataset dataset(store, {});
+  const auto fault = [](const std::function<void()>& act) -> std::string {
+    try {
+      act();
+    } catch (const DataError& error) {
+      return concat(error.what(), " / ", error.hint());
+    }
+    return "";
+  };
+  for (const std::string& text : {fault([&] {
+                                    dataset.read(2, {0, 12}, out);
+                                  }),
+                                  fault([&] { (void)dataset.warnings(); })}) {
+    REQUIRE_THAT(text, ContainsSubstring("fill_value in 'memory/data/.zarray' is null"));
+    REQUIRE_THAT(text, ContainsSubstring("restore the chunk"));
+    REQUIRE_THAT(text, !ContainsSubstring("strict") && !ContainsSubstring("allow"));
+  }
+  REQUIRE_NOTHROW(dataset.read(3, {0, 12}, out));
 }
 
 TEST_CASE("a row that was left out of the store is missing, its neighbours are themselves",
@@ -262,4 +317,41 @@ TEST_CASE("a folder is opened by its path, a wrong path is named", "[anemoi_data
   }
   options.dataset = folder.path().string();
   REQUIRE_THROWS_WITH(AnemoiDataset(options), ContainsSubstring("not a Zarr group"));
+}
+
+TEST_CASE("what is there but no folder is called by its kind", "[anemoi_dataset]") {
+  const test::TemporaryFolder folder;
+  const auto fault = [&](const std::string& name) -> std::string {
+    try {
+      open_store((folder.path() / name).string());
+    } catch (const DataError& error) {
+      return concat(error.what(), " / ", error.hint());
+    }
+    return "";
+  };
+  write_file_atomic(folder.path() / "a.zarr.zip", "PK\x03\x04...");
+  REQUIRE_THAT(fault("a.zarr.zip"), ContainsSubstring("a.zarr.zip' is a zip archive") &&
+                                        ContainsSubstring("unzip") &&
+                                        ContainsSubstring("-d a.zarr"));
+  REQUIRE_THAT(fault("a.zarr.zip/"), ContainsSubstring("is a zip archive"));
+  write_file_atomic(folder.path() / "a.nc", "\x89HDF\r\n\x1a\n...");
+  REQUIRE_THAT(fault("a.nc"), ContainsSubstring("is an HDF5 or netCDF-4 file"));
+  write_file_atomic(folder.path() / "a.txt", "what");
+  REQUIRE_THAT(fault("a.txt"), ContainsSubstring("a.txt' is text"));
+  fs::create_symlink("gone.zarr", folder.path() / "link.zarr");
+  REQUIRE_THAT(fault("link.zarr"), ContainsSubstring("a link to 'gone.zarr', which is not there"));
+  REQUIRE_THROWS_WITH(open_store("s3://bucket/a.zarr"), ContainsSubstring("no folder"));
+}
+
+TEST_CASE("folders that cannot be examined are errors of the data", "[anemoi_dataset]") {
+  const test::TemporaryFolder folder;
+  fs::create_symlink("round.zarr", folder.path() / "circle.zarr");
+  fs::create_symlink("circle.zarr", folder.path() / "round.zarr");
+  for (const std::string& name : {std::string("circle.zarr"), std::string(300, 'x')}) {
+    const std::string path = (folder.path() / name).string();
+    REQUIRE_THROWS_AS(open_store(path), DataError);
+    REQUIRE_THROWS_WITH(open_store(path), ContainsSubstring("cannot examine") &&
+                                              ContainsSubstring(name) &&
+                                              !ContainsSubstring("filesystem error"));
+  }
 }

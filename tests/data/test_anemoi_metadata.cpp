@@ -159,9 +159,7 @@ TEST_CASE("what contradicts itself or is not there is named", "[anemoi_metadata]
   require_refused("'dates'", [](Store& s) { s.erase("dates/.zarray"); });
   require_refused("dates/0", [](Store& s) { s.erase("dates/0"); });
   require_refused("'longitudes'", [](Store& s) { s.erase("longitudes/.zarray"); });
-  require_refused("latitudes/1", [](Store& s) { s.erase("latitudes/1"); });
   require_refused("'mean'", [](Store& s) { s.erase("mean/.zarray"); });
-  require_refused("stdev/0", [](Store& s) { s.erase("stdev/0"); });
   require_refused("_build", [](Store& s) { s.put("_build/.zgroup", ""); });
   require_refused("_copy", [](Store& s) { s.put("_copy/.zarray", ""); });
   require_refused("layout", [](Store& s) { s.put(".zattrs", R"({"layout": "tabular"})"); });
@@ -173,6 +171,63 @@ TEST_CASE("what contradicts itself or is not there is named", "[anemoi_metadata]
   require_refused("dates", [](Store& s) {
     write_vector(s, "dates", "<M8[ms]", {0, 1, 2, 3, 4, 5});
   });
+}
+
+TEST_CASE("absent chunks of statistics and places are their fill value, and told",
+          "[anemoi_metadata]") {
+  const auto store = test::write_anemoi(AnemoiSpec{});
+  REQUIRE(read(store).warnings.empty());
+  store->erase("stdev/0");
+  store->erase("latitudes/1");
+  const AnemoiMetadata metadata = read(store);
+  REQUIRE(metadata.info.statistics.stdev == std::vector<double>(5, 0.0));
+  REQUIRE(metadata.info.statistics.mean[1] == test::statistic_value(1, 0));
+  REQUIRE(metadata.info.latitudes_deg[4] == test::latitude_deg(4));
+  REQUIRE(metadata.info.latitudes_deg[5] == 0.0);
+  REQUIRE(metadata.info.latitudes_deg[9] == 0.0);
+  REQUIRE(metadata.info.latitudes_deg[10] == test::latitude_deg(10));
+  REQUIRE_THAT(metadata.warnings.at(0),
+               ContainsSubstring("'memory/latitudes/.zarray': 5 of 12 values have no chunk and are "
+                                 "its fill_value 0"));
+  REQUIRE_THAT(metadata.warnings.at(1), ContainsSubstring("'memory/stdev/.zarray': 5 of 5"));
+  edit(*store, "stdev/.zarray", "\"fill_value\": 0", "\"fill_value\": null");
+  REQUIRE_THROWS_WITH(read(store),
+                      ContainsSubstring("fill_value in 'memory/stdev/.zarray' is null"));
+}
+
+TEST_CASE("means that cannot be are named where chunks of statistics are absent",
+          "[anemoi_metadata]") {
+  const auto store = test::write_anemoi(AnemoiSpec{});
+  write_vector(*store, "minimum", "<f8", {200, 90000, 0, 0, 0});
+  write_vector(*store, "maximum", "<f8", {320, 110000, 1, 1, 1});
+  write_vector(*store, "mean", "<f8", {280, 100000, 0.5, 0.5, 0.5});
+  REQUIRE(read(store).warnings.empty());
+  store->erase("mean/0");
+  REQUIRE(read(store).warnings.size() == 2);
+  REQUIRE_THAT(read(store).warnings[1], ContainsSubstring("for 2t, msl: are chunks"));
+}
+
+TEST_CASE("lost dates are the cause, not the order that comes of them", "[anemoi_metadata]") {
+  require_refused("4 of 6 have no chunk", [](zarr::MemoryStore& s) { s.erase("dates/0"); });
+  require_refused("fill_value", [](zarr::MemoryStore& s) { s.erase("dates/1"); });
+}
+
+TEST_CASE("shapes that nothing stands behind end before they cost memory or time",
+          "[anemoi_metadata]") {
+  const auto store = test::write_anemoi(AnemoiSpec{});
+  const auto claim = [&](const std::string& array, const char* from, const char* to) {
+    edit(*store, array + "/.zarray", from, to);
+  };
+  claim("data", "[6, 5, 1, 12]", "[6, 5, 1, 4000000000]");
+  claim("latitudes", "[12]", "[4000000000]");
+  REQUIRE_THROWS_WITH(read(store), ContainsSubstring("memory/latitudes"));
+  claim("data", "[6, 5, 1, 4000000000]", "[6, 5, 4000000000, 12]");
+  REQUIRE_NOTHROW(read(test::write_anemoi(AnemoiSpec{})));
+  REQUIRE_THROWS_AS(read(store), DataError);
+  claim("data", "[6, 5, 4000000000, 12]", "[6, 5, 100000000000, 12]");
+  claim("latitudes", "[4000000000]", "[12]");
+  REQUIRE_THROWS_WITH(read(store), ContainsSubstring("memory/data/.zarray") &&
+                                       ContainsSubstring("more than can be read"));
 }
 
 TEST_CASE("places that are on no globe are named", "[anemoi_metadata]") {

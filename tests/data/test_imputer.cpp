@@ -127,8 +127,8 @@ TEST_CASE("NaN return where the first time had them, in what was read as input",
   REQUIRE(marked(all) == std::vector<float>{-999, -999, 1, 1, -999, 1, -999, -999, 1, 1, -999, 1});
 }
 
-TEST_CASE("the first NaN is found by its column", "[imputer]") {
-  REQUIRE(first_nan_column(std::vector<float>{1, 2, 3, 4, kNan, kNan}, 3) == 1);
-  REQUIRE(first_nan_column(std::vector<float>{1, 2, 3}, 3) == -1);
-  REQUIRE(first_nan_column(std::vector<float>{}, 3) == -1);
+TEST_CASE("the first NaN is found", "[imputer]") {
+  REQUIRE(first_nan(std::vector<float>{1, 2, 3, 4, kNan, kNan}) == 4);
+  REQUIRE(first_nan(std::vector<float>{1, 2, 3}) == -1);
+  REQUIRE(first_nan(std::vector<float>{}) == -1);
 }

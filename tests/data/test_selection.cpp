@@ -49,6 +49,17 @@ TEST_CASE("start and end take the dates of a period, both included", "[selection
   require_range("2020-01-01T12:00:00", "2020-01-03 06:00:00", 2, 9);
 }
 
+TEST_CASE("dates in any form of ISO 8601 choose the same rows", "[selection]") {
+  require_range("2020-01-01T12", "2020-01-03T06", 2, 9);
+  require_range("2020-01-01T12:00Z", "20200103T0600", 2, 9);
+  require_range("2020-01-01T14:00:00+02:00", "2020-W01-5T06:00", 2, 9);
+  require_range("2020-001T12:00:00", "2020-003T06", 2, 9);
+  require_range("2020-01-10T06", "", 37, 39);
+  require_range("12:00", "", 2, 39);  // of the first day
+  REQUIRE_THROWS_WITH(rows_of({.start = "ab:00"}), ContainsSubstring("data.dataset.start"));
+  REQUIRE_THROWS_WITH(rows_of({.end = "12:00"}), ContainsSubstring("data.dataset.end"));
+}
+
 TEST_CASE("dates between two rows round inwards", "[selection]") {
   require_range("2020-01-01T00:00:01", "2020-01-01T23:59:59", 1, 3);
   require_range("2020-01-01T06:00:00", "2020-01-01T06:00:00", 1, 1);
@@ -81,8 +92,15 @@ TEST_CASE("a period without dates is an error that says what there is", "[select
   }
 }
 
+TEST_CASE("messages name the key that the date was taken from", "[selection]") {
+  REQUIRE_THROWS_WITH(rows_of({.start = "2021", .start_path = "data.training.start"}),
+                      ContainsSubstring("data.training.start"));
+  REQUIRE_THROWS_WITH(rows_of({.end = "x%", .end_path = "data.validation.end"}),
+                      ContainsSubstring("data.validation.end"));
+}
+
 TEST_CASE("texts that are no dates are refused with the key", "[selection]") {
-  for (const char* text : {"soon", "101%", "-1%", "%", "x%", "nan%", "2020-01-01T12:00", "5 %%"}) {
+  for (const char* text : {"soon", "101%", "-1%", "%", "x%", "nan%", "2020-01-01T", "5 %%"}) {
     REQUIRE_THROWS_WITH(rows_of({.start = text}), ContainsSubstring("data.dataset.start"));
     REQUIRE_THROWS_WITH(rows_of({.end = text}), ContainsSubstring("data.dataset.end"));
   }

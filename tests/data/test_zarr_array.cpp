@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/check.h"
 #include "core/rng.h"
@@ -116,6 +117,38 @@ TEST_CASE("an absent chunk is its fill value, or an error that names it", "[zarr
   }
 }
 
+TEST_CASE("an absent chunk without a fill value is an error that names the metadata",
+          "[zarr][array]") {
+  const auto store =
+      write({.shape = {4, 6}, .chunks = {2, 3}, .fill_value = "null", .absent = {"1.0"}});
+  const Array array(store, "data");
+  REQUIRE_NOTHROW(array.read<float>({{0, 0}, {2, 6}}));
+  REQUIRE_THROWS_WITH(array.read<float>({{1, 1}, {3, 4}}),
+                      ContainsSubstring("'memory/data/1.0' is missing, and the fill_value in "
+                                        "'memory/data/.zarray' is null"));
+  const int64_t chunk[] = {1, 0};
+  REQUIRE_THROWS_AS(array.cached_chunk(chunk), DataError);
+}
+
+TEST_CASE("the chunks that are there are listed, and nothing else is", "[zarr][array]") {
+  const auto listed = [](const std::shared_ptr<MemoryStore>& store) {
+    std::set<Index> chunks;
+    const auto visit = [&](std::span<const int64_t> chunk) {
+      chunks.emplace(chunk.begin(), chunk.end());
+    };
+    REQUIRE(Array(store, "data").list_chunks(visit));
+    return chunks;
+  };
+  const auto store = write({.shape = {4, 6}, .chunks = {2, 3}, .absent = {"1.0"}});
+  for (const char* other :
+       {"0.0.0", "0", "0.", ".0", "a.b", "0.0~", "-1.0", "0.99999999999999999999"})
+    store->put(std::string("data/") + other, "");
+  REQUIRE(listed(store) == std::set<Index>{{0, 0}, {0, 1}, {1, 1}});
+  const auto nested =
+      write({.shape = {4, 6}, .chunks = {2, 3}, .separator = '/', .absent = {"1.0", "1.1"}});
+  REQUIRE(listed(nested) == std::set<Index>{{0}});
+}
+
 TEST_CASE("errors name store, array and chunk", "[zarr][array]") {
   const auto store = write({.shape = {4, 6}, .chunks = {2, 3}});
   store->put("data/1.1", "rubbish");
@@ -141,7 +174,9 @@ TEST_CASE("a file much larger than its chunk can be is refused", "[zarr][array]"
   const auto store = write({.shape = {4, 6}, .chunks = {2, 3}});
   store->put("data/0.0", std::string(100000, 'x'));
   REQUIRE_THROWS_WITH(Array(store, "data").read<float>({{0, 0}, {1, 1}}),
-                      ContainsSubstring("data/0.0"));
+                      ContainsSubstring("'memory/data/0.0' has 100000 bytes: sizes do not agree "
+                                        "with the chunk shape and dtype in 'memory/data/.zarray', "
+                                        "which need 24"));
 }
 
 TEST_CASE("any damage to metadata or chunk is an error or another value", "[zarr][array]") {

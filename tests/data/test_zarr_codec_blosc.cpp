@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/zarr/codec_blosc.h"
 
+#include <blosc.h>
+
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -117,6 +119,40 @@ TEST_CASE("each damaged field of the header is named", "[zarr][blosc]") {
                         {"<html><body>404 Not Found</body></html>", "not a Blosc buffer"}}) {
     REQUIRE_THROWS_WITH(decode(kCodec, c.bytes, 8208), ContainsSubstring(c.message));
   }
+}
+
+TEST_CASE("an inner codec that is unknown or not built in is named", "[zarr][blosc]") {
+  std::string encoded = blosc_encode(sample_bytes(8208), 4);
+  REQUIRE(inner_codec_name(read_blosc_header(test::bytes_of(encoded)).inner_codec) == "lz4");
+  encoded[2] = static_cast<char>((encoded[2] & 0x1f) | (7 << 5));
+  REQUIRE_THROWS_WITH(decode(kCodec, encoded, 8208),
+                      ContainsSubstring("inner codec, number 7 of Blosc, is unknown"));
+  const std::string built = blosc_list_compressors();
+  for (const char* name : {"blosclz", "lz4", "snappy", "zlib", "zstd"}) {
+    const int number = name == std::string("blosclz")  ? 0
+                       : name == std::string("lz4")    ? 1
+                       : name == std::string("snappy") ? 2
+                       : name == std::string("zlib")   ? 3
+                                                       : 4;
+    if (built.find(name) != std::string::npos) {
+      REQUIRE(inner_codec_name(number) == name);
+    } else {
+      REQUIRE_THROWS_WITH(inner_codec_name(number),
+                          ContainsSubstring(concat("inner codec '", name, "'")));
+    }
+  }
+}
+
+TEST_CASE("the size that differs is named before what comes of it", "[zarr][blosc]") {
+  const std::string good = blosc_encode(sample_bytes(8208), 4);
+  // A block larger than all, and a file cut short: both follow from, or are less than, the size.
+  for (const std::string& bytes :
+       {with_u32(good, 4, 100), with_u32(good.substr(0, good.size() - 5), 4, 100)}) {
+    REQUIRE_THROWS_WITH(decode(kCodec, bytes, 8208),
+                        ContainsSubstring("decodes to 100 bytes: sizes do not agree"));
+  }
+  REQUIRE_THROWS_WITH(decode(kCodec, good.substr(0, good.size() - 5), 4104),
+                      ContainsSubstring("decodes to 8208 bytes"));
 }
 
 TEST_CASE("the size must be that of the chunk, or at most the limit", "[zarr][blosc]") {

@@ -52,3 +52,9 @@ TEST_CASE("damaged LZ4 ends in an error or in wrong values", "[zarr][lz4]") {
   });
   REQUIRE(num_errors > 100);
 }
+
+TEST_CASE("what is wrong with a block is said in our words", "[zarr][lz4]") {
+  const std::string good = encode(sample_bytes(3000));
+  REQUIRE_THROWS_WITH(decode(kCodec, good.substr(0, good.size() / 2), 3000),
+                      ContainsSubstring("its LZ4 block does not decode"));
+}

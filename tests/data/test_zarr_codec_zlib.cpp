@@ -58,6 +58,22 @@ TEST_CASE("a stream in the other wrapping is refused", "[zarr][zlib]") {
       DataError);
 }
 
+TEST_CASE("what is wrong with a stream is said in our words", "[zarr][zlib]") {
+  const std::string plain = sample_bytes(3000), good = encode(plain, DeflateWrapping::kZlib);
+  const DeflateCodec codec(DeflateWrapping::kZlib);
+  REQUIRE_THROWS_WITH(decode(codec, good.substr(0, good.size() / 2), 3000),
+                      ContainsSubstring("the zlib stream ends too early"));
+  REQUIRE_THROWS_WITH(decode(codec, "<html></html>", 3000),
+                      ContainsSubstring("does not begin as a zlib stream does"));
+  std::string damaged = good;
+  damaged.back() = static_cast<char>(damaged.back() ^ 1);  // of the checksum
+  REQUIRE_THROWS_WITH(decode(codec, damaged, 3000),
+                      ContainsSubstring("the zlib stream is damaged"));
+  std::string with_dictionary = good;
+  with_dictionary[1] = static_cast<char>(0xbb);  // flag FDICT, and its check bits
+  REQUIRE_THROWS_WITH(decode(codec, with_dictionary, 3000), ContainsSubstring("dictionary"));
+}
+
 TEST_CASE("damage to a stream is found by its checksum", "[zarr][zlib]") {
   const std::string plain = sample_bytes(3000);
   for (const auto wrapping : {DeflateWrapping::kZlib, DeflateWrapping::kGzip}) {

@@ -56,3 +56,15 @@ TEST_CASE("damage is found, by the checksum at the latest", "[zarr][zstd]") {
   REQUIRE_THROWS_WITH(decode(kCodec, "this is no frame", 3000),
                       ContainsSubstring("truncated or corrupt"));
 }
+
+TEST_CASE("what is wrong with a frame is said in our words", "[zarr][zstd]") {
+  const std::string good = encode(sample_bytes(3000), true, true);
+  REQUIRE_THROWS_WITH(decode(kCodec, good.substr(0, good.size() / 2), 3000),
+                      ContainsSubstring("the Zstandard frame ends too early"));
+  std::string damaged = good;
+  damaged.back() = static_cast<char>(damaged.back() ^ 1);
+  REQUIRE_THROWS_WITH(decode(kCodec, damaged, 3000),
+                      ContainsSubstring("the checksum of the Zstandard frame does not match"));
+  REQUIRE_THROWS_WITH(decode(kCodec, encode(sample_bytes(3000), false, false), 100),
+                      ContainsSubstring("decodes to more than 100 bytes"));
+}

@@ -50,10 +50,36 @@ TEST_CASE("a fill value that the type cannot hold is refused", "[zarr][fill]") {
   REQUIRE_THROWS_AS(fill("[1]", "<f4"), DataError);
 }
 
-TEST_CASE("only NaN, no time and null stand for nothing", "[zarr][fill]") {
-  REQUIRE(fill("\"NaN\"", "<f4").means_nothing(parse_numpy_type("<f4")));
-  REQUIRE(fill("null", "<f4").means_nothing(parse_numpy_type("<f4")));
-  REQUIRE(fill("\"NaT\"", "<M8[s]").means_nothing(parse_numpy_type("<M8[s]")));
-  REQUIRE_FALSE(fill("0", "<f4").means_nothing(parse_numpy_type("<f4")));
-  REQUIRE_FALSE(fill("7", "<i8").means_nothing(parse_numpy_type("<i8")));
+TEST_CASE("a fill value beyond its type is refused", "[zarr][fill]") {
+  for (const auto& [text, dtype] :
+       std::vector<std::pair<const char*, const char*>>{{"1e39", "<f4"},
+                                                        {"-1e39", "<f4"},
+                                                        {"70000", "<f2"},
+                                                        {"128", "|i1"},
+                                                        {"-129", "|i1"},
+                                                        {"-1", "|u1"},
+                                                        {"256", "|u1"},
+                                                        {"2147483648", "<i4"},
+                                                        {"18446744073709551615", "<i8"},
+                                                        {"18446744073709551615", "<M8[s]"}}) {
+    INFO(text << " " << dtype);
+    REQUIRE_THROWS_WITH(fill(text, dtype), ContainsSubstring("fill_value"));
+  }
+  REQUIRE(fill("127", "|i1").integer == 127);
+  REQUIRE(fill("-128", "|i1").integer == -128);
+  REQUIRE(fill("255", "|u1").integer == 255);
+  REQUIRE(fill("9.969209968386869e36", "<f4").as<float>(parse_numpy_type("<f4")) == 0x1.ep122F);
+}
+
+TEST_CASE("fill values are named in messages", "[zarr][fill]") {
+  const auto text = [](const char* json, const char* dtype) {
+    return fill(json, dtype).text(parse_numpy_type(dtype));
+  };
+  REQUIRE(text("NaN", "<f4") == "NaN");
+  REQUIRE(text("0.0", "<f8") == "0");
+  REQUIRE(text("7.5", "<f4") == "7.5");
+  REQUIRE(text("7", "<i8") == "7");
+  REQUIRE(text("\"NaT\"", "<M8[s]") == "not a time");
+  REQUIRE(text("null", "<f4") == "undefined");
+  REQUIRE_FALSE(fill("null", "<f4").defined);
 }

@@ -142,6 +142,8 @@ TEST_CASE("what is wrong in format 3 is named together with the file", "[zarr][v
            {"codecs", "[" + shard("LOCATION", "middle") + "]", "index_location"},
            {"codecs", "[" + shard("171", "170") + "]", "chunk_shape"},
            {"codecs", "[" + shard("little", "big") + "]", "index_codecs"},
+           {"codecs", "[" + shard("\"gzip\"", "\"quantum\"") + "]",
+            "'sharding_indexed': inner codec 'quantum'"},
            {"codecs", "[" + shard("\"gzip\"", "\"sharding_indexed\"") + "]", "sharding_indexed"}}) {
     INFO(c.member << " = " << c.value);
     REQUIRE_THROWS_AS(with(c.member, c.value), DataError);
@@ -158,4 +160,19 @@ TEST_CASE("groups of format 3 give their attributes", "[zarr][v3]") {
   REQUIRE_THROWS_AS(group(R"({"zarr_format": 3, "node_type": "group", "attributes": 1})"),
                     DataError);
   REQUIRE_THROWS_AS(group("[]"), DataError);
+}
+
+TEST_CASE("a shard with more chunks than an index can have is refused", "[zarr][v3]") {
+  Json json = good();
+  json["data_type"] = "uint8";
+  json["fill_value"] = 0;
+  const int64_t long_axis = int64_t{1} << 49;
+  json["shape"] = {long_axis};
+  json["chunk_grid"]["configuration"]["chunk_shape"] = {long_axis};
+  Json sharding = parse_json(shard(), "f");
+  sharding["configuration"]["chunk_shape"] = {1};
+  json["codecs"] = Json::array({sharding});
+  REQUIRE_THROWS_WITH(
+      parse_array_v3(json, "store/data/zarr.json"),
+      ContainsSubstring("store/data/zarr.json") && ContainsSubstring("chunk_shape"));
 }

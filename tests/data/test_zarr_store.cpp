@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "core/check.h"
@@ -102,4 +103,18 @@ TEST_CASE("a store that does not exist has nothing in it", "[zarr][store]") {
   Buffer bytes;
   REQUIRE_FALSE(store.get(".zgroup", 10, bytes));
   REQUIRE_THROWS_AS(store.root_names(), DataError);
+}
+
+TEST_CASE("names below a folder are listed, an absent folder has none", "[zarr][store]") {
+  const BothStores both;
+  for (const auto& store : both.stores) {
+    auto names = store->names_below("data").value();
+    std::sort(names.begin(), names.end());
+    REQUIRE(names == std::vector<std::string>{"0.0", "empty"});
+    REQUIRE(store->names_below("nothing").value().empty());
+  }
+  MemoryStore store("memory");
+  for (const char* key : {"a/b/1", "a/b/2", "a/c", "a.b/x", "ab"})
+    store.put(key, "");
+  REQUIRE(store.names_below("a") == std::vector<std::string>{"b", "c"});
 }

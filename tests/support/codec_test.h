@@ -33,7 +33,12 @@ inline std::optional<std::string> try_decode(const zarr::Codec& codec, const std
                                              size_t size) {
   try {
     return decode(codec, encoded, size);
-  } catch (const DataError&) {
+  } catch (const DataError& error) {
+    // In our words: no numbers in brackets, none of what libraries call their errors.
+    const std::string_view text = error.what();
+    for (const char* foreign : {"(-", "ZSTD", "incorrect", "invalid", "Corrupted", "Unknown"}) {
+      AIFS_CHECK(text.find(foreign) == std::string_view::npos, "'", text, "' says '", foreign, "'");
+    }
     return std::nullopt;
   }
 }

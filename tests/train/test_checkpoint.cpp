@@ -195,6 +195,39 @@ TEST_CASE("a manifest of another shape or version is refused, not trusted", "[ch
   REQUIRE_THROWS_AS(inspect_checkpoint(path), DataError);
 }
 
+TEST_CASE("a wrongly typed manifest is refused with file and key, in no library's words",
+          "[checkpoint]") {
+  const test::TemporaryFolder folder;
+  const fs::path path = write(folder.path(), 7, Model(1));
+  const auto manifest = nlohmann::ordered_json::parse(read_file(path / "manifest.json"));
+  int64_t refused = 0;
+  for (const auto& [key, value] : manifest.items()) {
+    for (const char* text : {"null", "\"x\"", "7", "-7", "1e300", "18446744073709551615", "[]",
+                             "{}", "true", "[[{}]]"}) {
+      auto other = manifest;
+      other[key] = nlohmann::ordered_json::parse(text);
+      INFO(key << " = " << text);
+      forge(path, other.dump());
+      try {
+        inspect_checkpoint(path);
+      } catch (const DataError& error) {
+        ++refused;
+        const std::string what = error.what();
+        REQUIRE_THAT(what, ContainsSubstring(path.string()));
+        REQUIRE_THAT(what, !ContainsSubstring("exception") && !ContainsSubstring("type must be"));
+      }
+    }
+  }
+  REQUIRE(refused > 8 * static_cast<int64_t>(manifest.size()) / 2);
+  forge(path, std::string(1000000, '['));
+  REQUIRE_THROWS_WITH(inspect_checkpoint(path), ContainsSubstring("manifest.json"));
+  auto other = manifest;
+  other["step"] = "7";
+  forge(path, other.dump());
+  REQUIRE_THROWS_WITH(inspect_checkpoint(path),
+                      ContainsSubstring("manifest.json': step must be an integer, not a text"));
+}
+
 TEST_CASE("a checkpoint of another model is refused and changes nothing", "[checkpoint]") {
   const test::TemporaryFolder folder;
   const CheckpointInfo info = inspect_checkpoint(write(folder.path(), 7, Model(1, 5)));
