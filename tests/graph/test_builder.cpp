@@ -9,6 +9,7 @@
 #include "core/check.h"
 #include "core/file_io.h"
 #include "graph/graph_file.h"
+#include "graph/tri_nodes.h"
 #include "tests/graph/graph_samples.h"
 #include "tests/support/catch.h"
 
@@ -163,6 +164,45 @@ TEST_CASE("graphs that make no sense name the option", "[builder]") {
   options = options_of("o8", 1);
   options.encoder.cutoff_factor = 1e-6;
   REQUIRE_THROWS_WITH(build_graph(options, {}), ContainsSubstring("no edge was found"));
+}
+
+TEST_CASE("weights that work are named where data nodes share a place, and they do work",
+          "[builder]") {
+  Coordinates poles;  // four rows of ten, the first and the last at the poles
+  for (const double lat : {90.0, 30.0, -30.0, -90.0}) {
+    for (int column = 0; column < 10; ++column) {
+      poles.lat_deg.push_back(lat);
+      poles.lon_deg.push_back(36.0 * column);
+    }
+  }
+  GraphOptions options = options_of("dataset", 0);
+  try {
+    build_graph(options, poles);
+    FAIL("no error");
+  } catch (const DataError& error) {
+    for (const std::string& kind : enum_names<AreaWeightKind>()) {
+      if (error.hint().find('"' + kind + '"') == std::string::npos) continue;
+      const GraphOptions named = parsed(
+          concat(R"({"hidden": {"refinement": 0}, "area_weight": {"kind": ")", kind, R"("}})"));
+      const Graph graph = build_graph(named, poles);
+      for (const float weight : graph.nodes("data").attributes.at("area_weight").values)
+        REQUIRE(weight > 0.0F);
+    }
+    REQUIRE_THAT(error.hint(), ContainsSubstring("\"cosine_latitude\""));
+  }
+}
+
+TEST_CASE("a norm that does not exist for the values is named", "[builder]") {
+  const TriNodes mesh = tri_nodes(0);
+  Coordinates cells;  // the hidden nodes themselves: the decoder's edges have no length
+  for (size_t i = 0; i < mesh.lat_rad.size(); ++i) {
+    cells.lat_deg.push_back(mesh.lat_rad[i] * 180 / kPi);
+    cells.lon_deg.push_back(mesh.lon_rad[i] * 180 / kPi);
+  }
+  const GraphOptions options = parsed(
+      R"({"hidden": {"refinement": 0}, "encoder": {"kind": "knn", "num_neighbours": 2},
+          "decoder": {"num_neighbours": 1}, "edge_length_norm": "unit-max"})");
+  REQUIRE_THROWS_WITH(build_graph(options, cells), ContainsSubstring("'graph.edge_length_norm'"));
 }
 
 TEST_CASE("a graph is built once and loaded afterwards", "[builder]") {
