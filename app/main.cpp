@@ -106,9 +106,8 @@ int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
   RunConfig copy = config;
   parallel::require_same(world, "configuration", effective_json(copy));
   parallel::require_same(world, "graph", run.graph().hash);
-  const std::vector<std::string> ranks =
-      parallel::gather_text(world, concat("rank ", world.rank(), ": ", run.mesh().place(), ", ",
-                                          runtime.host(), ", ", device_name(run.device())));
+  const std::vector<std::string> places =
+      parallel::gather_text(world, concat(runtime.host(), ": ", device_name(run.device())));
   const auto prepare = [&] {  // the main rank reads and writes files, the others get what it has
     if (!run.mesh().is_main()) return;
     make_directories(config.run.dir);
@@ -119,7 +118,7 @@ int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
     }
     if (c.resume) checkpoint = checkpoint_to_resume(config, c);
     log::add_file((fs::path(config.run.dir) / "train.log").string());
-    log::info(run_card(run, ranks));
+    log::info(run_card(run, places));
   };
   parallel::together(world, prepare, failure_handling());
   if (parallel::on_any_rank(world, stop_requested())) {
