@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "core/json_read.h"
 #include "core/time.h"
 
 namespace aifs::config {
@@ -17,9 +18,7 @@ std::string join_path(const std::string& path, const std::string& key) {
 
 // The value as the user wrote it, shortened for messages.
 std::string shown(const Json& value) {
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > 60) text = text.substr(0, 57) + "...";
-  return text;
+  return json_shown(value, 60);
 }
 
 [[noreturn]] void wrong(const std::string& path, const Json& value, const std::string& expected) {

@@ -7,6 +7,7 @@
 #include "core/check.h"
 #include "core/config.h"
 #include "core/file_io.h"
+#include "core/json_read.h"
 
 namespace aifs::config {
 
@@ -196,12 +197,11 @@ Json parse_json(const std::string& text, const std::string& name) {
   Json tree;
   try {
     tree = Json::parse(text, watch, true, /*ignore_comments=*/true);
-  } catch (const Json::exception& error) {  // syntax, or a number beyond double
-    std::string reason = error.what();
-    if (const size_t at = reason.find("] "); at != std::string::npos)
-      reason = reason.substr(at + 2);
-    throw ConfigError("", concat("'", name, "' is not JSON: ", reason),
+  } catch (const Json::parse_error& error) {
+    throw ConfigError("", concat("'", name, "' is not JSON: ", json_fault(text, error.byte)),
                       "comments are allowed, a comma before } or ] is not");
+  } catch (const Json::exception&) {
+    throw ConfigError("", concat("'", name, "' holds a number that is too large"));
   }
   if (deep) too_deep(name);
   if (!duplicate.empty()) {

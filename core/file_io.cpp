@@ -109,6 +109,45 @@ void write_file_atomic(const fs::path& path, std::string_view content) {
   }
 }
 
+namespace {
+
+fs::file_type type_of(const fs::path& path) {
+  std::error_code error;
+  const fs::file_type type = fs::status(path, error).type();
+  if (error && type != fs::file_type::not_found) {
+    throw DataError(concat("cannot examine '", path.string(), "': ", error.message()));
+  }
+  return type;
+}
+
+}  // namespace
+
+bool path_exists(const fs::path& path) {
+  return type_of(path) != fs::file_type::not_found;
+}
+
+bool folder_exists(const fs::path& path) {
+  return type_of(path) == fs::file_type::directory;
+}
+
+std::string dangling_link_text(const fs::path& path) {
+  std::error_code error;
+  if (fs::symlink_status(path, error).type() != fs::file_type::symlink) return "";
+  const fs::path target = fs::read_symlink(path, error);
+  if (error || fs::exists(path, error)) return "";
+  return concat(": a link to '", target.string(), "', which is not there");
+}
+
+fs::path absolute_path(const fs::path& path) {
+  std::error_code error;
+  fs::path result = fs::absolute(path, error);
+  if (error) {
+    throw Error(concat("cannot tell where '", path.string(), "' is: ", error.message()),
+                "has the present folder been removed?");
+  }
+  return result;
+}
+
 void make_directories(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);

@@ -22,6 +22,17 @@ std::string read_file(const fs::path& path);
 // renames it over `path`: readers see the old or the new content, never a part.
 void write_file_atomic(const fs::path& path, std::string_view content);
 
+// Whether something, or a folder, is there; links are followed. Throws DataError if that cannot be
+// found out: no rights, links in a circle, a name that is too long.
+bool path_exists(const fs::path& path);
+bool folder_exists(const fs::path& path);
+
+// ": a link to 'x', which is not there" if the path is such a link, else "".
+std::string dangling_link_text(const fs::path& path);
+
+// From the root on. Throws Error if the present folder is gone.
+fs::path absolute_path(const fs::path& path);
+
 // Creates the folder and its parents. Throws Error naming the part that cannot be created.
 void make_directories(const fs::path& path);
 

@@ -13,6 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "core/file_kind.h"
+#include "core/json_read.h"
 
 namespace aifs {
 
@@ -53,8 +55,25 @@ int64_t product(const std::vector<int64_t>& shape) {
 }
 
 [[noreturn]] void damaged(const fs::path& path, const std::string& what) {
+  const std::string kind = describe_kind_of_file(path);
+  if (!kind.empty() && kind != "a safetensors file" && kind != "a file of another kind") {
+    throw DataError(concat("'", path.string(), "' is ", kind, ", a safetensors file was expected"));
+  }
   throw DataError(concat("'", path.string(), "' is not a sound safetensors file: ", what),
                   "the file is damaged or was not written completely");
+}
+
+Json parse_header(std::string_view text, const fs::path& path) {
+  Json header;
+  try {
+    header = parse_json_file(text, "header");
+  } catch (const DataError& error) {
+    damaged(path, error.what());
+  }
+  if (!header.is_object()) {
+    damaged(path, concat("the header must be an object, not ", json_kind(header)));
+  }
+  return header;
 }
 
 SafetensorsEntry parse_entry(const Json& json, const std::string& name, const fs::path& path,
@@ -183,14 +202,17 @@ SafetensorsFile::SafetensorsFile(const fs::path& path) : file_(path) {
             concat("the header should have ", header_bytes, " bytes, the file has ", bytes.size()));
   }
   const auto* text = reinterpret_cast<const char*>(bytes.data() + kLengthBytes);
-  const Json header = Json::parse(text, text + header_bytes, nullptr, /*allow_exceptions=*/false);
-  if (!header.is_object()) damaged(path, "the header is not JSON");
+  const Json header = parse_header({text, header_bytes}, path);
   const std::span<const std::byte> payload = bytes.subspan(kLengthBytes + header_bytes);
   for (const auto& [name, value] : header.items()) {
     if (name == "__metadata__") {
       if (!value.is_object()) damaged(path, "__metadata__ is not an object");
       for (const auto& [key, text_value] : value.items()) {
-        metadata_[key] = text_value.is_string() ? text_value.get<std::string>() : text_value.dump();
+        if (!text_value.is_string()) {
+          damaged(path,
+                  concat("__metadata__.", key, " must be a text, not ", json_kind(text_value)));
+        }
+        metadata_[key] = text_value.get<std::string>();
       }
     } else {
       entries_[name] = parse_entry(value, name, path, payload);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/zarr/json_text.h"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "core/check.h"
+#include "core/json_read.h"
 
 namespace aifs::zarr {
 
@@ -23,9 +26,24 @@ size_t quoted_length(std::string_view text, size_t start) {
   return std::min(end + 1, text.size()) - start;
 }
 
-// Copies the text with the bare words in quotes; checks the nesting on the way.
-std::string standard_json(std::string_view text, const std::string& file) {
-  std::string out;
+// A text with the bare words in quotes, and where in it these begin.
+struct StandardText {
+  std::string text;
+  std::vector<size_t> quoted;
+
+  // The byte of the original text for one of this, both counted from 1.
+  size_t original_byte(size_t byte) const {
+    size_t added = 0;
+    for (const size_t at : quoted)
+      added += at < byte ? 2 : 0;
+    return byte - std::min(added, byte);
+  }
+};
+
+// Checks the nesting on the way.
+StandardText standard_json(std::string_view text, const std::string& file) {
+  StandardText result;
+  std::string& out = result.text;
   out.reserve(text.size() + 16);
   int depth = 0;
   for (size_t i = 0; i < text.size();) {
@@ -50,20 +68,25 @@ std::string standard_json(std::string_view text, const std::string& file) {
       out += c;
       ++i;
     } else {
+      result.quoted.push_back(out.size());
       out += concat('"', word, '"');
       i += word.size();
     }
   }
-  return out;
+  return result;
 }
 
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& file) {
+  const StandardText standard = standard_json(text, file);
   try {
-    return Json::parse(standard_json(text, file));
-  } catch (const Json::exception& error) {
-    throw DataError(concat("'", file, "' is not JSON: ", error.what()));
+    return Json::parse(standard.text);
+  } catch (const Json::parse_error& error) {
+    throw DataError(
+        concat("'", file, "' is not JSON: ", json_fault(text, standard.original_byte(error.byte))));
+  } catch (const Json::exception&) {
+    throw DataError(concat("'", file, "' is not usable JSON: a number in it is too large"));
   }
 }
 
@@ -75,9 +98,7 @@ std::optional<Json> read_json(const Store& store, const std::string& key) {
 }
 
 std::string shown(const Json& value) {
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > kMaxShown) text = text.substr(0, kMaxShown - 3) + "...";
-  return text;
+  return json_shown(value, kMaxShown);
 }
 
 }  // namespace aifs::zarr

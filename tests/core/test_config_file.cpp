@@ -86,6 +86,17 @@ TEST_CASE("text that is no JSON object is refused with the name of the file", "[
   }
 }
 
+TEST_CASE("what is wrong with JSON is said in our words, by line and column", "[config_file]") {
+  const std::string fault = load_fault("{\"name\": \"a\", // comment\n \"rate\": 1,}");
+  REQUIRE_THAT(fault, ContainsSubstring("line 2, column 12: '}' does not belong there"));
+  for (const char* text : {"", "{", "{\"a\":1,}", "\xff\xfe{}", "{\"name\": \"\\ud800\"}",
+                           "{\"rate\": 1e999}", "{\"rate\" 1}", "nan"}) {
+    REQUIRE_THAT(load_fault(text), !ContainsSubstring("exception") &&
+                                       !ContainsSubstring("parse error") &&
+                                       !ContainsSubstring("syntax error"));
+  }
+}
+
 TEST_CASE("brackets without end are refused, not fatal", "[config_file]") {
   REQUIRE_THAT(load_fault("{\"list\":" + nested(300000) + "}"), ContainsSubstring("brackets"));
   REQUIRE_THAT(override_fault("list=" + nested(300000)), ContainsSubstring("brackets"));

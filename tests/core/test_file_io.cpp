@@ -61,3 +61,31 @@ TEST_CASE("a file in the way of a folder is reported", "[file_io]") {
                       ContainsSubstring("cannot create"));
   REQUIRE_THROWS_WITH(make_directories(folder.path() / "x"), ContainsSubstring("in the way"));
 }
+
+TEST_CASE("what cannot be examined is an error that names it, what is not there is not",
+          "[file_io]") {
+  const test::TemporaryFolder folder;
+  const fs::path path = folder.path();
+  write_file_atomic(path / "file", "x");
+  REQUIRE(path_exists(path / "file"));
+  REQUIRE_FALSE(folder_exists(path / "file"));
+  REQUIRE(folder_exists(path));
+  REQUIRE_FALSE(path_exists(path / "nothing"));
+  REQUIRE_FALSE(folder_exists(path / "file" / "below"));
+  fs::create_symlink("round", path / "circle");
+  fs::create_symlink("circle", path / "round");
+  fs::create_symlink("nowhere", path / "dangling");
+  for (const std::string& name : {std::string("circle"), std::string(300, 'x')}) {
+    for (const auto& examine : {path_exists, folder_exists}) {
+      REQUIRE_THROWS_AS(examine(path / name), DataError);
+      REQUIRE_THROWS_WITH(examine(path / name), ContainsSubstring("cannot examine") &&
+                                                    ContainsSubstring(name) &&
+                                                    !ContainsSubstring("filesystem error"));
+    }
+  }
+  REQUIRE_FALSE(path_exists(path / "dangling"));
+  REQUIRE(dangling_link_text(path / "dangling") == ": a link to 'nowhere', which is not there");
+  REQUIRE(dangling_link_text(path / "file").empty());
+  REQUIRE(dangling_link_text(path / "nothing").empty());
+  REQUIRE(absolute_path("x") == fs::current_path() / "x");
+}

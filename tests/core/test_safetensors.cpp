@@ -71,6 +71,41 @@ TEST_CASE("a file cut anywhere is refused", "[safetensors]") {
   }
 }
 
+TEST_CASE("a file of another kind is called by it", "[safetensors]") {
+  const test::TemporaryFolder folder;
+  write_file_atomic(folder.path() / "w", "PK\x03\x04 and more of a zip archive");
+  REQUIRE_THROWS_WITH(SafetensorsFile(folder.path() / "w"),
+                      ContainsSubstring("is a zip archive, a safetensors file was expected"));
+}
+
+TEST_CASE("no wrongly typed header shows the words of a library", "[safetensors]") {
+  const test::TemporaryFolder folder;
+  const std::string entry = R"("dtype":"F32","shape":[2],"data_offsets":[0,8])";
+  std::vector<std::string> headers{"5", "[]", "{", "{\"w\": }", std::string(1000000, '[')};
+  for (const char* value : {"null", "5", "-5", "1e300", "\"x\"", "[]", "{}", "[null]", "true",
+                            "18446744073709551615", "[[[[]]]]"}) {
+    headers.push_back(concat("{\"w\":", value, "}"));
+    headers.push_back(concat("{\"__metadata__\":{\"a\":", value, "},\"w\":{", entry, "}}"));
+    headers.push_back(concat("{\"__metadata__\":", value, ",\"w\":{", entry, "}}"));
+    for (const char* key : {"dtype", "shape", "data_offsets"})
+      headers.push_back(concat("{\"w\":{", entry, ",\"", key, "\":", value, "}}"));
+  }
+  for (const std::string& header : headers) {
+    INFO(header.substr(0, 200));
+    std::string text(8, '\0');
+    for (size_t i = 0; i < 8; ++i)
+      text[i] = static_cast<char>(header.size() >> (8 * i));
+    write_file_atomic(folder.path() / "w", text + header + std::string(8, 'x'));
+    try {
+      (void)SafetensorsFile(folder.path() / "w").doubles("w");
+    } catch (const DataError& error) {
+      const std::string what = error.what();
+      REQUIRE_THAT(what, ContainsSubstring((folder.path() / "w").string()));
+      REQUIRE_THAT(what, !ContainsSubstring("exception") && !ContainsSubstring("type must be"));
+    }
+  }
+}
+
 TEST_CASE("headers that lie are refused", "[safetensors]") {
   const test::TemporaryFolder folder;
   const auto refuse = [&](const std::string& header) {

@@ -23,6 +23,13 @@ TEST_CASE("text that is no JSON is an error that names the file", "[zarr][json]"
   }
 }
 
+TEST_CASE("the fault is placed in the text as it was written", "[zarr][json]") {
+  REQUIRE_THROWS_WITH(parse_json("{\"a\": NaN, \"b\": [NaN, ]}", "f"),
+                      ContainsSubstring("line 1, column 23: ']' does not belong there"));
+  REQUIRE_THROWS_WITH(parse_json("{\"a\": 1e999}", "f"),
+                      ContainsSubstring("too large") && !ContainsSubstring("exception"));
+}
+
 TEST_CASE("nesting has an end", "[zarr][json]") {
   const auto nested = [](size_t depth) {
     return std::string(depth, '[') + std::string(depth, ']');
