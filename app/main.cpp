@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "app/checkpoints.h"
 #include "app/cli.h"
 #include "app/device.h"
 #include "app/exchange.h"
@@ -53,20 +54,6 @@ void keep_memory() {
 #endif
 }
 
-// What the user names: a checkpoint, or a folder that holds some (the newest sound one is taken).
-train::CheckpointInfo find_checkpoint(const fs::path& given) {
-  std::error_code ignored;
-  const bool is_checkpoint = fs::exists(given / "manifest.json", ignored) ||
-                             given.filename().string().starts_with("step-");
-  if (is_checkpoint) return train::inspect_checkpoint(given);
-  for (const fs::path& folder : {given / "checkpoints", given}) {
-    if (!fs::is_directory(folder, ignored)) continue;
-    if (auto found = train::find_latest_checkpoint(folder)) return *found;
-  }
-  throw DataError(concat("'", given.string(), "' holds no checkpoint"),
-                  "name a run folder or a folder such as checkpoints/step-00000060");
-}
-
 // A run folder with checkpoints is only continued, never started over.
 void refuse_to_overwrite(const RunConfig& config) {
   if (!train::has_checkpoints(checkpoint_folder(config))) return;
@@ -83,7 +70,7 @@ std::optional<train::CheckpointInfo> checkpoint_to_resume(const RunConfig& confi
     if (!found) log::info("no checkpoint in '", own.string(), "': starting afresh");
     return found;
   }
-  auto found = find_checkpoint(c.resume_from);
+  auto found = find_checkpoint(c.resume_from, "--resume");
   std::error_code ignored;
   const fs::path folder = fs::absolute(found.path).parent_path();
   if (!fs::equivalent(folder, own, ignored)) refuse_to_overwrite(config);  // a branch of a run
@@ -91,7 +78,7 @@ std::optional<train::CheckpointInfo> checkpoint_to_resume(const RunConfig& confi
 }
 
 train::CheckpointInfo checkpoint_to_validate(const RunConfig& config, const CommandLine& c) {
-  if (!c.checkpoint.empty()) return find_checkpoint(c.checkpoint);
+  if (!c.checkpoint.empty()) return find_checkpoint(c.checkpoint, "--validate-only");
   if (auto found = train::find_latest_checkpoint(checkpoint_folder(config))) return *found;
   throw DataError(concat("no checkpoint in '", checkpoint_folder(config).string(), "'"),
                   "train first, or name one: --validate-only <run>/checkpoints/step-...");
@@ -254,7 +241,7 @@ int exchange_model(const CommandLine& c) {
               (fs::path(exchange.to) / "config.json").string(), " --resume");
     return kSuccess;
   }
-  const train::CheckpointInfo checkpoint = find_checkpoint(exchange.from);
+  const train::CheckpointInfo checkpoint = find_checkpoint(exchange.from, "export");
   Run run(c.config.empty() ? parse_config(checkpoint.meta.config_json, c.overrides)
                            : load_config(c.config, c.overrides),
           mesh, at::kCPU);

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "app/checkpoints.h"
 #include "app/device.h"
 #include "app/failure.h"
 #include "app/memory_budget.h"
@@ -389,12 +390,21 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
       .should_stop = stop_requested,
       .at_step = at_step};
   train::Trainer trainer(options, parts);
-  // Only the main rank knows the checkpoint to go on from. The first rank of each group that has
-  // the same parameters reads it, the others get what that one has.
-  const std::string checkpoint =
-      parallel::gather_text(mesh_->world(), resume_from ? resume_from->path.string() : "").front();
+  // Only the main rank knows the checkpoint to go on from, and finds the one to start from, which
+  // must be the same for all. The first rank of each group that has the same parameters reads it,
+  // the others get what that one has.
+  std::optional<train::CheckpointInfo> other;
+  const auto find = [&] {
+    if (mesh_->is_main() && !resume_from && !config_.init.from.empty())
+      other = find_checkpoint(config_.init.from, "init.from");
+  };
+  parallel::together(mesh_->world(), find, failure_handling());
+  const auto for_all = [&](const std::optional<train::CheckpointInfo>& own) {
+    return parallel::gather_text(mesh_->world(), own ? own->path.string() : "").front();
+  };
+  const std::string checkpoint = for_all(resume_from), start = for_all(other);
   const auto load = [&] {
-    if (checkpoint.empty()) start_from_other_run();
+    if (!start.empty()) start_from_other_run(other ? *other : train::inspect_checkpoint(start));
     if (checkpoint.empty() || mesh_->alike().rank() != 0) return;
     trainer.load(resume_from ? *resume_from : train::inspect_checkpoint(checkpoint));
     if (!resume_from) return;
@@ -414,9 +424,7 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
   return trainer.run();
 }
 
-void Run::start_from_other_run() {
-  if (config_.init.from.empty()) return;
-  const train::CheckpointInfo other = train::inspect_checkpoint(config_.init.from);
+void Run::start_from_other_run(const train::CheckpointInfo& other) {
   for (const std::string& skipped :
        train::init_parameters(other, *parameters_, config_.init.may_skip)) {
     log::warning("init: ", skipped, "; it keeps its first value");

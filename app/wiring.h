@@ -94,8 +94,8 @@ class Run {
   // Throws DataError if the checkpoint's graph is another one.
   void check_graph(const train::CheckpointInfo& checkpoint) const;
 
-  // Takes the weights that init.from names.
-  void start_from_other_run();
+  // Takes the weights of a checkpoint that init.from names.
+  void start_from_other_run(const train::CheckpointInfo& other);
 
   model::GraphTensors make_tensors(at::ScalarType dtype);
   data::NodeRange own_cells() const;

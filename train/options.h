@@ -64,7 +64,7 @@ struct AverageOptions {
 
 // Weights to start from, other than random ones.
 struct InitOptions {
-  std::string from;                   // a checkpoint folder; empty: random
+  std::string from;                   // a run or checkpoint folder; empty: random
   std::vector<std::string> may_skip;  // patterns of tensors that need not fit
 
   void bind(config::Binder& b);
