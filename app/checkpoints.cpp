@@ -3,6 +3,7 @@
 
 #include "core/check.h"
 #include "core/file_kind.h"
+#include "core/log.h"
 
 namespace aifs::app {
 
@@ -47,6 +48,38 @@ train::CheckpointInfo find_checkpoint(const fs::path& given, const std::string& 
   throw DataError(
       concat(named_by, " names '", given.string(), "', which holds no checkpoint"),
       is_model ? "aifs-train import makes a run of a model that export wrote" : kWanted);
+}
+
+fs::path checkpoint_folder(const RunConfig& config) {
+  return fs::path(config.run.dir) / "checkpoints";
+}
+
+void refuse_to_overwrite(const RunConfig& config) {
+  if (!train::has_checkpoints(checkpoint_folder(config))) return;
+  throw ConfigError("run.dir", concat("'", config.run.dir, "' holds checkpoints of an earlier run"),
+                    "go on with --resume, or choose another folder: --set run.dir=...");
+}
+
+std::optional<train::CheckpointInfo> checkpoint_to_resume(const RunConfig& config,
+                                                          const std::string& given) {
+  const fs::path own = checkpoint_folder(config);
+  if (given.empty()) {
+    auto found = train::find_latest_checkpoint(own);
+    if (!found) log::info("no checkpoint in '", own.string(), "': starting afresh");
+    return found;
+  }
+  auto found = find_checkpoint(given, "--resume");
+  std::error_code ignored;
+  const fs::path folder = fs::absolute(found.path).parent_path();
+  if (!fs::equivalent(folder, own, ignored)) refuse_to_overwrite(config);  // a branch of a run
+  return found;
+}
+
+train::CheckpointInfo checkpoint_to_validate(const RunConfig& config, const std::string& given) {
+  if (!given.empty()) return find_checkpoint(given, "--validate-only");
+  if (auto found = train::find_latest_checkpoint(checkpoint_folder(config))) return *found;
+  throw DataError(concat("no checkpoint in '", checkpoint_folder(config).string(), "'"),
+                  "train first, or name one: --validate-only <run>/checkpoints/step-...");
 }
 
 }  // namespace aifs::app

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "app/check_config.h"
 #include "app/checkpoints.h"
 #include "app/cli.h"
 #include "app/device.h"
@@ -54,36 +55,6 @@ void keep_memory() {
 #endif
 }
 
-// A run folder with checkpoints is only continued, never started over.
-void refuse_to_overwrite(const RunConfig& config) {
-  if (!train::has_checkpoints(checkpoint_folder(config))) return;
-  throw ConfigError("run.dir", concat("'", config.run.dir, "' holds checkpoints of an earlier run"),
-                    "go on with --resume, or choose another folder: --set run.dir=...");
-}
-
-// The checkpoint to go on from, or none to start afresh.
-std::optional<train::CheckpointInfo> checkpoint_to_resume(const RunConfig& config,
-                                                          const CommandLine& c) {
-  const fs::path own = checkpoint_folder(config);
-  if (c.resume_from.empty()) {
-    auto found = train::find_latest_checkpoint(own);
-    if (!found) log::info("no checkpoint in '", own.string(), "': starting afresh");
-    return found;
-  }
-  auto found = find_checkpoint(c.resume_from, "--resume");
-  std::error_code ignored;
-  const fs::path folder = fs::absolute(found.path).parent_path();
-  if (!fs::equivalent(folder, own, ignored)) refuse_to_overwrite(config);  // a branch of a run
-  return found;
-}
-
-train::CheckpointInfo checkpoint_to_validate(const RunConfig& config, const CommandLine& c) {
-  if (!c.checkpoint.empty()) return find_checkpoint(c.checkpoint, "--validate-only");
-  if (auto found = train::find_latest_checkpoint(checkpoint_folder(config))) return *found;
-  throw DataError(concat("no checkpoint in '", checkpoint_folder(config).string(), "'"),
-                  "train first, or name one: --validate-only <run>/checkpoints/step-...");
-}
-
 int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
   const RunConfig& config = run.config();
   parallel::Communicator& world = run.mesh().world();
@@ -103,7 +74,7 @@ int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
       throw ConfigError("run.dir", concat("another process is training in '", config.run.dir, "'"),
                         "wait for it, or choose another folder: --set run.dir=...");
     }
-    if (c.resume) checkpoint = checkpoint_to_resume(config, c);
+    if (c.resume) checkpoint = checkpoint_to_resume(config, c.resume_from);
     log::add_file((fs::path(config.run.dir) / "train.log").string());
     log::info(run_card(run, places));
   };
@@ -112,8 +83,7 @@ int train(Run& run, const CommandLine& c, parallel::Runtime& runtime) {
     log::info("stopped before the first step; start again with --resume");
     return kInterrupted;
   }
-  if (config.profile.nvtx && !run.device().is_cuda())
-    throw ConfigError("profile.nvtx", "marks ranges for Nsight Systems, which needs a GPU");
+  check_device(config, run.device());
   if (config.profile.nvtx) mark_ranges();
   StepProfiler profiler(
       config.profile.first_step, config.profile.steps,
@@ -153,7 +123,7 @@ int run_as_rank(const CommandLine& c, const RunConfig& config, bool validate,
   std::optional<train::CheckpointInfo> checkpoint;
   const auto build = [&] {
     if (!validate && !c.resume && mesh.is_main()) refuse_to_overwrite(config);
-    if (validate) checkpoint = checkpoint_to_validate(config, c);
+    if (validate) checkpoint = checkpoint_to_validate(config, c.checkpoint);
     run = std::make_unique<Run>(config, mesh, device);
   };
   parallel::together(world, build, failure_handling());
@@ -251,6 +221,20 @@ int exchange_model(const CommandLine& c) {
   return kSuccess;
 }
 
+// Says what was checked. What is not on this machine is an error unless it is to be left out.
+int check(const CommandLine& c, const RunConfig& config) {
+  CheckRequest request{.files = !c.no_data};
+  if (c.resume) request.use = CheckRequest::Use::kResume;
+  if (c.validate_only || config.run.mode == Mode::kValidate)
+    request.use = CheckRequest::Use::kValidate;
+  request.checkpoint = c.resume ? c.resume_from : c.checkpoint;
+  const CheckReport report = check_config(config, request);
+  std::fputs(report.text().c_str(), stdout);
+  if (report.not_here.empty() || c.no_data) return kSuccess;
+  throw DataError("not all that the configuration names could be checked",
+                  "check it where the files are, or leave them out with --no-data");
+}
+
 int execute(const CommandLine& c) {
   if (c.exchange) return exchange_model(c);
   if (c.version) return std::fputs(versions_text().c_str(), stdout), kSuccess;
@@ -259,10 +243,7 @@ int execute(const CommandLine& c) {
   RunConfig config = load_config(c.config, c.overrides);
   if (c.print_config) return std::fputs(effective_json(config).c_str(), stdout), kSuccess;
   log::set_level(static_cast<log::Level>(config.run.log_level));
-  if (c.check_config) {
-    std::printf("%s\nthe configuration is sound\n", check_config(config).c_str());
-    return kSuccess;
-  }
+  if (c.check_config) return check(c, config);
   if (c.dry_run) return std::fputs(dry_run(config, c.plan).c_str(), stdout), kSuccess;
   const bool validate = c.validate_only || config.run.mode == Mode::kValidate;
   if (validate && c.resume) {

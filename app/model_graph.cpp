@@ -14,8 +14,23 @@ template <class Lookup>
 void require(const std::string& path, const Lookup& lookup) {
   try {
     lookup();
+  } catch (const ConfigError&) {
+    throw;
   } catch (const Error& error) {
     throw ConfigError(path, error.what(), error.hint());
+  }
+}
+
+void check_attributes(const std::vector<std::string>& wanted, const graph::EdgeSet& edges) {
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (edges.attributes.count(wanted[i]) > 0) continue;
+    std::vector<std::string> known;
+    for (const auto& [name, values] : edges.attributes)
+      known.push_back(name);
+    throw ConfigError(concat("model.edge_attributes.", i),
+                      concat("the edges ", edges.source, "->", edges.target,
+                             " of the graph have no attribute '", wanted[i], "'"),
+                      nearest_names(wanted[i], known));
   }
 }
 
@@ -54,7 +69,8 @@ void check_graph(const model::ModelOptions& model, const graph::Graph& graph) {
                               const std::string& source, const std::string& target) {
     using model::BlockKind;
     if (options.kind == BlockKind::kGnn || options.kind == BlockKind::kGraphTransformer)
-      require(concat("model.", part, ".kind"), [&] { graph.edges(source, target); });
+      require(concat("model.", part, ".kind"),
+              [&] { check_attributes(model.edge_attributes, graph.edges(source, target)); });
   };
   check_part("encoder", model.encoder, "data", meshes.front());
   for (size_t i = 0; i < meshes.size(); ++i) {

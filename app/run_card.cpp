@@ -97,10 +97,6 @@ std::string graph_text(const GraphParts& graph) {
                 format_elapsed(graph.seconds));
 }
 
-bool validates(const train::ValidationOptions& options) {
-  return options.every_steps > 0 || options.every_epochs > 0 || options.at_end;
-}
-
 }  // namespace
 
 std::vector<std::string> host_lines(const std::vector<std::string>& places) {
@@ -238,8 +234,8 @@ std::string run_card(const Run& run, const std::vector<std::string>& places) {
                          places.size() > 1 ? " a rank, " : ", ", device_name(run.device()), ", ",
                          enum_name(c.train.precision))),
       rank_rows(run, places), row("training", concat(training.name, ": ", period(training))),
-      row("validation", validates(c.train.validation) ? period(run.data().validation->info())
-                                                      : std::string("none")),
+      row("validation",
+          c.train.validation.is_on() ? period(run.data().validation->info()) : std::string("none")),
       row("variables", concat(variables.num_inputs(), " in, ", variables.num_outputs(), " out, ",
                               variables.num_prognostic(), " of them prognostic; ",
                               counted(c.data.multistep_input, "time"), " in, ",

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "core/check.h"
@@ -186,26 +185,28 @@ double rounded_degrees(double radians) {
 // nothing.
 std::string first_pair(const std::vector<Vector>& points, int64_t threads) {
   const KdTree<double> tree(points, threads);
-  std::vector<Neighbour> found;
-  std::string first;
-  int64_t num_shared = 0;
-  for (size_t i = 0; i < points.size(); ++i) {
-    const Vector& p = points[i];
-    if (std::hypot(p[0], p[1]) < kLeastDistance) continue;
-    tree.within(p, kLeastDistance * kLeastDistance, found);
-    if (found.size() < 2) continue;
-    ++num_shared;
-    if (!first.empty()) continue;
-    int32_t other = std::numeric_limits<int32_t>::max();
-    for (const Neighbour& neighbour : found) {
-      if (static_cast<size_t>(neighbour.index) != i) other = std::min(other, neighbour.index);
+  std::vector<int32_t> partner(points.size(), -1);  // the first other node at the same place
+  parallel_for(tree.num_points(), threads, [&](int64_t, int64_t begin, int64_t end) {
+    std::vector<Neighbour> found;
+    for (int64_t i = begin; i < end; ++i) {
+      const Vector& p = points[static_cast<size_t>(i)];
+      if (std::hypot(p[0], p[1]) < kLeastDistance) continue;
+      tree.within(p, kLeastDistance * kLeastDistance, found);
+      int32_t& first = partner[static_cast<size_t>(i)];
+      for (const Neighbour& neighbour : found) {
+        if (neighbour.index != i && (first < 0 || neighbour.index < first)) first = neighbour.index;
+      }
     }
-    first = concat("nodes ", i, " and ", other, " are at the same place (latitude ",
-                   rounded_degrees(std::asin(p[2])), ", longitude ",
-                   rounded_degrees(std::atan2(p[1], p[0])), ")");
-  }
-  return num_shared > 2 ? concat(first, ", ", num_shared, " nodes share theirs with others")
-                        : first;
+  });
+  const auto is_shared = [](int32_t other) { return other >= 0; };
+  const auto found = std::find_if(partner.begin(), partner.end(), is_shared);
+  if (found == partner.end()) return "";
+  const Vector& p = points[static_cast<size_t>(found - partner.begin())];
+  const auto num_shared = std::count_if(partner.begin(), partner.end(), is_shared);
+  return concat("nodes ", found - partner.begin(), " and ", *found,
+                " are at the same place (latitude ", rounded_degrees(std::asin(p[2])),
+                ", longitude ", rounded_degrees(std::atan2(p[1], p[0])), ")",
+                num_shared > 2 ? concat(", ", num_shared, " nodes share theirs with others") : "");
 }
 
 }  // namespace

@@ -181,6 +181,26 @@ Graph build_graph(const GraphOptions& options, const Coordinates& dataset, Graph
   return graph;
 }
 
+Graph graph_outline(const GraphOptions& options, const Coordinates& dataset) {
+  options.validate("graph");
+  NodeSet data = data_nodes(options, dataset);
+  check_sizes(options, data.num_nodes());
+  // Gaussian grids have every point once.
+  if (options.area_weight.kind == AreaWeightKind::kSpherical && options.grid == "dataset")
+    require_distinct_nodes(data.lat_rad, data.lon_rad, options.threads.value_or(0));
+  data.attributes["area_weight"] = {};
+  NodeSet hidden{"hidden", {}, {}, {}};
+  hidden.lat_rad.resize(static_cast<size_t>(icosphere_vertices(options.hidden.refinement)));
+  hidden.lon_rad.resize(hidden.lat_rad.size());
+  Graph graph;
+  for (const auto& [source, target] :
+       {std::pair("data", "hidden"), std::pair("hidden", "hidden"), std::pair("hidden", "data")})
+    graph.edge_sets.push_back(
+        {source, target, {}, {}, {{"edge_length", {1, {}}}, {"edge_dirs", {2, {}}}}});
+  graph.node_sets = {std::move(data), std::move(hidden)};
+  return graph;
+}
+
 Graph load_or_build_graph(const GraphOptions& options, const Coordinates& dataset,
                           GraphReport* report) {
   if (options.file.empty() || !fs::exists(options.file)) {

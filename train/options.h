@@ -34,6 +34,8 @@ struct ValidationOptions {
   int64_t max_dates = 0;                // 0: all
   GridWeights weights = GridWeights::kCosLatitude;
 
+  // Whether a run validates at all.
+  bool is_on() const { return every_steps > 0 || every_epochs > 0 || at_end; }
   void bind(config::Binder& b);
   void validate(const std::string& path) const;
 };

@@ -55,10 +55,10 @@ TEST_CASE("the loss that is minimised is named: all terms, with weights and scal
           "[run_card]") {
   REQUIRE(loss({"loss.kind=mae", "loss.scalers=[\"node_weights\"]"}) ==
           "mae (scalers node_weights)");
-  REQUIRE(loss({R"(loss.terms=[{"kind": "mse", "weight": 0.9, "scalers": ["time_steps"]},
+  REQUIRE(loss({R"(loss.terms=[{"kind": "mse", "weight": 0.9, "scalers": ["node_weights"]},
                                {"kind": "huber", "variables": ["ke_850"], "weight": 0.1,
                                 "scalers": ["node_weights", "time_steps"]}])"}) ==
-          "0.9 mse (scalers time_steps) + 0.1 huber of 1 variable (scalers node_weights, "
+          "0.9 mse (scalers node_weights) + 0.1 huber of 1 variable (scalers node_weights, "
           "time_steps)");
   // Terms without scalers of their own take those of the section.
   REQUIRE_THAT(loss({R"(loss.terms=[{"kind": "mae"}])"}),

@@ -205,6 +205,35 @@ TEST_CASE("a norm that does not exist for the values is named", "[builder]") {
   REQUIRE_THROWS_WITH(build_graph(options, cells), ContainsSubstring("'graph.edge_length_norm'"));
 }
 
+TEST_CASE("the outline of a graph has its names and numbers, and refuses what building refuses",
+          "[builder]") {
+  const GraphOptions options = options_of("o8", 2);
+  const Graph outline = graph_outline(options, {}), graph = build_graph(options, {});
+  for (const NodeSet& nodes : graph.node_sets) {
+    const NodeSet& same = outline.nodes(nodes.name);
+    REQUIRE(same.num_nodes() == nodes.num_nodes());
+    for (const auto& [name, values] : nodes.attributes)
+      REQUIRE(same.attributes.count(name) == 1);
+  }
+  REQUIRE(outline.nodes("data").lat_rad == graph.nodes("data").lat_rad);
+  for (const EdgeSet& edges : graph.edge_sets) {
+    for (const auto& [name, values] : edges.attributes)
+      REQUIRE(outline.edges(edges.source, edges.target).attributes.at(name).width == values.width);
+  }
+  REQUIRE_THROWS_WITH(graph_outline(options_of("o8", 5), {}),
+                      ContainsSubstring("'graph.hidden.refinement'"));
+  REQUIRE_THROWS_WITH(graph_outline(options_of("dataset", 1), {}),
+                      ContainsSubstring("the dataset has no coordinates"));
+  Coordinates doubled = gaussian_coordinates(parse_gaussian_grid("o8"));
+  doubled.lat_deg[3] = doubled.lat_deg[4];
+  doubled.lon_deg[3] = doubled.lon_deg[4];
+  GraphOptions from_dataset = options_of("dataset", 1);
+  REQUIRE_THROWS_WITH(graph_outline(from_dataset, doubled),
+                      ContainsSubstring("nodes 3 and 4 are at the same place"));
+  from_dataset.area_weight.kind = AreaWeightKind::kUniform;
+  REQUIRE_NOTHROW(graph_outline(from_dataset, doubled));
+}
+
 TEST_CASE("a graph is built once and loaded afterwards", "[builder]") {
   const aifs::test::TemporaryFolder folder;
   GraphOptions options = options_of("o8", 1);
