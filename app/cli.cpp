@@ -16,7 +16,8 @@ constexpr const char* kFooter = R"(Examples
   aifs-train --config configs/o96.json --resume            go on from the latest checkpoint
   aifs-train --config configs/o96.json --validate-only     score the latest checkpoint
   aifs-train export --format anemoi runs/a OUT             a model for Anemoi
-  aifs-train --config configs/o96.json --dry-run --ranks 64 --layout model=4    plan a run on paper
+  aifs-train --config configs/o96.json --set graph.grid=o96 --variables 88,13,1 --dry-run --ranks 64
+                                                           plan a run on paper, without its dataset
 
 Exit codes
   0 success   1 internal error   2 usage or configuration   3 data, graph or checkpoint

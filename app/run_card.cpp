@@ -216,10 +216,10 @@ std::string length_text(const train::TrainOptions& train) {
   std::string text = concat(joined(limits, " or "), ", forecasts of ", counted(r.start, "step"));
   if (!r.grows()) return text;
   const bool by_epoch = r.epoch_increment > 0;
-  return concat(
-      text, ", one more every ",
-      by_epoch ? counted(r.epoch_increment, "epoch") : counted(r.step_increment, "optimiser step"),
-      " up to ", r.maximum);
+  const int64_t every = by_epoch ? r.epoch_increment : r.step_increment;
+  const std::string unit = by_epoch ? "epoch" : "optimiser step";
+  return concat(text, ", one more every ", every == 1 ? unit : counted(every, unit), " up to ",
+                r.maximum);
 }
 
 std::string run_card(const Run& run, const std::vector<std::string>& places) {

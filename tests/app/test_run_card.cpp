@@ -98,6 +98,8 @@ TEST_CASE("the limits of a run are named, and how forecasts grow", "[run_card]")
           "40 steps, forecasts of 2 steps, one more every 2 epochs up to 6");
   REQUIRE(length({"train.rollout.maximum=6", "train.rollout.step_increment=10"}) ==
           "40 steps, forecasts of 1 step, one more every 10 optimiser steps up to 6");
+  REQUIRE(length({"train.rollout.maximum=6", "train.rollout.epoch_increment=1"}) ==
+          "40 steps, forecasts of 1 step, one more every epoch up to 6");
 }
 
 TEST_CASE("ranks are summed up by host, however many there are", "[run_card]") {
