@@ -17,11 +17,13 @@ constexpr const char* kFooter = R"(Examples
   aifs-train --config configs/o96.json --resume            go on from the latest checkpoint
   aifs-train --config configs/o96.json --validate-only     score the latest checkpoint
   aifs-train export --format anemoi runs/a OUT             a model for Anemoi
-  aifs-train --config configs/o96.json --dry-run --ranks 64 --layout model=4    plan a run on paper
+  aifs-train --config configs/o96.json --set graph.grid=o96 --variables 88,13,1 --dry-run --ranks 64
+                                                           plan a run on paper, without its dataset
 
 Exit codes
   0 success   1 internal error   2 usage or configuration   3 data, graph or checkpoint
-  4 numerical (NaN, infinity)    5 interrupted after a checkpoint, go on with --resume)";
+  4 numerical (NaN, infinity)    5 interrupted after a checkpoint, go on with --resume
+  6 waited too long for another rank)";
 
 CLI::App* add_exchange(CLI::App& app, const char* name, const char* what, const char* from_name,
                        const char* to_name, ExchangeCommand& exchange) {
@@ -89,8 +91,12 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
                        ->type_name("[CHECKPOINT]")
                        ->expected(0, 1);
   resume->excludes(validate);
-  app.add_flag("--check-config", c.check_config,
-               "check the configuration, and the files it names, and stop");
+  auto* check = app.add_flag("--check-config", c.check_config,
+                             "check the configuration and what it names, and stop: dataset, graph, "
+                             "weights, run folder, device; what is not here is an error");
+  app.add_flag("--no-data", c.no_data,
+               "--check-config without dataset, graph file, weights and GPU")
+      ->needs(check);
   add_plan_options(app, c);
   app.add_flag("--print-config", c.print_config, "print the effective configuration and stop");
   app.add_flag("--print-schema", c.print_schema,

@@ -24,6 +24,7 @@ struct CommandLine {
   std::string resume_from;  // run or checkpoint folder; empty: run.dir
   bool validate_only = false;
   std::string checkpoint;  // of --validate-only; empty: the latest of run.dir
+  bool no_data = false;    // of --check-config: without what only the machine of the run has
   bool check_config = false, print_config = false, print_schema = false, print_reference = false;
   bool dry_run = false;
   PlanRequest plan;  // of --dry-run

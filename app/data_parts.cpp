@@ -242,4 +242,15 @@ DataParts make_data(const RunConfig& config, const StorePtr& store, const SavedD
   return parts;
 }
 
+std::vector<std::string> warnings_of(const DataParts& data) {
+  std::vector<std::string> all = data.warnings;
+  for (const auto& dataset : {data.training, data.validation}) {
+    for (const std::string& warning : dataset->warnings()) {
+      const std::string text = concat("data: ", warning);
+      if (std::count(all.begin(), all.end(), text) == 0) all.push_back(text);
+    }
+  }
+  return all;
+}
+
 }  // namespace aifs::app

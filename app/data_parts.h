@@ -60,4 +60,8 @@ std::shared_ptr<const zarr::Store> open_store(const RunConfig& config);
 DataParts make_data(const RunConfig& config, const std::shared_ptr<const zarr::Store>& store,
                     const SavedData* saved = nullptr);
 
+// What differs from a checkpoint, and what training and validation data have to say of themselves
+// (which may list their folders), each thing once.
+std::vector<std::string> warnings_of(const DataParts& data);
+
 }  // namespace aifs::app

@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "app/check_config.h"
+#include "app/checkpoints.h"
 #include "app/cli.h"
 #include "app/device.h"
 #include "app/exchange.h"
@@ -56,50 +58,6 @@ void keep_memory() {
 #endif
 }
 
-// What the user names: a checkpoint, or a folder that holds some (the newest sound one is taken).
-train::CheckpointInfo find_checkpoint(const fs::path& given) {
-  std::error_code ignored;
-  const bool is_checkpoint = fs::exists(given / "manifest.json", ignored) ||
-                             given.filename().string().starts_with("step-");
-  if (is_checkpoint) return train::inspect_checkpoint(given);
-  for (const fs::path& folder : {given / "checkpoints", given}) {
-    if (!fs::is_directory(folder, ignored)) continue;
-    if (auto found = train::find_latest_checkpoint(folder)) return *found;
-  }
-  throw DataError(concat("'", given.string(), "' holds no checkpoint"),
-                  "name a run folder or a folder such as checkpoints/step-00000060");
-}
-
-// A run folder with checkpoints is only continued, never started over.
-void refuse_to_overwrite(const RunConfig& config) {
-  if (!train::has_checkpoints(checkpoint_folder(config))) return;
-  throw ConfigError("run.dir", concat("'", config.run.dir, "' holds checkpoints of an earlier run"),
-                    "go on with --resume, or choose another folder: --set run.dir=...");
-}
-
-// The checkpoint to go on from, or none to start afresh.
-std::optional<train::CheckpointInfo> checkpoint_to_resume(const RunConfig& config,
-                                                          const CommandLine& c) {
-  const fs::path own = checkpoint_folder(config);
-  if (c.resume_from.empty()) {
-    auto found = train::find_latest_checkpoint(own);
-    if (!found) log::info("no checkpoint in '", own.string(), "': starting afresh");
-    return found;
-  }
-  auto found = find_checkpoint(c.resume_from);
-  std::error_code ignored;
-  const fs::path folder = absolute_path(found.path).parent_path();
-  if (!fs::equivalent(folder, own, ignored)) refuse_to_overwrite(config);  // a branch of a run
-  return found;
-}
-
-train::CheckpointInfo checkpoint_to_validate(const RunConfig& config, const CommandLine& c) {
-  if (!c.checkpoint.empty()) return find_checkpoint(c.checkpoint);
-  if (auto found = train::find_latest_checkpoint(checkpoint_folder(config))) return *found;
-  throw DataError(concat("no checkpoint in '", checkpoint_folder(config).string(), "'"),
-                  "train first, or name one: --validate-only <run>/checkpoints/step-...");
-}
-
 // What would show at the first checkpoint: a disk that is full, a quota, a limit of file sizes, and
 // operations that the file system has not got.
 void try_run_folder(const Run& run) {
@@ -129,9 +87,8 @@ int train(Run& run, const std::optional<train::CheckpointInfo>& resume_from,
   RunConfig copy = config;
   parallel::require_same(world, "configuration", effective_json(copy));
   parallel::require_same(world, "graph", run.graph().hash);
-  const std::vector<std::string> ranks =
-      parallel::gather_text(world, concat("rank ", world.rank(), ": ", run.mesh().place(), ", ",
-                                          runtime.host(), ", ", device_name(run.device())));
+  const std::vector<std::string> places =
+      parallel::gather_text(world, concat(runtime.host(), ": ", device_name(run.device())));
   const auto prepare = [&] {  // the main rank reads and writes files, the others get what it has
     if (!run.mesh().is_main()) return;
     make_directories(config.run.dir);
@@ -142,11 +99,10 @@ int train(Run& run, const std::optional<train::CheckpointInfo>& resume_from,
     }
     log::add_file((fs::path(config.run.dir) / "train.log").string());
     try_run_folder(run);
-    log::info(run_card(run, ranks));
+    log::info(run_card(run, places));
   };
   parallel::together(world, prepare, failure_handling());
-  if (config.profile.nvtx && !run.device().is_cuda())
-    throw ConfigError("profile.nvtx", "marks ranges for Nsight Systems, which needs a GPU");
+  check_device(config, run.device());
   if (config.profile.nvtx) mark_ranges();
   StepProfiler profiler(
       config.profile.first_step, config.profile.steps,
@@ -182,7 +138,7 @@ std::optional<SavedData> saved_data_of(const RunConfig& config,
                                        bool validate) {
   if (checkpoint) return saved_data(validate ? WeightUse::kScore : WeightUse::kResume, *checkpoint);
   if (validate || config.init.from.empty()) return std::nullopt;
-  return saved_data(WeightUse::kStart, train::inspect_checkpoint(config.init.from));
+  return saved_data(WeightUse::kStart, find_checkpoint(config.init.from, "init.from"));
 }
 
 // Trains or validates as one rank of `world`.
@@ -199,8 +155,9 @@ int run_as_rank(const CommandLine& c, const RunConfig& config, bool validate,
       if (!c.resume) refuse_to_overwrite(config);
       check_writable(config.run.dir);  // before data are read, which takes its time
     }
-    if (validate) checkpoint = checkpoint_to_validate(config, c);
-    if (!validate && c.resume && mesh.is_main()) checkpoint = checkpoint_to_resume(config, c);
+    if (validate) checkpoint = checkpoint_to_validate(config, c.checkpoint);
+    if (!validate && c.resume && mesh.is_main())
+      checkpoint = checkpoint_to_resume(config, c.resume_from);
     run = std::make_unique<Run>(
         config, mesh, device,
         mesh.is_main() ? saved_data_of(config, checkpoint, validate) : std::nullopt);
@@ -290,7 +247,7 @@ int exchange_model(const CommandLine& c) {
               (fs::path(exchange.to) / "config.json").string(), " --resume");
     return kSuccess;
   }
-  const train::CheckpointInfo checkpoint = find_checkpoint(exchange.from);
+  const train::CheckpointInfo checkpoint = find_checkpoint(exchange.from, "export");
   Run run(c.config.empty() ? parse_config(checkpoint.meta.config_json, c.overrides)
                            : load_config(c.config, c.overrides),
           mesh, at::kCPU, saved_data(WeightUse::kScore, checkpoint));
@@ -298,6 +255,20 @@ int exchange_model(const CommandLine& c) {
   export_model(run, checkpoint, exchange.to);
   log::info("wrote the model of '", checkpoint.path.string(), "' to '", exchange.to, "'");
   return kSuccess;
+}
+
+// Says what was checked. What is not on this machine is an error unless it is to be left out.
+int check(const CommandLine& c, const RunConfig& config) {
+  CheckRequest request{.files = !c.no_data};
+  if (c.resume) request.use = CheckRequest::Use::kResume;
+  if (c.validate_only || config.run.mode == Mode::kValidate)
+    request.use = CheckRequest::Use::kValidate;
+  request.checkpoint = c.resume ? c.resume_from : c.checkpoint;
+  const CheckReport report = check_config(config, request);
+  std::fputs(report.text().c_str(), stdout);
+  if (report.not_here.empty() || c.no_data) return kSuccess;
+  throw DataError("not all that the configuration names could be checked",
+                  "check it where the files are, or leave them out with --no-data");
 }
 
 // What is asked of a run.
@@ -371,10 +342,8 @@ int execute(const ParsedCommandLine& parsed) {
   RunConfig config = load_config(c.config, c.overrides);
   if (c.print_config) return std::fputs(effective_json(config).c_str(), stdout), kSuccess;
   log::set_level(static_cast<log::Level>(config.run.log_level));
-  if (c.dry_run && !c.check_config)
-    return std::fputs(dry_run(config, c.plan).c_str(), stdout), kSuccess;
-  std::printf("%s\nthe configuration is sound\n", check_config(config).c_str());
-  return kSuccess;
+  return c.check_config ? check(c, config)
+                        : (std::fputs(dry_run(config, c.plan).c_str(), stdout), kSuccess);
 }
 
 int guarded(const ParsedCommandLine& parsed) {

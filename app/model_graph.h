@@ -2,12 +2,21 @@
 // Whether a graph has the nodes and edges that a network works on.
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "graph/graph.h"
 #include "model/options.h"
 
 namespace aifs::app {
 
-// Throws ConfigError naming the option that asks for what the graph has not.
+// Throws ConfigError naming the option that asks for what the graph has not, and as below.
 void check_graph(const model::ModelOptions& model, const graph::Graph& graph);
+
+// Throws ConfigError for an attention window that is wider than all nodes in a row; `num_nodes`
+// gives their number by the name of the set. A processor on several meshes has one window, which
+// must make a difference on the finest.
+void check_windows(const model::ModelOptions& model,
+                   const std::function<int64_t(const std::string&)>& num_nodes);
 
 }  // namespace aifs::app

@@ -9,12 +9,13 @@
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
-#include <set>
 
+#include "app/checkpoints.h"
 #include "app/device.h"
 #include "app/failure.h"
 #include "app/memory_budget.h"
 #include "app/model_graph.h"
+#include "app/period_overlap.h"
 #include "app/plan.h"
 #include "app/share.h"
 #include "app/signals.h"
@@ -42,17 +43,13 @@ constexpr double kSamePoint_deg = 1e-3;
 
 using StorePtr = std::shared_ptr<const zarr::Store>;
 
-// What differs from a checkpoint, and what training and validation data have to say of themselves,
-// each thing once.
-void log_warnings(const DataParts& data) {
-  for (const std::string& warning : data.warnings)
-    log::warning(warning);
-  std::set<std::string> said;
-  for (const auto& dataset : {data.training, data.validation}) {
-    for (const std::string& warning : dataset->warnings()) {
-      if (said.insert(warning).second) log::warning("data: ", warning);
-    }
-  }
+}  // namespace
+
+void check_area_weights(const graph::NodeSet& nodes) {
+  if (nodes.attributes.count("area_weight") > 0) return;
+  throw ConfigError("train.validation.weights",
+                    "the data nodes of the graph have no attribute 'area_weight'",
+                    "use \"cos_latitude\" or \"uniform\"");
 }
 
 void check_same_grid(const graph::NodeSet& nodes, const data::DatasetInfo& info) {
@@ -75,6 +72,8 @@ void check_same_grid(const graph::NodeSet& nodes, const data::DatasetInfo& info)
   }
 }
 
+namespace {
+
 GraphParts make_graph(const RunConfig& config, const data::DatasetInfo& info) {
   const auto start = std::chrono::steady_clock::now();
   GraphParts parts;
@@ -85,6 +84,8 @@ GraphParts make_graph(const RunConfig& config, const data::DatasetInfo& info) {
   parts.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return parts;
 }
+
+}  // namespace
 
 model::FieldLayout field_layout(const DataParts& data) {
   model::FieldLayout layout;
@@ -107,9 +108,14 @@ model::FieldLayout field_layout(const DataParts& data) {
   return layout;
 }
 
+namespace {
+
 // Weights of the cells in validation scores.
 std::vector<float> cell_weights(train::GridWeights kind, const graph::NodeSet& nodes) {
-  if (kind == train::GridWeights::kArea) return nodes.attributes.at("area_weight").values;
+  if (kind == train::GridWeights::kArea) {
+    check_area_weights(nodes);
+    return nodes.attributes.at("area_weight").values;
+  }
   std::vector<float> weights(nodes.lat_rad.size(), 1.0f);
   if (kind == train::GridWeights::kCosLatitude) {
     for (size_t i = 0; i < weights.size(); ++i)
@@ -134,9 +140,13 @@ Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device,
     remembering->stop();
     opened_ = remembering->record();
   }
-  log_warnings(data_);
+  for (const std::string& warning : warnings_of(data_))
+    log::warning(warning);
   phases_.end("data");
   graph_ = make_graph(config_, data_.training->info());
+  const std::string overlap =
+      overlap_warning(data_.training->info(), data_.validation->info(), data_.window);
+  if (!overlap.empty() && config_.train.validation.is_on()) log::warning(overlap);
   for (const std::string& warning : graph_.report.warnings)
     log::warning("graph: ", warning);
   phases_.end("graph");
@@ -214,10 +224,6 @@ model::ModelOptions Run::fitted_model() const {
   }();
   if (mesh_->is_main()) log::info(fitted.text);
   return fitted.options;
-}
-
-fs::path checkpoint_folder(const RunConfig& config) {
-  return fs::path(config.run.dir) / "checkpoints";
 }
 
 // The graph of this rank: all of it, or its part if samples are divided.
@@ -328,12 +334,21 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
       .at_step = at_step,
       .failure = failure_handling()};
   train::Trainer trainer(options, parts);
-  // Only the main rank knows the checkpoint to go on from. The first rank of each group that has
-  // the same parameters reads it, the others get what that one has.
-  const std::string checkpoint =
-      parallel::gather_text(mesh_->world(), resume_from ? resume_from->path.string() : "").front();
+  // Only the main rank knows the checkpoint to go on from, and finds the one to start from, which
+  // must be the same for all. The first rank of each group that has the same parameters reads it,
+  // the others get what that one has.
+  std::optional<train::CheckpointInfo> other;
+  const auto find = [&] {
+    if (mesh_->is_main() && !resume_from && !config_.init.from.empty())
+      other = find_checkpoint(config_.init.from, "init.from");
+  };
+  parallel::together(mesh_->world(), find, failure_handling());
+  const auto for_all = [&](const std::optional<train::CheckpointInfo>& own) {
+    return parallel::gather_text(mesh_->world(), own ? own->path.string() : "").front();
+  };
+  const std::string checkpoint = for_all(resume_from), start = for_all(other);
   const auto load = [&] {
-    if (checkpoint.empty()) start_from_other_run();
+    if (!start.empty()) start_from_other_run(other ? *other : train::inspect_checkpoint(start));
     if (checkpoint.empty() || mesh_->alike().rank() != 0) return;
     trainer.load(resume_from ? *resume_from : train::inspect_checkpoint(checkpoint));
     if (!resume_from) return;
@@ -354,9 +369,7 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
   return trainer.run();
 }
 
-void Run::start_from_other_run() {
-  if (config_.init.from.empty()) return;
-  const train::CheckpointInfo other = train::inspect_checkpoint(config_.init.from);
+void Run::start_from_other_run(const train::CheckpointInfo& other) {
   for (const std::string& skipped :
        train::init_parameters(other, *parameters_, config_.init.may_skip)) {
     log::warning("init: ", skipped, "; it keeps its first value");
@@ -417,69 +430,6 @@ void Run::validate(const train::CheckpointInfo& checkpoint) {
   write_file_atomic(path, json.dump(2) + "\n");
   log::info("loss ", result.loss, " over ", result.num_dates, " dates; figures in '", path.string(),
             "'");
-}
-
-namespace {
-
-at::Tensor coordinates_of(const data::DatasetInfo& info) {
-  const auto radians = [](const std::vector<double>& degrees) {
-    return at::deg2rad(at::tensor(degrees, at::kDouble)).to(at::kFloat);
-  };
-  return at::stack({radians(info.latitudes_deg), radians(info.longitudes_deg)}, 1);
-}
-
-}  // namespace
-
-std::string check_config(const RunConfig& config) {
-  const bool here =
-      config.data.kind == data::SourceKind::kAnalytic || path_exists(config.data.dataset.dataset);
-  if (!here) {
-    return concat("'", config.data.dataset.dataset,
-                  "' is not on this machine: names and periods were not checked");
-  }
-  const DataParts data = make_data(config, open_store(config));
-  log_warnings(data);
-  graph::NodeSet nodes;  // of the dataset; what is at them is not looked at
-  nodes.lat_rad.resize(static_cast<size_t>(data.training->info().num_nodes()));
-  train::check_loss(config.loss, {.variables = data.variables,
-                                  .statistics = data.statistics,
-                                  .tendencies = data.tendencies,
-                                  .nodes = nodes,
-                                  .grid_name = config.graph.grid,
-                                  .timestep_s = data.timestep_s,
-                                  .times_out = data.window.times_out});
-  const data::PostProcessor post(data.variables.output_names(), config.data.postprocessor);
-  const model::FieldLayout layout = field_layout(data);
-  model::ParameterSet scratch(at::kFloat, 0);
-  for (size_t i = 0; i < config.model.bounding.size(); ++i) {
-    model::Bounding(model::ParameterScope(scratch, std::to_string(i)), config.model.bounding[i],
-                    layout.outputs, concat("model.bounding.", i));
-  }
-  // Samples, lead times and loss, as far as they can be checked without a graph.
-  const auto cells = static_cast<size_t>(data.training->info().num_nodes());
-  train::check_training_samples(
-      data.training->info(), data.window,
-      train::longest_rollout(config.train.rollout, config.train.max_epochs,
-                             config.train.max_steps));
-  const parallel::ProcessMesh mesh;
-  const train::Validation validation(config.train.validation,
-                                     {.source = data.validation_source,
-                                      .variables = data.variables,
-                                      .window = data.window,
-                                      .timestep_s = data.timestep_s,
-                                      .cell_weights = std::vector<float>(cells, 1.0f),
-                                      .post_processor = post,
-                                      .nodes = {0, data.validation->info().num_nodes()},
-                                      .mesh = mesh});
-  const data::DatasetInfo& info = data.training->info();
-  model::make_residual(model::ParameterScope(scratch, "residual"), config.model.residual,
-                       {.times_in = layout.times_in,
-                        .input_names = layout.input_names,
-                        .input_prognostic = layout.input_prognostic,
-                        .nodes = {.latlon_rad = coordinates_of(info)}});
-  return concat(info.num_rows(), " training and ", data.validation->info().num_rows(),
-                " validation dates, ", data.variables.num_inputs(), " variables in, ",
-                data.variables.num_outputs(), " out");
 }
 
 }  // namespace aifs::app

@@ -19,15 +19,21 @@
 
 namespace aifs::app {
 
+// The fields of the data as a network sees them.
+model::FieldLayout field_layout(const DataParts& data);
+
+// Throws ConfigError unless the data nodes of a graph and the cells of a dataset are the same
+// points.
+void check_same_grid(const graph::NodeSet& nodes, const data::DatasetInfo& info);
+// Throws ConfigError where train.validation.weights is "area" and the data nodes have none.
+void check_area_weights(const graph::NodeSet& nodes);
+
 struct GraphParts {
   graph::Graph graph;
   graph::GraphReport report;
   std::string hash;
   double seconds = 0.0;
 };
-
-// <run.dir>/checkpoints.
-fs::path checkpoint_folder(const RunConfig& config);
 
 // Everything a run needs, in the order it is built.
 class Run {
@@ -78,8 +84,8 @@ class Run {
   // Throws DataError if the checkpoint's graph is another one.
   void check_graph(const train::CheckpointInfo& checkpoint) const;
 
-  // Takes the weights that init.from names.
-  void start_from_other_run();
+  // Takes the weights of a checkpoint that init.from names.
+  void start_from_other_run(const train::CheckpointInfo& other);
 
   model::GraphTensors make_tensors(at::ScalarType dtype);
   data::NodeRange own_cells() const;
@@ -100,10 +106,5 @@ class Run {
   train::LossPtr loss_;
   std::unique_ptr<train::Validation> validation_;
 };
-
-// Checks what can be checked without building a graph or training: names of variables, periods,
-// statistics, boundings. Data that are not on this machine are not opened; the text says so.
-// Throws ConfigError or DataError for the first fault.
-std::string check_config(const RunConfig& config);
 
 }  // namespace aifs::app

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/area_weights.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -15,6 +16,13 @@ namespace {
 using Vector = Point<double>;
 
 constexpr double kLeastDistance = 1e-6;  // chord; closer nodes are duplicates
+
+constexpr const char* kWithoutCells =
+    "set graph.area_weight.kind to \"cosine_latitude\", \"isolatitude\" or \"uniform\", which need "
+    "no cells";
+
+// Ends the loop over cells; what is wrong is found out afterwards.
+struct SamePlace {};
 
 double dot(const Vector& a, const Vector& b) {
   return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
@@ -68,7 +76,7 @@ class SphericalCells {
     cell.reset(kHalfWidth);
     cut_by_neighbours(tree_, p, scratch.found, [&](const Neighbour& neighbour) {
       if (neighbour.index != node) {
-        check_distance(node, neighbour);
+        if (neighbour.distance2 < kLeastDistance * kLeastDistance) throw SamePlace();
         const Vector d = difference(points_[static_cast<size_t>(neighbour.index)], p);
         cell.cut(dot(d, plane.e1), dot(d, plane.e2), neighbour.distance2 / 2, neighbour.index);
       }
@@ -82,15 +90,6 @@ class SphericalCells {
  private:
   // Up to 89.99 degrees from the node; cells that reach farther are treated as large.
   static constexpr double kHalfWidth = 1e4;
-
-  void check_distance(int64_t node, const Neighbour& neighbour) const {
-    if (neighbour.distance2 >= kLeastDistance * kLeastDistance) return;
-    throw DataError(
-        concat("nodes ", std::min<int64_t>(node, neighbour.index), " and ",
-               std::max<int64_t>(node, neighbour.index), " are at the same place (distance ",
-               std::sqrt(neighbour.distance2), " on the unit sphere)"),
-        "remove one of them, or choose an area weight that needs no cells");
-  }
 
   // The cell lies around its node in the tangent plane: no cancellation, however small it is.
   static double area_around(const ConvexCell& cell) {
@@ -128,9 +127,9 @@ class SphericalCells {
                static_cast<int32_t>(other));
     }
     if (cell.vertices().empty() || cell.touches_border()) {
-      throw Error(concat("the Voronoi cell of node ", node, " has no bounds: the ",
-                         tree_.num_points(), " nodes are too few, or all on one circle"),
-                  "choose an area weight that needs no cells");
+      throw DataError(concat("the Voronoi cell of node ", node, " has no bounds: the ",
+                             tree_.num_points(), " nodes are too few, or all on one circle"),
+                      kWithoutCells);
     }
     double area = 0.0;
     const auto& vertices = cell.vertices();
@@ -147,18 +146,96 @@ class SphericalCells {
   KdTree<double> tree_;
 };
 
+// "nodes 0 to 71, 90", the first few ranges of ascending numbers.
+std::string ranges_of(const std::vector<int64_t>& nodes) {
+  constexpr int kMost = 3;
+  std::string text;
+  int num_ranges = 0;
+  for (size_t i = 0, end = 0; i < nodes.size(); i = end) {
+    while (end < nodes.size() && nodes[end] == nodes[i] + static_cast<int64_t>(end - i))
+      ++end;
+    if (++num_ranges > kMost) return text + ", ...";
+    text += concat(i == 0 ? "nodes " : ", ", nodes[i]);
+    if (end - i > 1) text += concat(" to ", nodes[end - 1]);
+  }
+  return text;
+}
+
+// "72 nodes are at latitude 90 (nodes 0 to 71)" for each pole with several nodes; else nothing.
+std::string nodes_at_poles(const std::vector<Vector>& points) {
+  std::string text;
+  for (const double pole : {1.0, -1.0}) {
+    std::vector<int64_t> there;
+    for (size_t i = 0; i < points.size(); ++i) {
+      if (std::hypot(points[i][0], points[i][1]) < kLeastDistance && pole * points[i][2] > 0)
+        there.push_back(static_cast<int64_t>(i));
+    }
+    if (there.size() < 2) continue;
+    text += concat(text.empty() ? "" : " and ", there.size(), text.empty() ? " nodes are" : "",
+                   " at latitude ", 90 * pole, " (", ranges_of(there), ")");
+  }
+  return text;
+}
+
+double rounded_degrees(double radians) {
+  return std::round(radians * 180 / kPi * 1e4) / 1e4;
+}
+
+// "nodes 12 and 37 are at the same place (...)" for the first such pair away from the poles; else
+// nothing.
+std::string first_pair(const std::vector<Vector>& points, int64_t threads) {
+  const KdTree<double> tree(points, threads);
+  std::vector<int32_t> partner(points.size(), -1);  // the first other node at the same place
+  parallel_for(tree.num_points(), threads, [&](int64_t, int64_t begin, int64_t end) {
+    std::vector<Neighbour> found;
+    for (int64_t i = begin; i < end; ++i) {
+      const Vector& p = points[static_cast<size_t>(i)];
+      if (std::hypot(p[0], p[1]) < kLeastDistance) continue;
+      tree.within(p, kLeastDistance * kLeastDistance, found);
+      int32_t& first = partner[static_cast<size_t>(i)];
+      for (const Neighbour& neighbour : found) {
+        if (neighbour.index != i && (first < 0 || neighbour.index < first)) first = neighbour.index;
+      }
+    }
+  });
+  const auto is_shared = [](int32_t other) { return other >= 0; };
+  const auto found = std::find_if(partner.begin(), partner.end(), is_shared);
+  if (found == partner.end()) return "";
+  const Vector& p = points[static_cast<size_t>(found - partner.begin())];
+  const auto num_shared = std::count_if(partner.begin(), partner.end(), is_shared);
+  return concat("nodes ", found - partner.begin(), " and ", *found,
+                " are at the same place (latitude ", rounded_degrees(std::asin(p[2])),
+                ", longitude ", rounded_degrees(std::atan2(p[1], p[0])), ")",
+                num_shared > 2 ? concat(", ", num_shared, " nodes share theirs with others") : "");
+}
+
 }  // namespace
+
+void require_distinct_nodes(std::span<const float> lat_rad, std::span<const float> lon_rad,
+                            int64_t num_threads) {
+  const std::vector<Vector> points = unit_vectors<double>(lat_rad, lon_rad);
+  const std::string poles = nodes_at_poles(points), pair = first_pair(points, num_threads);
+  if (poles.empty() && pair.empty()) return;
+  throw DataError(concat(poles, poles.empty() || pair.empty() ? "" : "; ", pair,
+                         ": they have no Voronoi cell of their own on the sphere"),
+                  kWithoutCells);
+}
 
 std::vector<double> spherical_area_weights(std::span<const float> lat_rad,
                                            std::span<const float> lon_rad, int64_t num_threads) {
   const SphericalCells cells(unit_vectors<double>(lat_rad, lon_rad), num_threads);
   std::vector<double> areas(lat_rad.size());
-  parallel_for(static_cast<int64_t>(areas.size()), num_threads,
-               [&](int64_t, int64_t begin, int64_t end) {
-                 SphericalCells::Scratch scratch;
-                 for (int64_t node = begin; node < end; ++node)
-                   areas[static_cast<size_t>(node)] = cells.area(node, scratch);
-               });
+  const auto fill = [&](int64_t, int64_t begin, int64_t end) {
+    SphericalCells::Scratch scratch;
+    for (int64_t node = begin; node < end; ++node)
+      areas[static_cast<size_t>(node)] = cells.area(node, scratch);
+  };
+  try {
+    parallel_for(static_cast<int64_t>(areas.size()), num_threads, fill);
+  } catch (const SamePlace&) {
+    require_distinct_nodes(lat_rad, lon_rad, num_threads);
+    throw;
+  }
   return areas;
 }
 

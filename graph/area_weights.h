@@ -15,10 +15,16 @@ enum class AreaWeightKind { kSpherical, kUniform, kCosineLatitude, kIsolatitude,
 
 // Areas (steradian) of the spherical Voronoi cells; they add up to 4 pi. The cells of a limited
 // area cover the whole sphere, too: outer nodes get what lies outside.
-// Throws DataError that names both nodes if two are closer than 1e-6 (chord), and Error if the
-// cells are unbounded: fewer than four nodes, or all on one circle.
+// Throws DataError as require_distinct_nodes() does, or if cells are unbounded: fewer than four
+// nodes, or all on one circle.
 std::vector<double> spherical_area_weights(std::span<const float> lat_rad,
                                            std::span<const float> lon_rad, int64_t num_threads);
+
+// Throws DataError if nodes are closer than 1e-6 (chord), as those of regular grids with rows at
+// the poles or with a meridian at both 0 and 360 degrees. The message names the nodes at each pole,
+// and else the first pair.
+void require_distinct_nodes(std::span<const float> lat_rad, std::span<const float> lon_rad,
+                            int64_t num_threads);
 
 // (max - min) cos(latitude) + min.
 std::vector<double> cosine_latitude_weights(std::span<const float> lat_rad, double min = 1e-3,

@@ -86,10 +86,19 @@ std::vector<double> raw_area_weights(AreaWeightKind kind, const NodeSet& nodes, 
   throw Error("unknown kind of area weight");
 }
 
+// `path` is that of the norm.
+void scale(Norm norm, std::vector<float>& values, const char* path) {
+  try {
+    normalise(norm, values);
+  } catch (const NumericalError& error) {
+    throw ConfigError(path, error.what(), "choose another norm, for example \"none\"");
+  }
+}
+
 Attribute area_weight(const AreaWeightOptions& options, const NodeSet& nodes, int64_t threads) {
   const auto raw = raw_area_weights(options.kind, nodes, threads);
   Attribute attribute{1, {raw.begin(), raw.end()}};
-  normalise(options.norm, attribute.values);
+  scale(options.norm, attribute.values, "graph.area_weight.norm");
   return attribute;
 }
 
@@ -108,8 +117,8 @@ EdgeSet edge_set(const GraphOptions& options, const NodeSet& source, const NodeS
       source.name, target.name, std::move(edges.source_index), std::move(edges.target_index), {}};
   const EdgeEnds ends{source, target, set.source_index, set.target_index, threads};
   Attribute length{1, edge_length<float>(ends)}, dirs{2, edge_direction<float>(ends)};
-  normalise(options.edge_length_norm, length.values);
-  normalise(options.edge_dirs_norm, dirs.values);
+  scale(options.edge_length_norm, length.values, "graph.edge_length_norm");
+  scale(options.edge_dirs_norm, dirs.values, "graph.edge_dirs_norm");
   set.attributes = {{"edge_length", std::move(length)}, {"edge_dirs", std::move(dirs)}};
   return set;
 }
@@ -171,6 +180,26 @@ Graph build_graph(const GraphOptions& options, const Coordinates& dataset, Graph
     *report = report_of(graph);
     report->parts = stopwatch.parts();
   }
+  return graph;
+}
+
+Graph graph_outline(const GraphOptions& options, const Coordinates& dataset) {
+  options.validate("graph");
+  NodeSet data = data_nodes(options, dataset);
+  check_sizes(options, data.num_nodes());
+  // Gaussian grids have every point once.
+  if (options.area_weight.kind == AreaWeightKind::kSpherical && options.grid == "dataset")
+    require_distinct_nodes(data.lat_rad, data.lon_rad, options.threads.value_or(0));
+  data.attributes["area_weight"] = {};
+  NodeSet hidden{"hidden", {}, {}, {}};
+  hidden.lat_rad.resize(static_cast<size_t>(icosphere_vertices(options.hidden.refinement)));
+  hidden.lon_rad.resize(hidden.lat_rad.size());
+  Graph graph;
+  for (const auto& [source, target] :
+       {std::pair("data", "hidden"), std::pair("hidden", "hidden"), std::pair("hidden", "data")})
+    graph.edge_sets.push_back(
+        {source, target, {}, {}, {{"edge_length", {1, {}}}, {"edge_dirs", {2, {}}}}});
+  graph.node_sets = {std::move(data), std::move(hidden)};
   return graph;
 }
 

@@ -18,6 +18,12 @@ namespace aifs::graph {
 Graph build_graph(const GraphOptions& options, const Coordinates& dataset,
                   GraphReport* report = nullptr);
 
+// What build_graph() would make, by name and number: data nodes in their places, hidden ones at no
+// place, edge sets without edges, attributes without values. Throws as build_graph() does for what
+// can be told without searching for edges: sizes, coordinates, nodes that share a place. A grid of
+// millions of nodes takes seconds.
+Graph graph_outline(const GraphOptions& options, const Coordinates& dataset);
+
 // Loads options.file if it exists, and checks that it was made with these options for these data
 // nodes (ConfigError otherwise); else builds the graph and, if a file is named, saves it there. Not
 // for several ranks at once: one builds, the others call it when the file is there.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The section "graph" of a configuration. The defaults are the multi-scale graph of AIFS: data
-// nodes join the hidden mesh within 0.6 of its spacing, hidden nodes talk on all levels of
-// refinement, and every data node listens to its three nearest hidden nodes.
+// The section "graph" of a configuration. The defaults are the multi-scale graph that Anemoi ships
+// for GNNs: data nodes join the hidden mesh within 0.6 of its spacing, hidden nodes talk on all
+// levels of refinement, and every data node listens to its three nearest hidden nodes.
 #pragma once
 
 #include <optional>

@@ -21,7 +21,8 @@ at::Tensor attribute_columns(const graph::EdgeSet& edges,
   for (const std::string& name : attributes) {
     const auto found = edges.attributes.find(name);
     if (found == edges.attributes.end()) {
-      throw Error(
+      throw ConfigError(
+          "model.edge_attributes",
           concat("edges ", edges.source, "->", edges.target, " have no attribute '", name, "'"),
           "the graph was made with other attributes than the model asks for");
     }

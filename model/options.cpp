@@ -62,9 +62,11 @@ void BlockOptions::bind(config::Binder& b) {
   b.boolean("qk_norm", qk_norm, {"normalise queries and keys per head"});
   b.boolean("edge_pre_mlp", edge_pre_mlp,
             {"graph_transformer: a linear and an activation on the edge features of each block"});
-  b.integer("window", window, {.min = -1},
-            {"transformer: nodes further apart in node order do not see each other; 0: all do; -1: "
-             "all do, but in a mapper with sdpa it is the number of source nodes, as in Anemoi"});
+  b.integer(
+      "window", window, {.min = -1},
+      {"transformer: nodes further apart in node order do not see each other (below the number of "
+       "nodes); 0: all do; -1: all do, but in a mapper with sdpa it is the number of source nodes, "
+       "as in Anemoi"});
   b.choice("attention", attention,
            {"transformer: whose conventions hold, torch's or those of flash-attention"});
   b.number("softcap", softcap, {.min = 0.0}, {"flash: scores are bent to stay below; 0: not"});

@@ -292,7 +292,7 @@ void LossOptions::check_names(const data::VariableTable& table) const {
       train::variable_weights(outputs, variable_weights);
     }
   }
-  check_outputs(masked_variables, outputs, "loss.masked_variables");
+  train::variable_mask(outputs, masked_variables, mask_inverse);
 }
 
 }  // namespace aifs::train

@@ -84,7 +84,8 @@ void AverageOptions::bind(config::Binder& b) {
 }
 
 void InitOptions::bind(config::Binder& b) {
-  b.text("from", from, {"checkpoint folder whose weights a new run starts from; empty: random"},
+  b.text("from", from,
+         {"run or checkpoint folder whose weights a new run starts from; empty: random"},
          config::TextKind::kPath);
   b.text_list("may_skip", may_skip,
               {"names of tensors, of parts, or with * for any text, that may be missing, "

@@ -39,6 +39,8 @@ struct ValidationOptions {
   int64_t rollout = 0;  // forecast steps of the loss; 0: those of training at that time
   OnFailedValidation on_failure = OnFailedValidation::kContinue;
 
+  // Whether a run validates at all.
+  bool is_on() const { return every_steps > 0 || every_epochs > 0 || at_end; }
   void bind(config::Binder& b);
   void validate(const std::string& path) const;
 };
@@ -69,7 +71,7 @@ struct AverageOptions {
 
 // Weights to start from, other than random ones.
 struct InitOptions {
-  std::string from;                   // a checkpoint folder; empty: random
+  std::string from;                   // a run or checkpoint folder; empty: random
   std::vector<std::string> may_skip;  // patterns of tensors that need not fit
 
   void bind(config::Binder& b);

@@ -121,16 +121,18 @@ at::Tensor tendency_weights(const data::VariableTable& variables,
 at::Tensor variable_mask(const std::vector<std::string>& outputs,
                          const std::vector<std::string>& masked, bool invert) {
   std::vector<double> weights(outputs.size(), invert ? 0.0 : 1.0);
-  for (const std::string& name : masked) {
+  for (size_t i = 0; i < masked.size(); ++i) {
     bool found = false;
     for (size_t v = 0; v < outputs.size(); ++v) {
-      if (outputs[v] != name && data::split_variable_name(outputs[v]).parameter != name) continue;
+      const bool is_parameter = data::split_variable_name(outputs[v]).parameter == masked[i];
+      if (outputs[v] != masked[i] && !is_parameter) continue;
       weights[v] = invert ? 1.0 : 0.0;
       found = true;
     }
     if (!found) {
-      throw ConfigError("loss.variable_mask", concat("'", name, "' is not predicted"),
-                        nearest_names(name, outputs));
+      throw ConfigError(concat("loss.masked_variables.", i),
+                        concat("'", masked[i], "' is not predicted"),
+                        nearest_names(masked[i], outputs));
     }
   }
   return to_tensor(weights);

@@ -134,18 +134,6 @@ TEST_CASE("a run folder with checkpoints is not started over", "[program]") {
   REQUIRE(read_file(run / "metrics.jsonl") == metrics);
 }
 
-TEST_CASE("--check-config finds what needs data but no graph", "[program]") {
-  const test::TemporaryFolder folder;
-  const auto check = [&](const std::string& more) {
-    return run_train(folder.path() / "r", "--check-config " + more);
-  };
-  REQUIRE(check("").exit_code == 0);
-  require_clean_failure(check("--set train.validation.lead_times='[\"240h\"]'"), 3, "240h");
-  require_clean_failure(check("--set data.training.end=2020-01-01T06:00:00"), 3,
-                        "no training sample");
-  require_clean_failure(check("--set loss.variable_weights='{\"u_850\":1}'"), 2, "u_850");
-}
-
 TEST_CASE("a run folder is not started over even if its pointer is lost", "[program]") {
   const test::TemporaryFolder folder;
   const fs::path run = folder.path() / "r", other = folder.path() / "other";

@@ -113,11 +113,42 @@ TEST_CASE("nodes at the same place are an error that names both", "[area_weights
   nodes.lat_rad[37] = nodes.lat_rad[12];
   nodes.lon_rad[37] = nodes.lon_rad[12];
   REQUIRE_THROWS_WITH(areas(nodes), ContainsSubstring("nodes 12 and 37 are at the same place"));
+  nodes.lat_rad[5] = nodes.lat_rad[12];  // three of them: still the first two
+  nodes.lon_rad[5] = nodes.lon_rad[12];
+  REQUIRE_THROWS_WITH(areas(nodes), ContainsSubstring("nodes 5 and 12 are at the same place") &&
+                                        ContainsSubstring("3 nodes share theirs with others"));
+}
+
+TEST_CASE("rows at the poles and a doubled meridian are named, with weights that work",
+          "[area_weights]") {
+  // From pole to pole every 10 degrees, and from 0 to 360: 19 rows of 37.
+  NodeSet nodes{"regular", {}, {}, {}};
+  for (int row = 0; row < 19; ++row) {
+    for (int column = 0; column < 37; ++column) {
+      nodes.lat_rad.push_back(static_cast<float>(kPi / 2 - row * kPi / 18));
+      nodes.lon_rad.push_back(static_cast<float>(column * kPi / 18));
+    }
+  }
+  try {
+    areas(nodes);
+    FAIL("no error");
+  } catch (const DataError& error) {
+    REQUIRE_THAT(error.what(),
+                 ContainsSubstring("37 nodes are at latitude 90 (nodes 0 to 36) and 37 at "
+                                   "latitude -90 (nodes 666 to 702)") &&
+                     ContainsSubstring("nodes 37 and 73 are at the same place (latitude 80, "
+                                       "longitude 0), 34 nodes share theirs with others"));
+    REQUIRE_THAT(error.hint(), ContainsSubstring("graph.area_weight.kind"));
+  }
+  REQUIRE_THROWS_AS(require_distinct_nodes(nodes.lat_rad, nodes.lon_rad, 2), DataError);
+  const NodeSet once = samples::gaussian_nodes("o", "o8");
+  REQUIRE_NOTHROW(require_distinct_nodes(once.lat_rad, once.lon_rad, 2));
+  REQUIRE_NOTHROW(areas(with_poles_and_equator()));  // one node at each pole is no trouble
 }
 
 TEST_CASE("cells without bounds are refused", "[area_weights]") {
-  REQUIRE_THROWS_AS(areas(samples::random_nodes("two", 2, 9)), Error);
-  REQUIRE_THROWS_AS(areas(samples::random_nodes("three", 3, 9)), Error);
+  REQUIRE_THROWS_AS(areas(samples::random_nodes("two", 2, 9)), DataError);
+  REQUIRE_THROWS_AS(areas(samples::random_nodes("three", 3, 9)), DataError);
   NodeSet circle{"circle", std::vector<float>(9, 0.2F), {}, {}};
   for (int i = 0; i < 9; ++i)
     circle.lon_rad.push_back(0.5F * static_cast<float>(i));

@@ -9,6 +9,7 @@
 #include "core/check.h"
 #include "core/file_io.h"
 #include "graph/graph_file.h"
+#include "graph/tri_nodes.h"
 #include "tests/graph/graph_samples.h"
 #include "tests/support/catch.h"
 
@@ -163,6 +164,74 @@ TEST_CASE("graphs that make no sense name the option", "[builder]") {
   options = options_of("o8", 1);
   options.encoder.cutoff_factor = 1e-6;
   REQUIRE_THROWS_WITH(build_graph(options, {}), ContainsSubstring("no edge was found"));
+}
+
+TEST_CASE("weights that work are named where data nodes share a place, and they do work",
+          "[builder]") {
+  Coordinates poles;  // four rows of ten, the first and the last at the poles
+  for (const double lat : {90.0, 30.0, -30.0, -90.0}) {
+    for (int column = 0; column < 10; ++column) {
+      poles.lat_deg.push_back(lat);
+      poles.lon_deg.push_back(36.0 * column);
+    }
+  }
+  GraphOptions options = options_of("dataset", 0);
+  try {
+    build_graph(options, poles);
+    FAIL("no error");
+  } catch (const DataError& error) {
+    for (const std::string& kind : enum_names<AreaWeightKind>()) {
+      if (error.hint().find('"' + kind + '"') == std::string::npos) continue;
+      const GraphOptions named = parsed(
+          concat(R"({"hidden": {"refinement": 0}, "area_weight": {"kind": ")", kind, R"("}})"));
+      const Graph graph = build_graph(named, poles);
+      for (const float weight : graph.nodes("data").attributes.at("area_weight").values)
+        REQUIRE(weight > 0.0F);
+    }
+    REQUIRE_THAT(error.hint(), ContainsSubstring("\"cosine_latitude\""));
+  }
+}
+
+TEST_CASE("a norm that does not exist for the values is named", "[builder]") {
+  const TriNodes mesh = tri_nodes(0);
+  Coordinates cells;  // the hidden nodes themselves: the decoder's edges have no length
+  for (size_t i = 0; i < mesh.lat_rad.size(); ++i) {
+    cells.lat_deg.push_back(mesh.lat_rad[i] * 180 / kPi);
+    cells.lon_deg.push_back(mesh.lon_rad[i] * 180 / kPi);
+  }
+  const GraphOptions options = parsed(
+      R"({"hidden": {"refinement": 0}, "encoder": {"kind": "knn", "num_neighbours": 2},
+          "decoder": {"num_neighbours": 1}, "edge_length_norm": "unit-max"})");
+  REQUIRE_THROWS_WITH(build_graph(options, cells), ContainsSubstring("'graph.edge_length_norm'"));
+}
+
+TEST_CASE("the outline of a graph has its names and numbers, and refuses what building refuses",
+          "[builder]") {
+  const GraphOptions options = options_of("o8", 2);
+  const Graph outline = graph_outline(options, {}), graph = build_graph(options, {});
+  for (const NodeSet& nodes : graph.node_sets) {
+    const NodeSet& same = outline.nodes(nodes.name);
+    REQUIRE(same.num_nodes() == nodes.num_nodes());
+    for (const auto& [name, values] : nodes.attributes)
+      REQUIRE(same.attributes.count(name) == 1);
+  }
+  REQUIRE(outline.nodes("data").lat_rad == graph.nodes("data").lat_rad);
+  for (const EdgeSet& edges : graph.edge_sets) {
+    for (const auto& [name, values] : edges.attributes)
+      REQUIRE(outline.edges(edges.source, edges.target).attributes.at(name).width == values.width);
+  }
+  REQUIRE_THROWS_WITH(graph_outline(options_of("o8", 5), {}),
+                      ContainsSubstring("'graph.hidden.refinement'"));
+  REQUIRE_THROWS_WITH(graph_outline(options_of("dataset", 1), {}),
+                      ContainsSubstring("the dataset has no coordinates"));
+  Coordinates doubled = gaussian_coordinates(parse_gaussian_grid("o8"));
+  doubled.lat_deg[3] = doubled.lat_deg[4];
+  doubled.lon_deg[3] = doubled.lon_deg[4];
+  GraphOptions from_dataset = options_of("dataset", 1);
+  REQUIRE_THROWS_WITH(graph_outline(from_dataset, doubled),
+                      ContainsSubstring("nodes 3 and 4 are at the same place"));
+  from_dataset.area_weight.kind = AreaWeightKind::kUniform;
+  REQUIRE_NOTHROW(graph_outline(from_dataset, doubled));
 }
 
 TEST_CASE("a graph is built once and loaded afterwards", "[builder]") {

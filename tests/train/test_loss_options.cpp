@@ -78,11 +78,19 @@ TEST_CASE("spectral losses weigh waves, on the sphere or a rectangle", "[loss_op
           "loss.transform.x_dim");
 }
 
+TEST_CASE("a parameter masks all its levels", "[loss_options]") {
+  const data::VariableTable table({"q_50", "q_850", "sp"}, {});
+  REQUIRE_NOTHROW(read(R"({"masked_variables": ["q", "sp"]})").check_names(table));
+  REQUIRE_NOTHROW(read(R"({"masked_variables": ["q_50"]})").check_names(table));
+  REQUIRE_THROWS_AS(read(R"({"masked_variables": ["q_500"]})").check_names(table), ConfigError);
+}
+
 TEST_CASE("a loss on a variable that is not predicted is found", "[loss_options]") {
   const data::VariableTable table({"t_850", "lsm"}, {.forcing = {"lsm"}, .diagnostic = {}});
   REQUIRE_NOTHROW(read(R"({"variables": ["t_850"]})").check_names(table));
   REQUIRE_THROWS_WITH(read(R"({"terms": [{"variables": ["t_500"]}]})").check_names(table),
                       ContainsSubstring("loss.terms.0.variables.0"));
-  REQUIRE_THROWS_AS(read(R"({"masked_variables": ["lsm"]})").check_names(table), ConfigError);
+  REQUIRE_THROWS_WITH(read(R"({"masked_variables": ["t", "lsm"]})").check_names(table),
+                      ContainsSubstring("'loss.masked_variables.1': 'lsm' is not predicted"));
   REQUIRE_THROWS_AS(read(R"({"variable_weights": {"t_850": 1}})").check_names(table), ConfigError);
 }

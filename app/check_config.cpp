@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/check_config.h"
+
+#include <ATen/ATen.h>
+
+#include "app/checkpoints.h"
+#include "app/device.h"
+#include "app/model_graph.h"
+#include "app/period_overlap.h"
+#include "app/wiring.h"
+#include "core/check.h"
+#include "core/file_kind.h"
+#include "graph/builder.h"
+#include "graph/graph_file.h"
+
+namespace aifs::app {
+
+namespace {
+
+at::Tensor coordinates_of(const data::DatasetInfo& info) {
+  const auto radians = [](const std::vector<double>& degrees) {
+    return at::deg2rad(at::tensor(degrees, at::kDouble)).to(at::kFloat);
+  };
+  return at::stack({radians(info.latitudes_deg), radians(info.longitudes_deg)}, 1);
+}
+
+class Checks {
+ public:
+  Checks(const RunConfig& config, const CheckRequest& request)
+      : config_(config), request_(request) {}
+
+  CheckReport run() {
+    check_run_folder();
+    open_data();
+    check_graph();
+    check_weights();
+    check_ranks();
+    return std::move(report_);
+  }
+
+ private:
+  template <class... Args>
+  void note(const Args&... args) {
+    report_.checked.push_back(concat(args...));
+  }
+
+  // Whether a file or folder that `key` names is to be looked at; says so if it is not.
+  bool is_here(const std::string& key, const std::string& path, const std::string& what) {
+    const bool here = request_.files && path_exists(path);
+    if (!here) {
+      report_.not_here.push_back(concat(
+          what, " '", path, "' (", key, ")",
+          request_.files ? concat(" is not on this machine", dangling_link_text(path)) : ""));
+    }
+    return here;
+  }
+
+  void check_run_folder();
+  void open_data();
+  void check_data() const;
+  void check_graph();
+  void check_weights();
+  void check_ranks();
+
+  const RunConfig& config_;
+  const CheckRequest& request_;
+  CheckReport report_;
+  std::optional<SavedData> saved_;  // of the checkpoint whose weights are wanted
+  std::optional<DataParts> data_;   // none: not on this machine
+};
+
+void Checks::check_run_folder() {
+  const fs::path folder = config_.run.dir;
+  const std::string link = dangling_link_text(folder);
+  if (!link.empty()) throw ConfigError("run.dir", concat("'", folder.string(), "'", link));
+  if (path_exists(folder) && !folder_exists(folder)) {
+    throw ConfigError("run.dir", concat("'", folder.string(), "' is ",
+                                        describe_kind_of_file(folder), ", not a folder"));
+  }
+  switch (request_.use) {
+    case CheckRequest::Use::kTrain:
+      refuse_to_overwrite(config_);
+      note("run folder: '", folder.string(), "' has no checkpoints yet");
+      break;
+    case CheckRequest::Use::kResume:
+      if (const auto found = checkpoint_to_resume(config_, request_.checkpoint)) {
+        saved_ = saved_data(WeightUse::kResume, *found);
+        note("checkpoint: '", found->path.string(), "' is sound");
+      }
+      break;
+    case CheckRequest::Use::kValidate: {
+      const auto found = checkpoint_to_validate(config_, request_.checkpoint);
+      saved_ = saved_data(WeightUse::kScore, found);
+      note("checkpoint: '", found.path.string(), "' is sound");
+      break;
+    }
+  }
+}
+
+void Checks::open_data() {
+  const bool is_file = config_.data.kind == data::SourceKind::kAnemoi;
+  const std::string& path = config_.data.dataset.dataset;
+  if (is_file && !is_here("data.dataset.dataset", path, "the dataset")) return;
+  data_ = make_data(config_, open_store(config_), saved_ ? &*saved_ : nullptr);
+  for (const std::string& warning : warnings_of(*data_))
+    report_.warnings.push_back(warning);
+  check_data();
+  const data::DatasetInfo& info = data_->training->info();
+  note("data: ", info.num_rows(), " training and ", data_->validation->info().num_rows(),
+       " validation dates, ", data_->variables.num_inputs(), " variables in, ",
+       data_->variables.num_outputs(), " out");
+  if (!config_.train.validation.is_on()) return;
+  const std::string overlap = overlap_warning(info, data_->validation->info(), data_->window);
+  if (!overlap.empty()) report_.warnings.push_back(overlap);
+}
+
+// Samples, lead times, losses and layers on variables, as far as they can be checked without a
+// graph.
+void Checks::check_data() const {
+  const data::DatasetInfo& info = data_->training->info();
+  graph::NodeSet nodes;  // of the dataset; what is at them is not looked at
+  nodes.lat_rad.resize(static_cast<size_t>(info.num_nodes()));
+  train::check_loss(config_.loss, {.variables = data_->variables,
+                                   .statistics = data_->statistics,
+                                   .tendencies = data_->tendencies,
+                                   .nodes = nodes,
+                                   .grid_name = config_.graph.grid,
+                                   .timestep_s = data_->timestep_s,
+                                   .times_out = data_->window.times_out});
+  const data::PostProcessor post(data_->variables.output_names(), config_.data.postprocessor);
+  const model::FieldLayout layout = field_layout(*data_);
+  model::ParameterSet scratch(at::kFloat, 0);
+  for (size_t i = 0; i < config_.model.bounding.size(); ++i) {
+    model::Bounding(model::ParameterScope(scratch, std::to_string(i)), config_.model.bounding[i],
+                    layout.outputs, concat("model.bounding.", i));
+  }
+  train::check_training_samples(
+      info, data_->window,
+      train::longest_rollout(config_.train.rollout, config_.train.max_epochs,
+                             config_.train.max_steps));
+  const parallel::ProcessMesh mesh;
+  const train::Validation validation(
+      config_.train.validation, {.source = data_->validation_source,
+                                 .variables = data_->variables,
+                                 .window = data_->window,
+                                 .timestep_s = data_->timestep_s,
+                                 .cell_weights = std::vector<float>(nodes.lat_rad.size(), 1.0f),
+                                 .post_processor = post,
+                                 .nodes = {0, data_->validation->info().num_nodes()},
+                                 .mesh = mesh});
+  model::make_residual(model::ParameterScope(scratch, "residual"), config_.model.residual,
+                       {.times_in = layout.times_in,
+                        .input_names = layout.input_names,
+                        .input_prognostic = layout.input_prognostic,
+                        .nodes = {.latlon_rad = coordinates_of(info)}});
+}
+
+void Checks::check_graph() {
+  const graph::GraphOptions& options = config_.graph;
+  const bool needs_file = !config_.model.hierarchy.meshes.empty();
+  bool from_file = needs_file || (!options.file.empty() && path_exists(options.file));
+  if (!request_.files || from_file) {
+    const bool is_readable =
+        options.file.empty() || is_here("graph.file", options.file, "the graph");
+    if (needs_file && !is_readable) return;
+    from_file = from_file && is_readable;
+  }
+  const bool has_cells = data_ || options.grid != "dataset";
+  if (!from_file && !has_cells) return;  // nothing to build it of
+  graph::Coordinates cells;
+  if (data_)
+    cells = {data_->training->info().latitudes_deg, data_->training->info().longitudes_deg};
+  const graph::Graph graph = !from_file  ? graph::graph_outline(options, cells)
+                             : has_cells ? graph::load_or_build_graph(options, cells)
+                                         : graph::load_graph(options.file).graph;
+  const graph::NodeSet& nodes = graph.nodes("data");
+  if (data_) check_same_grid(nodes, data_->training->info());
+  app::check_graph(config_.model, graph);
+  if (config_.train.validation.weights == train::GridWeights::kArea) check_area_weights(nodes);
+  std::string text;
+  for (const graph::NodeSet& set : graph.node_sets)
+    text += concat(text.empty() ? "" : ", ", set.num_nodes(), " ", set.name, " nodes");
+  if (from_file)
+    text += concat(", from '", options.file, "'");
+  else if (options.file.empty() || request_.files)
+    text += ", to be built";
+  note("graph: ", text);
+}
+
+void Checks::check_weights() {
+  const std::string& from = config_.init.from;
+  if (from.empty() || request_.use != CheckRequest::Use::kTrain) return;
+  if (!is_here("init.from", from, "the run or checkpoint")) return;
+  note("weights: '", find_checkpoint(from, "init.from").path.string(), "' is sound");
+}
+
+void Checks::check_ranks() {
+  const parallel::MeshSizes& sizes = config_.parallel.sizes;
+  const int64_t of_replica = sizes.model * sizes.tensor * sizes.pipeline;
+  if (sizes.data > 0) {
+    note("ranks: ", of_replica * sizes.data);
+  } else if (of_replica > 1) {
+    note("ranks: a multiple of ", of_replica);
+  }
+  if (!request_.files && config_.run.device != DeviceChoice::kCpu) {
+    report_.not_here.emplace_back("the device of the run (run.device)");
+    return;
+  }
+  const c10::Device device = choose_device(config_.run.device, /*local_rank=*/0);
+  set_arithmetic(config_.train.precision, device);
+  check_device(config_, device);
+  note("device: ", device_name(device), ", ", enum_name(config_.train.precision));
+}
+
+}  // namespace
+
+std::string CheckReport::text() const {
+  std::string lines;
+  for (const std::string& line : checked)
+    lines += line + "\n";
+  for (const std::string& line : warnings)
+    lines += concat("warning: ", line, "\n");
+  for (const std::string& line : not_here)
+    lines += concat("not checked: ", line, "\n");
+  return lines + (not_here.empty() ? "the configuration is sound\n"
+                                   : "the configuration is sound as far as it was checked\n");
+}
+
+CheckReport check_config(const RunConfig& config, const CheckRequest& request) {
+  return Checks(config, request).run();
+}
+
+void check_device(const RunConfig& config, const c10::Device& device) {
+  if (config.profile.nvtx && !device.is_cuda())
+    throw ConfigError("profile.nvtx", "marks ranges for Nsight Systems, which needs a GPU");
+}
+
+}  // namespace aifs::app
