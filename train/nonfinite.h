@@ -21,6 +21,13 @@ namespace aifs::train {
 // What a run does about it: leave with an error, or leave the step out.
 enum class OnNonfinite { kStop, kSkip };
 
+// What is known of a step whose numbers are not finite.
+struct NonfiniteReport {
+  std::string text;           // empty: another rank knows
+  bool input_is_bad = false;  // the weights are not to blame
+  std::string hint;           // of a bad input
+};
+
 // What positions in fields stand for.
 struct FieldPlaces {
   std::vector<std::string> variables;                  // of the last axis

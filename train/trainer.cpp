@@ -49,7 +49,7 @@ struct Trainer::StepFigures {
   bool gave_up = false;        // this rank was to stop while it waited for data
   std::exception_ptr failure;  // what reading data threw on this rank
   bool finite = true;          // all losses on all ranks
-  std::string bad;             // what is known of this rank's first loss that is not finite
+  NonfiniteReport bad;         // of this rank's first loss that is not finite
   PipelineLosses losses;
 };
 
@@ -428,7 +428,7 @@ at::Tensor Trainer::forward_pass(data::DeviceFeed& loader, StepFigures& figures,
 void Trainer::note_bad_loss(StepFigures& figures, double loss) {
   figures.finite = false;
   shards_->fetch_all();
-  if (!std::isfinite(loss) && figures.bad.empty())
+  if (!std::isfinite(loss) && figures.bad.text.empty())
     figures.bad = describe_nonfinite(concat("the loss is ", loss), figures.rollout);
   shards_->release_all();
 }
@@ -483,9 +483,10 @@ void Trainer::update_weights(StepFigures& figures) {
     // In fp16 gradients that overflow are how the loss scale finds its size.
     if (!finite && !loss_scale_.active()) {
       shards_->fetch_all();
-      const std::string text = describe_nonfinite("a gradient is not finite", figures.rollout);
+      const NonfiniteReport report =
+          describe_nonfinite("a gradient is not finite", figures.rollout);
       shards_->release_all();
-      skip_or_fail(text);
+      skip_or_fail(report);
     }
   }
   if (finite) {

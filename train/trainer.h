@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "data/bad_input.h"
 #include "data/device_feed.h"
 #include "data/sampler.h"
 #include "parallel/process_mesh.h"
@@ -129,13 +130,15 @@ class Trainer {
   void update_weights(StepFigures& figures);
   // Divides the gradients of a step of so many batches.
   int64_t gradient_divisor(int64_t batches) const;
-  // What is not finite and where, with the batch in a folder. All ranks of a replica call it,
-  // or none: the network runs again, with all values there (ParameterShards::fetch_all()).
-  std::string describe_nonfinite(const std::string& what, int64_t rollout) const;
+  // Says what is not finite and where, and writes the batch to a folder. All ranks of a replica
+  // call it, or none: the network runs again, with all values there (ParameterShards::fetch_all()).
+  NonfiniteReport describe_nonfinite(const std::string& what, int64_t rollout) const;
+  // The first value of the batch at hand, as it is stored, that no network can work with.
+  std::optional<data::BadInput> bad_input(int64_t rollout) const;
   std::string find_nonfinite(const data::Batch& batch, int64_t rollout) const;
-  // Throws unless the step may be skipped, which all ranks decide alike. `text` is empty where
-  // another rank has found it.
-  void skip_or_fail(const std::string& text) const;
+  // Throws unless the step may be skipped, which all ranks decide alike; if it was the input that
+  // is bad, after a checkpoint. The report is empty where another rank has found it. Collective.
+  void skip_or_fail(const NonfiniteReport& report);
   void record(const StepFigures& figures);
   // True if it was left because somebody wants to stop: the same on all ranks.
   bool validate();

@@ -36,7 +36,7 @@ std::string Trainer::find_nonfinite(const data::Batch& batch, int64_t rollout) c
   return found;
 }
 
-std::string Trainer::describe_nonfinite(const std::string& what, int64_t rollout) const {
+NonfiniteReport Trainer::describe_nonfinite(const std::string& what, int64_t rollout) const {
   std::string dates;
   for (const int64_t row : batch_.anchors) {
     const auto& all = parts_.source.dataset->info().dates_s;
@@ -48,6 +48,12 @@ std::string Trainer::describe_nonfinite(const std::string& what, int64_t rollout
   const auto note = [&](const std::string& more) {
     if (!more.empty()) text += "\n" + more;
   };
+  NonfiniteReport report;
+  if (const auto input = bad_input(rollout)) {
+    note(input->text);
+    report.input_is_bad = true;
+    report.hint = input->hint;
+  }
   note(first_bad_gradient(parts_.parameters, own_parts()));
   note(find_nonfinite(batch_, rollout));
   const fs::path folder =
@@ -58,18 +64,38 @@ std::string Trainer::describe_nonfinite(const std::string& what, int64_t rollout
   } catch (const Error& error) {
     note(concat("the batch could not be written: ", error.what()));
   }
-  return text;
+  report.text = text;
+  return report;
 }
 
-void Trainer::skip_or_fail(const std::string& text) const {
-  const std::string found = text.empty()
+std::optional<data::BadInput> Trainer::bad_input(int64_t rollout) const {
+  std::vector<int64_t> rows;
+  for (const int64_t anchor : batch_.anchors) {
+    for (const int64_t offset : parts_.window.offsets(rollout))
+      rows.push_back(anchor + offset);
+  }
+  try {
+    return data::first_bad_input(*parts_.source.dataset, parts_.loading.nodes, rows);
+  } catch (const Error& error) {
+    log::warning("the input could not be read again: ", error.what());
+    return std::nullopt;
+  }
+}
+
+void Trainer::skip_or_fail(const NonfiniteReport& report) {
+  const std::string found = report.text.empty()
                                 ? concat("step ", state_.step + 1, " (epoch ", batch_place_[0],
                                          "): a loss of another rank is not finite")
-                                : text;
+                                : report.text;
   if (options_.train.on_nonfinite == OnNonfinite::kSkip &&
       skipped_in_a_row_ < options_.train.max_skipped_steps) {
-    if (!text.empty()) log::warning(found, "\nthe step is skipped");
+    if (!report.text.empty()) log::warning(found, "\nthe step is skipped");
     return;
+  }
+  if (parallel::on_any_rank(parts_.mesh.world(), report.input_is_bad)) {
+    state_.batch_in_epoch = step_first_batch_;
+    save_before_error();
+    throw NumericalError(found, report.hint);
   }
   throw NumericalError(found,
                        last_checkpoint_step_ >= 0
