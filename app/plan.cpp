@@ -173,7 +173,10 @@ plan::StepInput step_input(const RunConfig& config, const graph::Graph& graph,
   input.accumulate_batches = config.train.accumulate_batches;
   input.batch_size = config.data.batch_size;
   input.batch_times = network.times_in + input.rollout * network.times_out;
-  input.prefetch_batches = config.data.prefetch_batches;
+  // Where nobody says how many, the loader takes room for four; one more is in use.
+  constexpr int64_t kAutoBatches = 4;
+  input.prefetch_batches =
+      1 + (config.data.prefetch_batches > 0 ? config.data.prefetch_batches : kAutoBatches);
   input.optimizer_states = config.optimizer.adamw.kind == train::OptimizerKind::kAdemamix ? 3 : 2;
   input.average = config.optimizer.average.kind != train::AverageKind::kNone;
   input.loss_terms = std::max<int64_t>(1, static_cast<int64_t>(config.loss.terms.size()));

@@ -117,7 +117,8 @@ Json read_once(const DataBenchOptions& options, const char* name) {
   parts.training_source.dataset = std::make_shared<MeteredDataset>(parts.training, reads);
   const data::LoaderOptions loading{.nodes = {0, parts.training->info().num_nodes()},
                                     .threads = options.config.data.threads,
-                                    .prefetch_batches = options.config.data.prefetch_batches};
+                                    .prefetch_batches = options.config.data.prefetch_batches,
+                                    .memory_bytes = options.config.data.memory_mib << 20};
   const double opening_s = files.seconds();
   const int64_t opening_bytes = files.bytes;
   int64_t samples = 0, bytes = 0;

@@ -13,44 +13,13 @@
 #include "core/time.h"
 #include "data/absent_rows.h"
 #include "data/anemoi_metadata.h"
-#include "data/field_scatter.h"
+#include "data/anemoi_row.h"
+#include "data/field_kernels.h"
 #include "data/selection.h"
-#include "data/zarr/convert.h"
-#include "data/zarr/needed_bytes.h"
 
 namespace aifs::data {
 
 namespace {
-
-constexpr size_t kTime = 0, kVariable = 1, kMember = 2, kCell = 3;  // axes of "data"
-
-// What one read needs besides its output.
-struct ReadScratch {
-  zarr::ChunkScratch chunk;
-  zarr::Buffer floats;  // of stored types other than float32
-  std::vector<zarr::ByteRange> needed;
-  std::vector<ColumnMap> columns;
-};
-
-// Scratch memory that nobody uses at the moment. Reads of several threads grow it to one each.
-class ScratchPool {
- public:
-  std::unique_ptr<ReadScratch> take() {
-    const std::lock_guard lock(mutex_);
-    if (idle_.empty()) return std::make_unique<ReadScratch>();
-    auto scratch = std::move(idle_.back());
-    idle_.pop_back();
-    return scratch;
-  }
-  void give_back(std::unique_ptr<ReadScratch> scratch) {
-    const std::lock_guard lock(mutex_);
-    idle_.push_back(std::move(scratch));
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<ReadScratch>> idle_;
-};
 
 template <class T>
 std::vector<T> pick(const std::vector<T>& values, const std::vector<int64_t>& indices) {
@@ -138,7 +107,6 @@ struct AnemoiDataset::State {
   AnemoiMetadata metadata;  // of the selected part
   bool strict;
   std::vector<ColumnMap> columns;  // stored variable -> column, ascending by stored variable
-  mutable ScratchPool pool = {};
   mutable std::once_flag absent_once = {}, surprise_once = {};
   mutable std::optional<std::vector<int64_t>> absent_rows = {};  // see known_absent_rows()
 
@@ -162,15 +130,7 @@ struct AnemoiDataset::State {
   const std::optional<std::vector<int64_t>>& known_absent_rows() const;
   void note_absent(int64_t row, std::span<const int64_t> chunk) const;
   zarr::Region region_of(int64_t row, NodeRange nodes) const;
-  void check_request(int64_t row, NodeRange nodes, size_t out_size) const;
-  void read_part(int64_t row, const zarr::ChunkPart& part, NodeRange nodes, ReadScratch& scratch,
-                 std::span<float> out) const;
-  void select_in_part(const zarr::ChunkPart& part, ReadScratch& scratch) const;
-  void find_needed(const zarr::ChunkPart& part, ReadScratch& scratch) const;
-  void place(const zarr::ChunkPart& part, const std::byte* items, ReadScratch& scratch,
-             int64_t member, float* out) const;
-  void fill(const zarr::ChunkPart& part, const std::vector<ColumnMap>& part_columns,
-            float* out) const;
+  void check_request(int64_t row, NodeRange nodes) const;
 };
 
 AnemoiDataset::AnemoiDataset(const DatasetOptions& options)
@@ -194,14 +154,60 @@ const zarr::Array& AnemoiDataset::data() const {
   return state_->data;
 }
 
-void AnemoiDataset::read(int64_t row, NodeRange nodes, std::span<float> out) const {
+std::unique_ptr<RowReader> AnemoiDataset::open_row(int64_t row, NodeRange nodes) const {
   const State& state = *state_;
-  state.check_request(row, nodes, out.size());
-  auto scratch = state.pool.take();
-  state.data.grid().for_each_part(state.region_of(row, nodes), [&](const zarr::ChunkPart& part) {
-    state.read_part(row, part, nodes, *scratch, out);
-  });
-  state.pool.give_back(std::move(scratch));
+  state.check_request(row, nodes);
+  return std::make_unique<AnemoiRow>(
+      state.data,
+      AnemoiRow::Request{.stored_row = state.metadata.stored_rows[static_cast<size_t>(row)],
+                         .nodes = nodes,
+                         .members = info().ensemble_size,
+                         .columns = state.columns,
+                         .on_absent = [&state, row](std::span<const int64_t> chunk) {
+                           state.note_absent(row, chunk);
+                         }});
+}
+
+namespace {
+
+// Puts runs where cells follow each other.
+class CellSink : public FieldSink {
+ public:
+  CellSink(std::span<float> out, NodeRange nodes, int64_t width)
+      : out_(out), nodes_(nodes), width_(width) {}
+
+  void put(const FieldRun& run) override {
+    const float* values = run.values;
+    if (!values) {
+      joined_.resize(static_cast<size_t>(run.count));
+      join_planes(run.planes, run.plane_bytes, run.count, joined_.data());
+      values = joined_.data();
+    }
+    const int64_t stride = run.values ? run.stride : 1;
+    float* to = out_.data() +
+                (run.member * nodes_.size() + run.first_cell - nodes_.begin) * width_ + run.column;
+    for (int64_t i = 0; i < run.count; ++i)
+      to[i * width_] = values[i * stride];
+  }
+
+ private:
+  std::span<float> out_;
+  NodeRange nodes_;
+  int64_t width_;
+  std::vector<float> joined_;
+};
+
+}  // namespace
+
+void AnemoiDataset::read(int64_t row, NodeRange nodes, std::span<float> out) const {
+  const int64_t expected = info().ensemble_size * nodes.size() * info().num_variables();
+  AIFS_CHECK(out.size() == static_cast<size_t>(expected), "room for ", out.size(), " values of ",
+             expected);
+  const std::unique_ptr<RowReader> reader = open_row(row, nodes);
+  CellSink sink(out, nodes, info().num_variables());
+  ReadScratch scratch;
+  for (size_t piece = 0; piece < reader->num_pieces(); ++piece)
+    reader->read_piece(piece, sink, scratch);
 }
 
 std::vector<std::string> AnemoiDataset::warnings() const {
@@ -283,115 +289,13 @@ void AnemoiDataset::State::note_absent(int64_t row, std::span<const int64_t> chu
   });
 }
 
-void AnemoiDataset::State::check_request(int64_t row, NodeRange nodes, size_t out_size) const {
+void AnemoiDataset::State::check_request(int64_t row, NodeRange nodes) const {
   const DatasetInfo& info = metadata.info;
   AIFS_CHECK(0 <= row && row < info.num_rows(), "row ", row, " of ", info.num_rows());
   AIFS_CHECK(0 <= nodes.begin && nodes.begin <= nodes.end && nodes.end <= info.num_nodes(),
              "cells [", nodes.begin, ", ", nodes.end, ") of ", info.num_nodes());
-  const int64_t expected = info.ensemble_size * nodes.size() * info.num_variables();
-  AIFS_CHECK(out_size == static_cast<size_t>(expected), "room for ", out_size, " values of ",
-             expected);
   if (std::binary_search(info.missing_rows.begin(), info.missing_rows.end(), row)) {
     throw DataError(concat("'", info.name, "': ", date_text(info, row), " is a missing date"));
-  }
-}
-
-void AnemoiDataset::State::read_part(int64_t row, const zarr::ChunkPart& part, NodeRange nodes,
-                                     ReadScratch& scratch, std::span<float> out) const {
-  select_in_part(part, scratch);
-  if (scratch.columns.empty()) return;
-  const bool keep = layout().shape[kTime] > 1;  // neighbouring rows will want this chunk too
-  if (!keep) find_needed(part, scratch);
-  const zarr::ChunkView view = keep ? data.cached_chunk(part.chunk)
-                                    : data.decode_chunk(part.chunk, scratch.needed, scratch.chunk);
-  if (!view.items) note_absent(row, part.chunk);
-  const int64_t width = metadata.info.num_variables();
-  for (int64_t e = 0; e < part.extent[kMember]; ++e) {
-    float* to =
-        out.data() + ((part.in_region[kMember] + e) * nodes.size() + part.in_region[kCell]) * width;
-    if (view.items) {
-      place(part, view.items, scratch, e, to);
-    } else {
-      fill(part, scratch.columns, to);
-    }
-  }
-}
-
-// The selected variables of a part, `source` counted within the chunk.
-void AnemoiDataset::State::select_in_part(const zarr::ChunkPart& part, ReadScratch& scratch) const {
-  const int64_t corner = part.chunk[kVariable] * layout().shape[kVariable];
-  const int64_t first = corner + part.in_chunk[kVariable];
-  scratch.columns.clear();
-  for (const ColumnMap& map : columns) {
-    if (map.source >= first && map.source < first + part.extent[kVariable]) {
-      scratch.columns.push_back({map.source - corner, map.column});
-    }
-  }
-}
-
-// The bytes of the chunk that will be looked at; none if that is all of them.
-void AnemoiDataset::State::find_needed(const zarr::ChunkPart& part, ReadScratch& scratch) const {
-  scratch.needed.clear();
-  if (layout().codecs.empty()) return;
-  const auto num_selected = static_cast<int64_t>(scratch.columns.size());
-  if (num_selected * part.extent[kMember] * part.extent[kCell] == data.grid().items_per_chunk()) {
-    return;
-  }
-  zarr::ChunkPart run = part;
-  for (size_t c = 0; c < scratch.columns.size();) {
-    size_t end = c + 1;
-    while (end < scratch.columns.size() &&
-           scratch.columns[end].source == scratch.columns[end - 1].source + 1) {
-      ++end;
-    }
-    run.in_chunk[kVariable] = scratch.columns[c].source;
-    run.extent[kVariable] = static_cast<int64_t>(end - c);
-    if (!zarr::append_needed_bytes(layout(), data.meta().type.item_bytes, run, scratch.needed)) {
-      scratch.needed.clear();
-      return;
-    }
-    c = end;
-  }
-  std::sort(scratch.needed.begin(), scratch.needed.end(),
-            [](const auto& a, const auto& b) { return a.begin < b.begin; });
-}
-
-// Moves one member of a part to its place: `out` is its first cell.
-void AnemoiDataset::State::place(const zarr::ChunkPart& part, const std::byte* items,
-                                 ReadScratch& scratch, int64_t member, float* out) const {
-  const std::vector<int64_t> strides = layout().strides();
-  const zarr::DataType& type = data.meta().type;
-  const int64_t corner = part.in_chunk[kTime] * strides[kTime] +
-                         (part.in_chunk[kMember] + member) * strides[kMember] +
-                         part.in_chunk[kCell] * strides[kCell];
-  const int64_t num_cells = part.extent[kCell], width = metadata.info.num_variables();
-  if (type.is_native_float()) {
-    const auto* values = static_cast<const float*>(static_cast<const void*>(items)) + corner;
-    scatter_fields({values, strides[kVariable], strides[kCell], num_cells}, scratch.columns, out,
-                   width);
-    return;
-  }
-  const size_t num_values = scratch.columns.size() * static_cast<size_t>(num_cells);
-  scratch.floats.resize(num_values * sizeof(float));
-  auto* values = static_cast<float*>(static_cast<void*>(scratch.floats.data()));
-  std::vector<ColumnMap> packed;
-  for (size_t c = 0; c < scratch.columns.size(); ++c) {
-    const auto field = static_cast<int64_t>(c);
-    const int64_t first = corner + scratch.columns[c].source * strides[kVariable];
-    zarr::convert_items(type, items + first * type.item_bytes, strides[kCell], num_cells,
-                        values + field * num_cells);
-    packed.push_back({field, scratch.columns[c].column});
-  }
-  scatter_fields({values, num_cells, 1, num_cells}, packed, out, width);
-}
-
-void AnemoiDataset::State::fill(const zarr::ChunkPart& part,
-                                const std::vector<ColumnMap>& part_columns, float* out) const {
-  const float value = data.meta().fill.as<float>(data.meta().type);
-  const int64_t width = metadata.info.num_variables();
-  for (int64_t n = 0; n < part.extent[kCell]; ++n) {
-    for (const ColumnMap& map : part_columns)
-      out[n * width + map.column] = value;
   }
 }
 

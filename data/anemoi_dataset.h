@@ -31,8 +31,9 @@ class AnemoiDataset : public Dataset {
 
   const DatasetInfo& info() const override;
 
-  // Values that are not float32 in the store are rounded to it. Chunks are read and decoded in the
-  // calling thread, and as little of them as the codec allows.
+  // Values that are not float32 in the store are rounded to it. As little of chunks is decoded as
+  // the codec allows.
+  std::unique_ptr<RowReader> open_row(int64_t row, NodeRange nodes) const override;
   void read(int64_t row, NodeRange nodes, std::span<float> out) const override;
 
   // Absent chunks of fields and of statistics, dates and coordinates. Lists the folder of chunks.

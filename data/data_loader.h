@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads, fills, normalises and stacks samples in background threads, a bounded number ahead of the
-// consumer, and delivers them in order. No processes are forked. An error in a thread reaches the
-// consumer at the batch it belongs to.
+// Reads, fills, normalises and stacks samples in background threads, ahead of the consumer, and
+// delivers batches in order. All threads work on the batch that is needed next: its rows are read
+// in pieces (blocks of chunks). Buffers are allocated once and used again. No processes are forked.
+// An error in a thread reaches the consumer at the batch it belongs to; the values do not depend on
+// the number of threads.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,16 +14,17 @@
 #include <memory>
 #include <vector>
 
-#include "data/dataset.h"
-#include "data/imputer.h"
-#include "data/normaliser.h"
-#include "data/remapper.h"
+#include "data/data_source.h"
 
 namespace aifs::data {
 
+// Order of the last two axes of a batch: one cell after the other, as networks want them, or one
+// variable after the other, as they are read.
+enum class BatchLayout { kCells, kFields };
+
 // One training or validation batch, on the CPU.
 struct Batch {
-  at::Tensor values;    // (B, T, E, N, V) f32, normalised, all dataset variables
+  at::Tensor values;    // (B, T, E, N, V) f32, or (B, T, E, V, N); normalised, all variables
   at::Tensor nan_mask;  // (B, N, V) u8: 1 where a filled variable was NaN at the first time;
                         // undefined if nothing is filled
   std::vector<int64_t> anchors;  // (B) row of time offset 0
@@ -36,8 +39,12 @@ struct BatchRequest {
 struct LoaderOptions {
   NodeRange nodes;  // the cells to read
   int64_t threads = 2;
-  int64_t prefetch_batches = 2;  // read ahead of the consumer at most this many
-  bool pin_memory = false;       // page-locked tensors, for asynchronous copies to a GPU
+  // How far to read ahead of the consumer: batches, and bytes of all buffers, those of batches that
+  // the consumer holds included. 0: a sensible number of batches; as many bytes as they take.
+  int64_t prefetch_batches = 0;
+  int64_t memory_bytes = 0;
+  bool pin_memory = false;  // page-locked tensors, for asynchronous copies to a GPU
+  BatchLayout layout = BatchLayout::kCells;
 };
 
 // Asked now and then by whoever waits for data; true: stop waiting. Empty: wait for ever.
@@ -49,38 +56,35 @@ class GivenUp : public std::exception {
   const char* what() const noexcept override { return "waiting for data was given up"; }
 };
 
-// Everything that turns rows into normalised tensors; outlives the loader.
-struct SampleSource {
-  std::shared_ptr<const Dataset> dataset;
-  Normaliser normaliser;
-  Imputer imputer;
-  Remapper remapper = {};
-};
-
 // Reads one batch in the calling thread.
 Batch read_batch(const SampleSource& source, const LoaderOptions& options,
                  const BatchRequest& request);
 
 class DataLoader {
  public:
-  // Starts reading at once; batches are delivered in the order of the requests.
+  // Starts reading at once; batches are delivered in the order of the requests. `source` outlives
+  // the loader. Throws ConfigError if options.memory_bytes has no room for the largest batch.
   DataLoader(const SampleSource& source, LoaderOptions options, std::vector<BatchRequest> requests);
   // Stops the threads; batches that were not taken are dropped.
   ~DataLoader();
   DataLoader(const DataLoader&) = delete;
   DataLoader& operator=(const DataLoader&) = delete;
 
-  // The next batch; waits for it. False after the last one. Rethrows the error of a reader thread;
-  // throws GivenUp within a fifth of a second after `give_up` became true, unless the batch is
-  // there.
+  // The next batch; waits for it. False after the last one. Its tensors may be kept; their buffer
+  // is used again when the last of them is gone. Rethrows the error of a reader thread; throws
+  // GivenUp within a fifth of a second after `give_up` became true, unless the batch is there.
   bool next(Batch& batch, const GiveUp& give_up = {});
 
   // Seconds next() has spent waiting since construction.
   double wait_s() const;
+  // Seconds that threads have spent reading since construction, all of them together.
+  double busy_s() const;
+  // Bytes of all buffers.
+  int64_t buffer_bytes() const;
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;  // tensors of batches hold it, too
 };
 
 }  // namespace aifs::data

@@ -21,4 +21,44 @@ int64_t DatasetInfo::column(const std::string& variable) const {
   return found;
 }
 
+namespace {
+
+// A row in one piece.
+class WholeRow : public RowReader {
+ public:
+  WholeRow(const Dataset& dataset, int64_t row, NodeRange nodes)
+      : dataset_(dataset), row_(row), nodes_(nodes) {}
+  size_t num_pieces() const override { return 1; }
+
+  void read_piece(size_t /*piece*/, FieldSink& sink, ReadScratch& scratch) override {
+    const DatasetInfo& info = dataset_.info();
+    const int64_t width = info.num_variables();
+    const int64_t count = info.ensemble_size * nodes_.size() * width;
+    scratch.floats.resize(static_cast<size_t>(count) * sizeof(float));
+    auto* values = static_cast<float*>(static_cast<void*>(scratch.floats.data()));
+    dataset_.read(row_, nodes_, {values, static_cast<size_t>(count)});
+    for (int64_t e = 0; e < info.ensemble_size; ++e) {
+      for (int64_t c = 0; c < width; ++c) {
+        sink.put({.column = c,
+                  .member = e,
+                  .first_cell = nodes_.begin,
+                  .count = nodes_.size(),
+                  .values = values + e * nodes_.size() * width + c,
+                  .stride = width});
+      }
+    }
+  }
+
+ private:
+  const Dataset& dataset_;
+  int64_t row_;
+  NodeRange nodes_;
+};
+
+}  // namespace
+
+std::unique_ptr<RowReader> Dataset::open_row(int64_t row, NodeRange nodes) const {
+  return std::make_unique<WholeRow>(*this, row, nodes);
+}
+
 }  // namespace aifs::data

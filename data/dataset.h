@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "data/field_sink.h"
+
 namespace aifs::data {
 
 // Per variable, over the statistics period of the dataset; population standard deviation.
@@ -59,6 +61,10 @@ class Dataset {
   // Thread-safe. Throws DataError naming file, array and chunk if the data cannot be read or the
   // row is missing.
   virtual void read(int64_t row, NodeRange nodes, std::span<float> out) const = 0;
+
+  // Opens the same row for threads that share its pieces; the dataset outlives the reader.
+  // Thread-safe. Throws as read(), here or at the piece. Unless a dataset does better: one piece.
+  virtual std::unique_ptr<RowReader> open_row(int64_t row, NodeRange nodes) const;
 
   // What a user should hear before the first row is read. May look at many files: for one process.
   // Throws DataError for what makes reading pointless.

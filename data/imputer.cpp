@@ -86,6 +86,13 @@ bool Imputer::imputes(int64_t column) const {
                      [&](const Entry& entry) { return entry.column == column; });
 }
 
+std::optional<float> Imputer::constant(int64_t column) const {
+  for (const Entry& entry : entries_) {
+    if (entry.column == column && entry.copy_column < 0) return entry.value;
+  }
+  return std::nullopt;
+}
+
 std::string Imputer::describe(int64_t column, const std::vector<std::string>& variables) const {
   for (const Entry& entry : entries_) {
     if (entry.column != column) continue;

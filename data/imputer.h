@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,6 +45,9 @@ class Imputer {
   bool empty() const { return entries_.empty(); }
   // True for data columns that are filled.
   bool imputes(int64_t column) const;
+  // The constant that NaN of a data column are filled with; nothing if they are not filled, or with
+  // another variable.
+  std::optional<float> constant(int64_t column) const;
   // What NaN of a data column are filled with: "280.5" or "copy of sst"; "" if they are not.
   std::string describe(int64_t column, const std::vector<std::string>& variables) const;
 

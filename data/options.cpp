@@ -39,8 +39,14 @@ void DataOptions::bind(config::Binder& b) {
   b.integer("anemoi_workers", anemoi_workers, {.min = 1, .max = 1024},
             {"reproduce the sample order of Anemoi with so many dataloader workers"});
   b.integer("threads", threads, {.min = 1, .max = 256}, {"reader threads"});
-  b.integer("prefetch_batches", prefetch_batches, {.min = 1, .max = 1024},
-            {"batches read ahead of training at most"});
+  b.integer(
+      "memory_mib", memory_mib, {.min = 0, .max = int64_t{1} << 30},
+      {"memory of all buffers that batches are read into, ahead of training; 0: room for a few "
+       "batches, at most a quarter of the machine's",
+       "MiB"});
+  b.integer("prefetch_batches", prefetch_batches, {.min = 0, .max = 1024},
+            {"batches read ahead of training at most; 0: as many as memory_mib has room for, or 4",
+             "batches"});
 }
 
 void DataOptions::validate(const std::string& path) const {

@@ -141,35 +141,48 @@ bool Array::fetch(std::span<const int64_t> chunk, ChunkScratch& scratch) const {
     return store_->get(chunk_key(chunk), CodecChain::max_encoded_bytes(decoded_bytes()),
                        scratch.encoded);
   } catch (const TooLargeError& error) {
-    throw DataError(concat("'", chunk_path(chunk), "' has ", error.bytes(),
-                           " bytes: sizes do not agree with the chunk shape and dtype in '",
-                           meta_.file, "', which need ", decoded_bytes(), " once decoded"));
+    throw_too_large(chunk, error.bytes());
   }
 }
 
-bool Array::fetch_from_shard(std::span<const int64_t> chunk, ChunkScratch& scratch) const {
+void Array::throw_too_large(std::span<const int64_t> chunk, size_t bytes) const {
+  throw DataError(concat("'", chunk_path(chunk), "' has ", bytes,
+                         " bytes: sizes do not agree with the chunk shape and dtype in '",
+                         meta_.file, "', which need ", decoded_bytes(), " once decoded"));
+}
+
+std::optional<Array::ShardPlace> Array::place_in_shard(std::span<const int64_t> chunk) const {
   const ShardPosition at = locate_in_shard(meta_, chunk);
   const std::string key = concat(path_, "/", meta_.keys.key(at.shard));
   const bool is_compressed = !meta_.sharding->codecs.empty();
   const auto entry = shard_cache_->get(
       key, [&] { return is_compressed ? load_shard(key) : load_shard_index(key); });
-  if (!entry) return false;
+  if (!entry) return std::nullopt;
   std::span<const std::byte> index = entry->bytes();
   if (is_compressed) {
     const ByteRange range = shard_index_range(meta_, index.size());
     index = index.subspan(range.begin, range.end - range.begin);
   }
   const std::optional<ByteRange> found = find_in_shard(index, at.position);
-  if (!found) return false;
+  if (!found) return std::nullopt;
   const size_t bytes = found->end - found->begin;
   if (bytes > CodecChain::max_encoded_bytes(decoded_bytes()) ||
       (is_compressed && found->end > entry->size())) {
     throw_corrupt(concat("the shard index gives chunk ", ChunkKeys{}.key(chunk), " ", bytes,
                          " bytes from byte ", found->begin, " on"));
   }
-  if (!is_compressed) return store_->get_range(key, found->begin, bytes, scratch.encoded);
+  return ShardPlace{key, *found, is_compressed ? entry : nullptr};
+}
+
+bool Array::fetch_from_shard(std::span<const int64_t> chunk, ChunkScratch& scratch) const {
+  const std::optional<ShardPlace> place = place_in_shard(chunk);
+  if (!place) return false;
+  const size_t bytes = place->bytes.end - place->bytes.begin;
+  if (!place->shard)
+    return store_->get_range(place->key, place->bytes.begin, bytes, scratch.encoded);
   scratch.encoded.resize(bytes);
-  if (bytes > 0) std::memcpy(scratch.encoded.data(), entry->data() + found->begin, bytes);
+  if (bytes > 0)
+    std::memcpy(scratch.encoded.data(), place->shard->data() + place->bytes.begin, bytes);
   return true;
 }
 
@@ -199,15 +212,10 @@ ChunkCache::Entry Array::load_shard(const std::string& key) const {
 
 // ------------------------------------------------------------------------------------- chunks ---
 
-ChunkView Array::decode_chunk(std::span<const int64_t> chunk, std::span<const ByteRange> needed,
-                              ChunkScratch& scratch) const {
+template <class Body>
+auto Array::in_chunk(std::span<const int64_t> chunk, Body&& body) const {
   try {
-    if (!fetch(chunk, scratch)) {
-      if (!meta_.fill.defined) throw_undefined(chunk);
-      return {};
-    }
-    const DecodeRequest request{.size = decoded_bytes(), .exact = true, .needed = needed};
-    return {meta_.chunk.codecs.decode(request, scratch.encoded, scratch.decoded).data()};
+    return body();
   } catch (const DataError& error) {
     const std::string path = chunk_path(chunk);
     if (std::string_view(error.what()).find(path) != std::string_view::npos) throw;
@@ -219,6 +227,154 @@ ChunkView Array::decode_chunk(std::span<const int64_t> chunk, std::span<const By
     throw DataError(concat("'", chunk_path(chunk), "': not enough memory for a chunk of ",
                            meta_.chunk_bytes(), " bytes"));
   }
+}
+
+ChunkView Array::decode_chunk(std::span<const int64_t> chunk, std::span<const ByteRange> needed,
+                              ChunkScratch& scratch) const {
+  return in_chunk(chunk, [&]() -> ChunkView {
+    if (!fetch(chunk, scratch)) {
+      if (!meta_.fill.defined) throw_undefined(chunk);
+      return {};
+    }
+    const DecodeRequest request{.size = decoded_bytes(), .exact = true, .needed = needed};
+    return {meta_.chunk.codecs.decode(request, scratch.encoded, scratch.decoded).data()};
+  });
+}
+
+// ------------------------------------------------------------------------------------- pieces ---
+
+// A chunk whose codecs know no parts.
+class WholeChunk : public ChunkPieces {
+ public:
+  WholeChunk(const Array& array, std::span<const int64_t> chunk)
+      : array_(array), chunk_(chunk.begin(), chunk.end()) {}
+  size_t num_pieces() const override { return 1; }
+  ItemRange items(size_t) const override { return {0, array_.grid().items_per_chunk()}; }
+  BlockView decode(size_t, int64_t, ChunkScratch& scratch) const override {
+    const ChunkView view = array_.decode_chunk(chunk_, {}, scratch);
+    if (!view.items) throw DataError(concat(array_.absent_text(chunk_), ": it was there before"));
+    return {view.items};
+  }
+
+ private:
+  const Array& array_;
+  const std::vector<int64_t> chunk_;
+};
+
+namespace {
+
+// A chunk in a file, or in a part of one.
+class FilePieces : public ChunkPieces {
+ public:
+  FilePieces(std::unique_ptr<const ValueFile> file, ByteRange bytes, int64_t item_bytes)
+      : file_(std::move(file)), bytes_(bytes), item_bytes_(item_bytes) {}
+  void prefetch() const override { file_->prefetch(bytes_.begin, bytes_.end - bytes_.begin); }
+
+ protected:
+  ItemRange items_of(ByteRange decoded) const {
+    return {static_cast<int64_t>(decoded.begin) / item_bytes_,
+            static_cast<int64_t>(decoded.end) / item_bytes_};
+  }
+
+  const std::unique_ptr<const ValueFile> file_;
+  const ByteRange bytes_;
+  const int64_t item_bytes_;
+};
+
+// The blocks of a Blosc buffer.
+class BloscPieces : public FilePieces {
+ public:
+  BloscPieces(std::unique_ptr<const ValueFile> file, ByteRange bytes, int64_t item_bytes,
+              std::unique_ptr<BloscBlocks> blocks)
+      : FilePieces(std::move(file), bytes, item_bytes), blocks_(std::move(blocks)) {}
+  size_t num_pieces() const override { return blocks_->num_blocks(); }
+  ItemRange items(size_t piece) const override { return items_of(blocks_->range(piece)); }
+  BlockView decode(size_t piece, int64_t end, ChunkScratch& scratch) const override {
+    return blocks_->decode(*file_, piece, static_cast<size_t>(end * item_bytes_), scratch);
+  }
+
+ private:
+  const std::unique_ptr<BloscBlocks> blocks_;
+};
+
+// Items as they are.
+class RawPieces : public FilePieces {
+ public:
+  using FilePieces::FilePieces;
+  size_t num_pieces() const override {
+    return (bytes_.end - bytes_.begin + piece_bytes() - 1) / piece_bytes();
+  }
+  ItemRange items(size_t piece) const override { return items_of(range(piece)); }
+  BlockView decode(size_t piece, int64_t end, ChunkScratch& scratch) const override {
+    const ByteRange bytes = range(piece);
+    const size_t wanted = std::min(bytes.end, static_cast<size_t>(end * item_bytes_)) - bytes.begin;
+    scratch.decoded.resize(wanted);
+    file_->read(bytes_.begin + bytes.begin, wanted, scratch.decoded.data());
+    return {scratch.decoded.data()};
+  }
+
+ private:
+  size_t piece_bytes() const { return static_cast<size_t>(item_bytes_) << 16; }
+  ByteRange range(size_t piece) const {
+    const size_t begin = piece * piece_bytes();
+    return {begin, std::min(begin + piece_bytes(), bytes_.end - bytes_.begin)};
+  }
+};
+
+// Names the file of the chunk in the errors of another.
+class NamedPieces : public ChunkPieces {
+ public:
+  NamedPieces(std::unique_ptr<ChunkPieces> inner, std::string path)
+      : inner_(std::move(inner)), path_(std::move(path)) {}
+  size_t num_pieces() const override { return inner_->num_pieces(); }
+  ItemRange items(size_t piece) const override { return inner_->items(piece); }
+  void prefetch() const override { inner_->prefetch(); }
+  BlockView decode(size_t piece, int64_t end, ChunkScratch& scratch) const override {
+    try {
+      return inner_->decode(piece, end, scratch);
+    } catch (const DataError& error) {
+      if (std::string_view(error.what()).find(path_) != std::string_view::npos) throw;
+      throw DataError(concat("'", path_, "': ", error.what()), error.hint());
+    }
+  }
+
+ private:
+  const std::unique_ptr<ChunkPieces> inner_;
+  const std::string path_;
+};
+
+}  // namespace
+
+std::unique_ptr<ChunkPieces> Array::open_chunk(std::span<const int64_t> chunk) const {
+  return in_chunk(chunk, [&]() -> std::unique_ptr<ChunkPieces> {
+    std::optional<ShardPlace> place;
+    std::unique_ptr<const ValueFile> file;
+    if (meta_.sharding) place = place_in_shard(chunk);
+    if (!meta_.sharding || (place && !place->shard)) file = store_->open(chunk_key(chunk));
+    if (!file && !place) {
+      if (!meta_.fill.defined) throw_undefined(chunk);
+      return nullptr;
+    }
+    const size_t decoded = decoded_bytes();
+    const bool is_raw = meta_.chunk.codecs.empty(), is_blosc = meta_.chunk.codecs.is_only("blosc");
+    if (!file || (!is_raw && !is_blosc)) return std::make_unique<WholeChunk>(*this, chunk);
+    const ByteRange bytes = place ? place->bytes : ByteRange{0, file->size()};
+    const size_t size = bytes.end - bytes.begin;
+    if (bytes.end > file->size()) throw_corrupt("the shard ends before the chunk");
+    if (size > CodecChain::max_encoded_bytes(decoded)) throw_too_large(chunk, size);
+    std::unique_ptr<ChunkPieces> pieces;
+    if (is_raw) {
+      if (size != decoded) throw_wrong_size(size, decoded);
+      pieces = std::make_unique<RawPieces>(std::move(file), bytes, meta_.type.item_bytes);
+    } else {
+      auto blocks = BloscBlocks::open(*file, bytes.begin, size, decoded,
+                                      static_cast<size_t>(meta_.type.item_bytes));
+      if (!blocks) return std::make_unique<WholeChunk>(*this, chunk);
+      pieces = std::make_unique<BloscPieces>(std::move(file), bytes, meta_.type.item_bytes,
+                                             std::move(blocks));
+    }
+    return std::make_unique<NamedPieces>(std::move(pieces), chunk_path(chunk));
+  });
 }
 
 ChunkView Array::cached_chunk(std::span<const int64_t> chunk) const {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,14 +18,10 @@
 #include "data/zarr/array_meta.h"
 #include "data/zarr/chunk_cache.h"
 #include "data/zarr/chunk_grid.h"
+#include "data/zarr/chunk_pieces.h"
 #include "data/zarr/store.h"
 
 namespace aifs::zarr {
-
-// Memory of one reader, kept between chunks because fresh memory is slow. Not thread-safe.
-struct ChunkScratch {
-  Buffer encoded, decoded;
-};
 
 // The items of a chunk, laid out as Array::meta().chunk says.
 struct ChunkView {
@@ -51,6 +48,9 @@ class Array {
   // Decodes one chunk into `scratch`. `needed`: see DecodeRequest.
   ChunkView decode_chunk(std::span<const int64_t> chunk, std::span<const ByteRange> needed,
                          ChunkScratch& scratch) const;
+  // Opens a chunk for decoding in pieces; null if it is absent. The array outlives the pieces.
+  // Throws as decode_chunk().
+  std::unique_ptr<ChunkPieces> open_chunk(std::span<const int64_t> chunk) const;
   // The whole chunk, from the cache if it is there.
   ChunkView cached_chunk(std::span<const int64_t> chunk) const;
 
@@ -68,7 +68,19 @@ class Array {
   std::string chunk_key(std::span<const int64_t> chunk) const;
   size_t decoded_bytes() const;
   [[noreturn]] void throw_undefined(std::span<const int64_t> chunk) const;
+  [[noreturn]] void throw_too_large(std::span<const int64_t> chunk, size_t bytes) const;
   bool fetch(std::span<const int64_t> chunk, ChunkScratch& scratch) const;
+  // Where a shard holds a chunk, and the shard itself if it is compressed.
+  struct ShardPlace {
+    std::string key;
+    ByteRange bytes;
+    ChunkCache::Entry shard;
+  };
+  std::optional<ShardPlace> place_in_shard(std::span<const int64_t> chunk) const;
+  // What `body` returns; its errors name the file of the chunk.
+  template <class Body>
+  auto in_chunk(std::span<const int64_t> chunk, Body&& body) const;
+  friend class WholeChunk;
   bool fetch_from_shard(std::span<const int64_t> chunk, ChunkScratch& scratch) const;
   ChunkCache::Entry load_shard_index(const std::string& key) const;
   ChunkCache::Entry load_shard(const std::string& key) const;

@@ -43,4 +43,9 @@ class Buffer {
   size_t capacity_ = 0;
 };
 
+// Memory of one reader, kept between chunks because fresh memory is slow. Not thread-safe.
+struct ChunkScratch {
+  Buffer encoded, decoded;
+};
+
 }  // namespace aifs::zarr

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/zarr/buffer.h"
@@ -52,6 +53,10 @@ class CodecChain {
       : codecs_(std::move(codecs)) {}
 
   bool empty() const { return codecs_.empty(); }
+  // True if there is one codec, of this name.
+  bool is_only(std::string_view name) const {
+    return codecs_.size() == 1 && name == codecs_[0]->name();
+  }
   // "zstd, crc32c".
   std::string names() const;
 

@@ -112,9 +112,13 @@ std::string inner_codec_name(int inner_codec) {
 }
 
 BloscHeader read_blosc_header(std::span<const std::byte> encoded, const DecodeRequest* request) {
-  if (encoded.size() < kHeaderBytes) {
-    throw DataError(
-        concat("shorter than a Blosc header: ", encoded.size(), " of ", kHeaderBytes, " bytes"));
+  return read_blosc_header(encoded, encoded.size(), request);
+}
+
+BloscHeader read_blosc_header(std::span<const std::byte> encoded, size_t size,
+                              const DecodeRequest* request) {
+  if (size < kHeaderBytes) {
+    throw DataError(concat("shorter than a Blosc header: ", size, " of ", kHeaderBytes, " bytes"));
   }
   const int version = std::to_integer<int>(encoded[0]);
   if (version != BLOSC_VERSION_FORMAT) {
@@ -132,9 +136,9 @@ BloscHeader read_blosc_header(std::span<const std::byte> encoded, const DecodeRe
                                  : header.decoded_bytes > request->size)) {
     throw_wrong_size(header.decoded_bytes, request->size);
   }
-  if (header.encoded_bytes != encoded.size()) {
-    throw_corrupt(concat("its Blosc header promises ", header.encoded_bytes, " bytes, there are ",
-                         encoded.size()));
+  if (header.encoded_bytes != size) {
+    throw_corrupt(
+        concat("its Blosc header promises ", header.encoded_bytes, " bytes, there are ", size));
   }
   if (header.type_bytes == 0) throw DataError("damaged Blosc buffer: type size 0");
   if (header.decoded_bytes == 0) return header;

@@ -25,6 +25,9 @@ struct BloscHeader {
 // shape or type explains whatever else is odd. Throws DataError.
 BloscHeader read_blosc_header(std::span<const std::byte> encoded,
                               const DecodeRequest* request = nullptr);
+// The same where only the beginning of the `size` encoded bytes is at hand.
+BloscHeader read_blosc_header(std::span<const std::byte> head, size_t size,
+                              const DecodeRequest* request);
 
 // "lz4". Throws DataError if the number is unknown, or the codec not among those that the library
 // was built with.

@@ -85,6 +85,10 @@ bool RememberingStore::get_range(const std::string& key, size_t offset, size_t l
   return knowing(key).get_range(key, offset, length, out);
 }
 
+std::unique_ptr<const ValueFile> RememberingStore::open(const std::string& key) const {
+  return knowing(key).open(key);
+}
+
 std::optional<size_t> RememberingStore::size(const std::string& key) const {
   return knowing(key).size(key);
 }

@@ -29,6 +29,7 @@ class RememberingStore : public Store {
   const std::string& name() const override { return inner_->name(); }
   bool get(const std::string& key, size_t max_bytes, Buffer& out) const override;
   bool get_range(const std::string& key, size_t offset, size_t length, Buffer& out) const override;
+  std::unique_ptr<const ValueFile> open(const std::string& key) const override;
   std::optional<size_t> size(const std::string& key) const override;
   // Asked of `inner` each time.
   std::optional<std::vector<std::string>> names_below(const std::string& folder) const override {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,35 +20,35 @@ namespace aifs::zarr {
 namespace {
 
 // An open file of known size; closes itself.
-class OpenFile {
+class OpenFile : public ValueFile {
  public:
   // Not valid() if there is no such file.
-  explicit OpenFile(const std::string& path) : path_(path) {
+  explicit OpenFile(std::string path) : path_(std::move(path)) {
     // Without O_NONBLOCK, opening a pipe that lies where a chunk should be would wait for ever.
-    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd_ < 0) {
       if (errno == ENOENT || errno == ENOTDIR) return;
-      throw DataError(concat("cannot open '", path, "': ", system_error_text()));
+      throw DataError(concat("cannot open '", path_, "': ", system_error_text()));
     }
     struct stat info {};
     const bool examined = ::fstat(fd_, &info) == 0;
     if (!examined || !S_ISREG(info.st_mode)) {
       ::close(fd_);
-      throw DataError(examined ? concat("'", path, "' is not a file")
-                               : concat("cannot examine '", path, "': ", system_error_text()));
+      throw DataError(examined ? concat("'", path_, "' is not a file")
+                               : concat("cannot examine '", path_, "': ", system_error_text()));
     }
     size_ = static_cast<size_t>(info.st_size);
   }
-  ~OpenFile() {
+  ~OpenFile() override {
     if (fd_ >= 0) ::close(fd_);
   }
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
 
   bool valid() const { return fd_ >= 0; }
-  size_t size() const { return size_; }
+  size_t size() const override { return size_; }
 
-  void read(size_t offset, size_t length, std::byte* out) const {
+  void read(size_t offset, size_t length, std::byte* out) const override {
     while (length > 0) {
       const ssize_t got = ::pread(fd_, out, length, static_cast<off_t>(offset));
       if (got < 0 && errno == EINTR) continue;
@@ -59,8 +60,16 @@ class OpenFile {
     }
   }
 
+  void prefetch(size_t offset, size_t length) const override {
+    char probe = 0;
+    iovec vector{&probe, 1};
+    const auto at = static_cast<off_t>(offset);
+    if (::preadv2(fd_, &vector, 1, at, RWF_NOWAIT) >= 0 || errno != EAGAIN) return;
+    ::posix_fadvise(fd_, at, static_cast<off_t>(length), POSIX_FADV_WILLNEED);
+  }
+
  private:
-  const std::string& path_;
+  const std::string path_;
   int fd_ = -1;
   size_t size_ = 0;
 };
@@ -97,6 +106,34 @@ TooLargeError::TooLargeError(const std::string& path, size_t bytes, size_t most_
                        " that make sense for it")),
       bytes_(bytes) {}
 
+namespace {
+
+// A value in memory.
+class ReadValue : public ValueFile {
+ public:
+  explicit ReadValue(std::string path) : path_(std::move(path)) {}
+  Buffer& buffer() { return buffer_; }
+  size_t size() const override { return buffer_.size(); }
+  void read(size_t offset, size_t length, std::byte* out) const override {
+    check_range(path_, size(), offset, length);
+    if (length > 0) std::memcpy(out, buffer_.data() + offset, length);
+  }
+
+ private:
+  const std::string path_;
+  Buffer buffer_;
+};
+
+}  // namespace
+
+std::unique_ptr<const ValueFile> Store::open(const std::string& key) const {
+  const std::optional<size_t> bytes = size(key);
+  if (!bytes) return nullptr;
+  auto value = std::make_unique<ReadValue>(path_of(key));
+  if (!get_range(key, 0, *bytes, value->buffer())) return nullptr;
+  return value;
+}
+
 std::string Store::path_of(std::string_view key) const {
   return concat(name(), "/", key);
 }
@@ -127,6 +164,12 @@ bool DirectoryStore::get_range(const std::string& key, size_t offset, size_t len
   out.resize(length);
   file.read(offset, length, out.data());
   return true;
+}
+
+std::unique_ptr<const ValueFile> DirectoryStore::open(const std::string& key) const {
+  auto file = std::make_unique<OpenFile>(path_of(key));
+  if (!file->valid()) return nullptr;
+  return file;
 }
 
 std::optional<size_t> DirectoryStore::size(const std::string& key) const {

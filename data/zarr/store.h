@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,18 @@ class TooLargeError : public DataError {
   size_t bytes_;
 };
 
+// A value that is open for reading in parts.
+class ValueFile {
+ public:
+  virtual ~ValueFile() = default;
+  virtual size_t size() const = 0;
+  // Reads exactly `length` bytes from `offset` on. Thread-safe. Throws DataError naming the file if
+  // they are not there or cannot be read.
+  virtual void read(size_t offset, size_t length, std::byte* out) const = 0;
+  // Tells the system that a range will be read soon, where it is not in memory already.
+  virtual void prefetch(size_t, size_t) const {}
+};
+
 class Store {
  public:
   virtual ~Store() = default;
@@ -43,6 +56,10 @@ class Store {
   // value is shorter.
   virtual bool get_range(const std::string& key, size_t offset, size_t length,
                          Buffer& out) const = 0;
+
+  // Opens a value; null if the key is absent. Unless a store does better, the value is read into
+  // memory. Throws as get_range().
+  virtual std::unique_ptr<const ValueFile> open(const std::string& key) const;
 
   // Bytes of the value, nothing if the key is absent.
   virtual std::optional<size_t> size(const std::string& key) const = 0;
@@ -68,6 +85,7 @@ class DirectoryStore : public Store {
   const std::string& name() const override { return folder_; }
   bool get(const std::string& key, size_t max_bytes, Buffer& out) const override;
   bool get_range(const std::string& key, size_t offset, size_t length, Buffer& out) const override;
+  std::unique_ptr<const ValueFile> open(const std::string& key) const override;
   std::optional<size_t> size(const std::string& key) const override;
   std::optional<std::vector<std::string>> names_below(const std::string& folder) const override;
   std::vector<std::string> root_names() const override;

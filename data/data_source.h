@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// A dataset with everything that turns its rows into normalised values.
+#pragma once
+
+#include <memory>
+
+#include "data/dataset.h"
+#include "data/imputer.h"
+#include "data/normaliser.h"
+#include "data/remapper.h"
+
+namespace aifs::data {
+
+// Outlives what reads from it.
+struct SampleSource {
+  std::shared_ptr<const Dataset> dataset;
+  Normaliser normaliser;
+  Imputer imputer;
+  Remapper remapper = {};
+};
+
+}  // namespace aifs::data

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/fields_to_cells.h"
+
+#include <ATen/ATen.h>
+
+#ifdef AIFS_HAVE_CUDA
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "data/fields_to_cells_cuda.h"
+#endif
+
+namespace aifs::data {
+
+void fields_to_cells(const at::Tensor& fields, const at::Tensor& cells) {
+#ifdef AIFS_HAVE_CUDA
+  if (fields.is_cuda()) {
+    launch_fields_to_cells(fields.const_data_ptr<float>(), fields.size(0), fields.size(1),
+                           cells.data_ptr<float>(), c10::cuda::getCurrentCUDAStream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return;
+  }
+#endif
+  cells.copy_(fields.t());
+}
+
+}  // namespace aifs::data
