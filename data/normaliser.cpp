@@ -72,8 +72,9 @@ double checked_divisor(double divisor, const std::string& name, const char* what
 double checked_stdev(double stdev, const std::string& name) {
   checked_divisor(stdev, name, "stdev");
   if (stdev < 0.0) {
-    throw DataError(concat("the standard deviation of variable '", name, "' is negative, ", stdev),
-                    "repair the statistics of the dataset");
+    throw DataError(
+        concat("the statistics of variable '", name, "' give a negative stdev = ", stdev),
+        "repair the statistics of the dataset");
   }
   return stdev;
 }

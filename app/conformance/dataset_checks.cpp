@@ -162,7 +162,8 @@ void check_chunks(const Json& expected, const AnemoiDataset& dataset, Comparison
 }
 
 void check_constant_fields(const Json& expected, const DatasetInfo& info, Comparison& comparison) {
-  const Statistics& step = tendency(info, format_duration(info.frequency_s));
+  const std::string frequency = format_duration(info.frequency_s);
+  const Statistics& step = tendency(info, frequency);
   Json constant = Json::array();
   for (size_t v = 0; v < info.variables.size(); ++v) {
     if (step.mean[v] == 0.0 && step.stdev[v] == 0.0) constant.push_back(info.variables[v]);

@@ -92,9 +92,9 @@ void compare_checksums(Comparison& comparison, const std::string& what, const Js
   }
   comparison.require(sources == json.at("sum_source").get<uint64_t>() &&
                          targets == json.at("sum_target").get<uint64_t>() &&
-                         concat(products) == json.at("sum_source_times_target_mod_2_64") &&
-                         hexadecimal(exclusive_or) == json.at("xor_of_hashes") &&
-                         hexadecimal(hashes) == json.at("sum_of_hashes_mod_2_64"),
+                         json.at("sum_source_times_target_mod_2_64") == concat(products) &&
+                         json.at("xor_of_hashes") == hexadecimal(exclusive_or) &&
+                         json.at("sum_of_hashes_mod_2_64") == hexadecimal(hashes),
                      what + ": checksums differ");
 }
 
