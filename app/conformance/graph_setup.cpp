@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "app/conformance/limits.h"
 #include "app/conformance/report.h"
 #include "graph/area_weights.h"
 #include "graph/healpix.h"
@@ -279,6 +280,11 @@ Values<Real> edge_attribute(const Json& attribute, const graph::EdgeEnds& ends) 
     graph::normalise(norm_of(attribute, Norm::kNone), values.rows);
   }
   return values;
+}
+
+double slope_of_norm(const Json& attribute, const graph::EdgeEnds& ends) {
+  const auto raw = raw_edge_attribute<double>(class_name(attribute), attribute, ends);
+  return norm_slope(raw.rows, edge_attribute<double>(attribute, ends).rows);
 }
 
 template <class Real>
