@@ -73,7 +73,7 @@ double checked_stdev(double stdev, const std::string& name) {
   checked_divisor(stdev, name, "stdev");
   if (stdev < 0.0) {
     throw DataError(
-        concat("the statistics of variable '", name, "' give a negative stdev, ", stdev),
+        concat("the statistics of variable '", name, "' give a negative stdev = ", stdev),
         "repair the statistics of the dataset");
   }
   return stdev;

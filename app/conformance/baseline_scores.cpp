@@ -60,16 +60,18 @@ std::vector<double> persistence_rmse(const data::Dataset& dataset, int64_t first
   return errors.rmse();
 }
 
-std::vector<double> mean_rmse(const data::Dataset& dataset, int64_t first, int64_t end) {
+std::vector<double> mean_rmse(const data::Dataset& dataset, RowRange training,
+                              RowRange validation) {
+  const auto num_rows = static_cast<double>(training.second - training.first);
   std::vector<double> mean;
-  for (int64_t row = 0; row < first; ++row) {
+  for (int64_t row = training.first; row < training.second; ++row) {
     const std::vector<float> fields = read_row(dataset, row);
     mean.resize(fields.size(), 0.0);
     for (size_t i = 0; i < fields.size(); ++i)
-      mean[i] += double{fields[i]} / static_cast<double>(first);
+      mean[i] += double{fields[i]} / num_rows;
   }
   ErrorSum errors(dataset.info());
-  for (int64_t row = first; row < end; ++row)
+  for (int64_t row = validation.first; row < validation.second; ++row)
     errors.add(read_row(dataset, row), mean);
   return errors.rmse();
 }

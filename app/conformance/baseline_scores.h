@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "data/dataset.h"
@@ -15,7 +16,8 @@ namespace aifs::conformance {
 std::vector<double> persistence_rmse(const data::Dataset& dataset, int64_t first, int64_t end,
                                      int64_t lag);
 
-// Forecast: the mean of rows [0, first), cell by cell.
-std::vector<double> mean_rmse(const data::Dataset& dataset, int64_t first, int64_t end);
+// Forecast: the mean of the training rows, cell by cell, for the rows of validation.
+using RowRange = std::pair<int64_t, int64_t>;  // [first, end)
+std::vector<double> mean_rmse(const data::Dataset& dataset, RowRange training, RowRange validation);
 
 }  // namespace aifs::conformance

@@ -9,18 +9,36 @@ namespace aifs::conformance {
 
 namespace {
 
-// Python writes NaN for a number that is none; JSON has only null for it.
-std::string without_nan(std::string text) {
-  const std::string nan = ": NaN";
-  for (size_t at = text.find(nan); at != std::string::npos; at = text.find(nan, at))
-    text.replace(at, nan.size(), ": null");
-  return text;
+// Python writes NaN and Infinity for numbers that are none. JSON has null for the first; the others
+// become texts.
+std::string without_bare_words(const std::string& text) {
+  struct Word {
+    std::string_view python, json;
+  };
+  static constexpr Word kWords[] = {
+      {"NaN", "null"}, {"-Infinity", "\"-Infinity\""}, {"Infinity", "\"Infinity\""}};
+  std::string result;
+  bool quoted = false;
+  for (size_t at = 0; at < text.size();) {
+    const auto word = std::find_if(std::begin(kWords), std::end(kWords), [&](const Word& w) {
+      return !quoted && text.compare(at, w.python.size(), w.python) == 0;
+    });
+    if (word != std::end(kWords)) {
+      result += word->json;
+      at += word->python.size();
+      continue;
+    }
+    if (text[at] == '"') quoted = !quoted;
+    if (quoted && text[at] == '\\' && at + 1 < text.size()) result += text[at++];
+    result += text[at++];
+  }
+  return result;
 }
 
 }  // namespace
 
 CaseFile::CaseFile(const fs::path& path) : json_path(path), name(path.stem().string()) {
-  json = Json::parse(without_nan(read_file(path)), nullptr, /*allow_exceptions=*/false);
+  json = Json::parse(without_bare_words(read_file(path)), nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) throw DataError(concat("'", path.string(), "' is not JSON"));
 }
 

@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <regex>
 
-#include "core/check.h"
+#include "app/conformance/report.h"
 
 namespace aifs::conformance {
 
@@ -42,6 +43,8 @@ int64_t position(const std::string& text, int64_t length, int64_t if_empty) {
 }
 
 AxisIndex parse_index(const std::string& text, int64_t length) {
+  static const std::regex kIndex("-?\\d+|(?:-?\\d+)?:(?:-?\\d+)?");
+  if (!std::regex_match(text, kIndex)) throw NotUnderstood(concat("the index '", text, "'"));
   const size_t colon = text.find(':');
   if (colon == std::string::npos) {
     const int64_t at = position(text, length, 0);

@@ -24,7 +24,7 @@ struct AxisIndex {
 };
 
 // "[7, :, 0, 150:350]" or "data[3:9,15,0,600:] (comment)" over an array of this shape.
-// Throws Error for anything else.
+// Throws Error for what is no slice, NotUnderstood for an index such as "::2".
 std::vector<AxisIndex> parse_slice(const std::string& text, const std::vector<int64_t>& shape);
 
 // Shape that numpy gives the slice.

@@ -4,6 +4,7 @@
 
 #include "app/conformance/graph_builder_cases.h"
 #include "app/conformance/graph_compare.h"
+#include "app/conformance/limits.h"
 #include "graph/planar_weights.h"
 
 namespace aifs::conformance {
@@ -12,30 +13,32 @@ namespace {
 
 using graph::Norm;
 
-// An edge list with its nodes, read from the file.
+// An edge list with its nodes, read from the file. The sets are those that the file names, or the
+// only one or two that there are, in the order of their names.
 struct EdgeListCase {
   graph::NodeSet source, target;
   graph::EdgeList edges;
 
-  explicit EdgeListCase(const SafetensorsFile& tensors)
-      : source(read_node_set(tensors, "nodes/s/latlon_rad", "s")),
-        target(read_node_set(tensors, "nodes/t/latlon_rad", "t")),
-        edges(read_edge_list(tensors, "edge_index")) {}
+  EdgeListCase(const CaseFile& file, const SafetensorsFile& tensors)
+      : edges(read_edge_list(tensors, "edge_index")) {
+    std::vector<std::string> names;
+    for (const auto& [tensor, entry] : tensors.entries()) {
+      const std::string start = "nodes/", end = "/latlon_rad";
+      if (tensor.starts_with(start) && tensor.ends_with(end))
+        names.push_back(tensor.substr(start.size(), tensor.size() - start.size() - end.size()));
+    }
+    if (names.empty()) throw DataError("the file holds no nodes");
+    const auto set = [&](const char* side, const std::string& otherwise) {
+      const auto name = value_or(file.json, side, otherwise);
+      return read_node_set(tensors, concat("nodes/", name, "/latlon_rad"), name);
+    };
+    source = set("source", names.front());
+    target = set("target", names.size() > 1 ? names[1] : names.front());
+  }
   graph::EdgeEnds ends() const {
     return {source, target, edges.source_index, edges.target_index, 1};
   }
 };
-
-double raw_limit(const Json& attribute) {
-  const std::string name = class_name(attribute);
-  if (name == "EdgeLength") return 1e-6;
-  if (name == "Azimuth") return 2e-5;
-  if (name == "EdgeDirection") return 1e-4;
-  if (name == "DirectionalHarmonics") {
-    return 1e-4 * static_cast<double>(value_or<int64_t>(attribute, "order", 3));
-  }
-  return 1e-5;
-}
 
 bool is_directional(const Json& attribute) {
   return class_name(attribute) == "EdgeDirection" ||
@@ -56,28 +59,44 @@ void undo_log1p(Values<float>& values) {
     value = std::expm1(value);
 }
 
+// The norm that an attribute has, also if it is that of its class.
+Norm effective_norm(const Json& attribute) {
+  const std::string name = class_name(attribute);
+  const bool grouped = name == "RadialBasisFeatures" || name == "GaussianDistanceWeights";
+  return norm_of(attribute, grouped ? Norm::kL1 : Norm::kNone);
+}
+
+double largest(const std::vector<double>& values) {
+  double most = 0.0;
+  for (const double value : values)
+    most = std::max(most, std::abs(value));  // NaN is passed over
+  return most;
+}
+
 void compare_float32(Comparison& comparison, const SafetensorsFile& tensors,
                      const std::string& name, const Json& json, const EdgeListCase& list) {
   const Json& attribute = json.at("attribute");
   Values<float> values = edge_attribute<float>(attribute, list.ends());
-  const Norm norm = norm_of(attribute, Norm::kNone);
-  const Json& spread = json.at("float32_vs_float64").at("max_abs");
+  const Norm norm = effective_norm(attribute);
+  const double raw_limit =
+      raw_attribute_limit(class_name(attribute), value_or<int64_t>(attribute, "order", 3));
+  const Json spread = json.value("float32_vs_float64", Json::object()).value("max_abs", Json());
+  const std::vector<double> stored = tensors.doubles(name);
   if (norm == Norm::kLog1p && (is_directional(attribute) || !spread.is_number())) {
     undo_log1p(values);
-    std::vector<double> stored = tensors.doubles(name);
     double most = 0.0;
     for (size_t i = 0; i < stored.size(); ++i) {
       const double difference =
           std::abs(static_cast<double>(values.rows[i]) - std::expm1(stored[i]));
       if (difference > most) most = difference;
     }
-    comparison.add(name, most, raw_limit(attribute));
+    comparison.add(name, most, raw_limit);
     return;
   }
-  const double limit = attribute.contains("norm") && norm != Norm::kNone ? 10 * spread.get<double>()
-                                                                         : raw_limit(attribute);
+  const double own_error = spread.is_number() ? spread.get<double>() : 0.0;
+  const bool by_spread = norm != Norm::kNone && spread.is_number();
   comparison.add(name, largest_difference(values, tensors, name, [](size_t) { return true; }),
-                 limit);
+                 by_spread ? spread_limit(own_error, largest(stored)) : raw_limit, own_error);
 }
 
 void compare_float64(Comparison& comparison, const SafetensorsFile& tensors,
@@ -106,7 +125,8 @@ void compare_copy(Comparison& comparison, const SafetensorsFile& tensors, const 
   const bool is_source = tensor.starts_with("AttributeFromSource");
   const std::string name = tensor.substr(tensor.find('/') + 1);
   const auto copied = graph::attribute_of_ends(
-      read_attribute(tensors, concat("nodes/", is_source ? "s/" : "t/", name)),
+      read_attribute(tensors,
+                     concat("nodes/", (is_source ? list.source : list.target).name, "/", name)),
       is_source ? list.edges.source_index : list.edges.target_index);
   comparison.require(copied.values == read_attribute(tensors, tensor).values, tensor + " differs");
 }
@@ -127,12 +147,17 @@ Json with_norm(Json attribute, const std::string& norm) {
   return attribute;
 }
 
-// The attribute of `<set>/<attribute>/<norm>`: its options stand in the case without a norm.
+// The attribute of `<set>/<attribute>/<norm>`: its options stand in a case with the same or, most
+// often, another norm.
 Json attribute_of(const Json& cases, const std::string& set, const std::string& attribute,
                   const std::string& norm) {
-  const auto found = cases.find(concat(set, "/", attribute, "/None"));
-  return with_norm(found == cases.end() ? Json{{"class", attribute}} : found->at("attribute"),
-                   norm);
+  const std::string start = concat(set, "/", attribute, "/");
+  for (const auto& [name, json] : cases.items()) {
+    const bool same = name.starts_with(start) && name.find('/', start.size()) == std::string::npos;
+    if (same && json.is_object() && json.contains("attribute"))
+      return with_norm(json["attribute"], norm);
+  }
+  return with_norm(Json{{"class", attribute}}, norm);
 }
 
 bool is_cell_area(const std::string& name) {
@@ -151,12 +176,15 @@ void compare_node_weights(Comparison& comparison, const SafetensorsFile& tensors
   const double limit = is_cell_area(class_name(attribute)) ? 1e-6
                        : attribute["norm"].is_null()       ? 1.2e-7
                                                            : 5e-7;
+  const std::string twin = "f64/" + tensor;
+  const bool has_twin = tensors.contains(twin);
+  const double own_error =
+      has_twin ? largest_relative_difference(tensors.doubles(tensor), tensors, twin) : 0.0;
   comparison.add(
       tensor,
       largest_relative_difference(node_attribute<float>(attribute, nodes, {}), tensors, tensor),
-      limit);
-  const std::string twin = "f64/" + tensor;
-  if (!tensors.contains(twin)) return;
+      limit, own_error);
+  if (!has_twin) return;
   comparison.add(
       twin,
       largest_relative_difference(node_attribute<double>(attribute, nodes, {}), tensors, twin),
@@ -173,15 +201,25 @@ void compare_own_cells(Comparison& comparison, const SafetensorsFile& tensors,
                      "other nodes have cells of their own");
 }
 
+// The mask that an attribute names: the tensor <set>/<name>, or the one whose name begins so
+// ("m", "mask").
+void add_mask(const SafetensorsFile& tensors, const std::string& set, const Json& attribute,
+              graph::NodeSet& nodes) {
+  const auto name = value_or<std::string>(attribute, "mask_node_attr_name", "");
+  if (name.empty() || nodes.attributes.contains(name)) return;
+  const std::string start = concat(set, "/", name);
+  for (const auto& [tensor, entry] : tensors.entries()) {
+    const bool of_set =
+        tensor.starts_with(start) && tensor.find('/', set.size() + 1) == std::string::npos;
+    if (!of_set || entry.shape.at(0) != nodes.num_nodes()) continue;
+    nodes.attributes[name] = read_attribute(tensors, tensor);
+    return;
+  }
+}
+
 void run_node_weights(const CaseFile& file, const SafetensorsFile& tensors, const std::string& set,
                       Report& report) {
   graph::NodeSet nodes = read_node_set(tensors, set + "/latlon_rad", set);
-  if (tensors.contains(set + "/mask")) {
-    nodes.attributes["m"] = read_attribute(tensors, set + "/mask");
-  }
-  if (tensors.contains(set + "/fractional_mask")) {
-    nodes.attributes["frac"] = read_attribute(tensors, set + "/fractional_mask");
-  }
   for (const auto& [tensor, entry] : tensors.entries()) {
     if (!tensor.starts_with(set + "/") || entry.dtype != DType::kF32) continue;
     const size_t norm_at = tensor.rfind('/');
@@ -191,6 +229,7 @@ void run_node_weights(const CaseFile& file, const SafetensorsFile& tensors, cons
     const Json attribute =
         attribute_of(file.json.at("cases"), set, name, tensor.substr(norm_at + 1));
     report.run("node attribute", tensor, [&, &tensor = tensor](Comparison& comparison) {
+      add_mask(tensors, set, attribute, nodes);
       compare_node_weights(comparison, tensors, tensor, attribute, nodes);
       if (name == "PlanarAreaWeights") compare_own_cells(comparison, tensors, set, nodes);
     });
@@ -219,7 +258,7 @@ void run_grid_masks(const SafetensorsFile& tensors, const std::string& set, cons
 
 void run_edge_attribute_cases(const CaseFile& file, Report& report) {
   const SafetensorsFile tensors = file.tensors();
-  const EdgeListCase list(tensors);
+  const EdgeListCase list(file, tensors);
   for (const auto& [name, json] : file.json.at("cases").items()) {
     report.run("edge attribute", name, [&, &name = name, &json = json](Comparison& comparison) {
       if (name.starts_with("one_edge/")) {

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/conformance/graph_builder_cases.h"
 
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
 #include "app/conformance/cases.h"
 #include "app/conformance/graph_compare.h"
+#include "graph/gaussian_grid.h"
 #include "graph/healpix.h"
+#include "graph/icosphere.h"
 #include "graph/kd_tree.h"
 #include "graph/multi_scale_edges.h"
 
@@ -12,69 +19,154 @@ namespace aifs::conformance {
 namespace {
 
 constexpr int64_t kFinestRecognised = 8;
+constexpr double kSamePlace = 1e-6;  // chord
 
-// The numbers at the end of "tri_list_1_2": the levels such a set was made with.
-std::vector<int64_t> listed_levels(const std::string& name) {
-  std::vector<int64_t> levels;
-  const std::string marker = "list_";
-  size_t at = name.find(marker);
-  if (at == std::string::npos) return levels;
-  for (at += marker.size(); at < name.size();) {
-    const size_t end = std::min(name.find('_', at), name.size());
-    levels.push_back(std::stoll(name.substr(at, end - at)));
-    at = end + 1;
+// The finest icosahedral mesh that can have vertices as near to each other as the nearest points:
+// its edges are at least 0.8 / 2^refinement long.
+int64_t finest_possible(const std::vector<graph::Point<double>>& points) {
+  if (points.empty()) return 0;
+  const graph::KdTree<double> tree(points);
+  double nearest2 = 4.0;
+  std::vector<graph::Neighbour> found;
+  for (const auto& point : points) {
+    tree.nearest(point, 2, found);
+    if (found.size() == 2) nearest2 = std::min(nearest2, found.back().distance2);
   }
-  return levels;
+  int64_t refinement = 0;
+  while (refinement < kFinestRecognised && std::ldexp(std::sqrt(nearest2), refinement + 1) <= 1.3)
+    ++refinement;
+  return std::min(refinement + 1, kFinestRecognised);
 }
 
-int64_t healpix_resolution(int64_t num_nodes) {
+// The resolution of the HEALPix grid that the nodes are, or 0.
+int64_t healpix_resolution_of(const graph::NodeSet& nodes) {
   for (int64_t r = 1; r <= graph::kMaxHealpixResolution; ++r) {
-    if (graph::healpix_pixels(r) == num_nodes) return r;
+    if (graph::healpix_pixels(r) != nodes.num_nodes()) continue;
+    const graph::Coordinates grid = graph::healpix_coordinates(r);
+    const graph::NodeSet pixels{"pixels",
+                                graph::radians_from_degrees(grid.lat_deg),
+                                graph::radians_from_degrees(grid.lon_deg),
+                                {}};
+    if (largest_distance(pixels, nodes) <= kSamePlace) return r;
   }
-  throw DataError(concat(num_nodes, " nodes are no HEALPix grid"));
+  return 0;
+}
+
+// The names that builders give to masks.
+std::vector<std::string> mask_names(const Json& builders) {
+  std::vector<std::string> names;
+  for (const Json& builder : builders) {
+    for (const char* key : {"source_mask_attr_name", "target_mask_attr_name"}) {
+      if (const auto name = value_or<std::string>(builder, key, ""); !name.empty())
+        names.push_back(name);
+    }
+  }
+  return names;
 }
 
 // The node sets of an edge case, read from the file.
 class EdgeCaseNodes {
  public:
-  explicit EdgeCaseNodes(const SafetensorsFile& tensors) : tensors_(tensors) {}
+  EdgeCaseNodes(const CaseFile& file, const SafetensorsFile& tensors)
+      : file_(file), tensors_(tensors) {}
 
-  CaseNodes plain(const std::string& name) const {
+  // Nodes at which a case's edges begin or end, with the mask that its builders name.
+  CaseNodes plain(const std::string& name, const Json& builders) const {
     CaseNodes nodes;
-    nodes.set = read_node_set(tensors_, concat("nodes/", name, "/latlon_rad"), name);
-    const std::string mask = name == "s" ? "input/source_mask" : "input/target_mask";
-    if (tensors_.contains(mask)) nodes.set.attributes["m"] = read_attribute(tensors_, mask);
-    return nodes;
-  }
-
-  CaseNodes mesh(const std::string& name) const {
-    if (name.find("hex") != std::string::npos) throw NotSupported("hexagonal nodes");
-    CaseNodes nodes;
-    const auto set = read_node_set(tensors_, concat("nodes/", name, "/latlon_rad"), name);
-    if (name.starts_with("healpix")) {
-      nodes.set = set;
-      nodes.healpix_resolution = healpix_resolution(set.num_nodes());
-      return nodes;
+    nodes.set = stored(name);
+    for (const std::string& mask : mask_names(builders)) {
+      if (const auto values = mask_of(nodes.set)) nodes.set.attributes[mask] = *values;
     }
-    auto mesh = recognise_mesh(set);
-    if (!mesh) throw NotSupported(concat("the mesh of nodes '", name, "'"));
-    nodes = make_tri_nodes(name, std::move(*mesh));
-    if (const auto levels = listed_levels(name); !levels.empty()) nodes.default_levels = levels;
     return nodes;
   }
 
-  // The set whose name stands in the name of a case, or "".
-  std::string named_in(const std::string& case_name) const {
+  // Nodes of a mesh, with the levels that multi-scale edges have on it if none are listed.
+  CaseNodes mesh(const std::string& name, const Json& json) const {
+    if (!meshes_.contains(name)) meshes_[name] = recognised(name);
+    if (!meshes_[name]) throw NotSupported(concat("the mesh of nodes '", name, "'"));
+    CaseNodes nodes = *meshes_[name];
+    if (nodes.mesh && needs_levels(json)) nodes.default_levels = levels_of(name, json, nodes);
+    return nodes;
+  }
+
+  // The longest name of a set of several letters that occurs in a text, or "".
+  std::string named_in(const std::string& text) const {
+    std::string longest;
     for (const auto& [tensor, entry] : tensors_.entries()) {
       if (!tensor.starts_with("nodes/")) continue;
       const std::string name = tensor.substr(6, tensor.find('/', 6) - 6);
-      if (name.size() > 1 && case_name.find("_" + name + "_") != std::string::npos) return name;
+      const bool longer = name.size() > std::max<size_t>(1, longest.size());
+      if (longer && ("_" + text + "_").find("_" + name + "_") != std::string::npos) longest = name;
     }
-    return "";
+    return longest;
   }
 
  private:
+  graph::NodeSet stored(const std::string& name) const {
+    return read_node_set(tensors_, concat("nodes/", name, "/latlon_rad"), name);
+  }
+
+  std::optional<CaseNodes> recognised(const std::string& name) const {
+    CaseNodes nodes;
+    nodes.set = stored(name);
+    nodes.healpix_resolution = healpix_resolution_of(nodes.set);
+    if (nodes.healpix_resolution > 0) return nodes;
+    auto mesh = recognise_mesh(nodes.set);
+    if (!mesh) return std::nullopt;
+    return make_tri_nodes(name, std::move(*mesh));
+  }
+
+  static bool needs_levels(const Json& json) {
+    return std::any_of(json.at("builders").begin(), json.at("builders").end(),
+                       [](const Json& builder) {
+                         const auto levels = builder.find("scale_resolutions");
+                         return levels == builder.end() || levels->is_null();
+                       });
+  }
+
+  // input/<role>_mask belongs to the nodes whose coordinates are input/<role>_latlon_deg.
+  std::optional<graph::Attribute> mask_of(const graph::NodeSet& nodes) const {
+    const std::string start = "input/", end = "_mask";
+    for (const auto& [tensor, entry] : tensors_.entries()) {
+      if (!tensor.starts_with(start) || !tensor.ends_with(end)) continue;
+      const std::string places = tensor.substr(0, tensor.size() - end.size()) + "_latlon_deg";
+      if (entry.shape.at(0) != nodes.num_nodes() || !tensors_.contains(places)) continue;
+      const graph::Coordinates degrees = read_degrees(tensors_, places);
+      const graph::NodeSet own{"input",
+                               graph::radians_from_degrees(degrees.lat_deg),
+                               graph::radians_from_degrees(degrees.lon_deg),
+                               {}};
+      if (largest_distance(own, nodes) <= kSamePlace) return read_attribute(tensors_, tensor);
+    }
+    return std::nullopt;
+  }
+
+  // The levels that a node set was made with: what a file of node builders beside this one says of
+  // a set of this name, else all up to the finest from the coarsest that gives the stored number of
+  // edges.
+  std::vector<int64_t> levels_of(const std::string& name, const Json& json,
+                                 const CaseNodes& nodes) const {
+    for (const auto& entry : fs::directory_iterator(file_.json_path.parent_path())) {
+      if (entry.path().extension() != ".json" || entry.path() == file_.json_path) continue;
+      const CaseFile other(entry.path());
+      const Json cases = other.json.is_object() ? other.json.value("cases", Json()) : Json();
+      if (!cases.is_object() || !cases.contains(name) || !cases[name].is_object()) continue;
+      if (cases[name].contains("default_levels"))
+        return cases[name]["default_levels"].get<std::vector<int64_t>>();
+    }
+    const auto wanted = value_or<int64_t>(json, "edges", -1);
+    for (int64_t coarsest = 0; coarsest <= nodes.mesh->refinement; ++coarsest) {
+      CaseNodes tried = nodes;
+      tried.default_levels = graph::level_range(coarsest, nodes.mesh->refinement);
+      if (build_edges(json.at("builders"), tried, tried).edges.num_edges() == wanted)
+        return tried.default_levels;
+    }
+    return nodes.default_levels;
+  }
+
+  const CaseFile& file_;
   const SafetensorsFile& tensors_;
+  mutable std::map<std::string, std::optional<CaseNodes>> meshes_;
 };
 
 void check_class(const Json& builders) {
@@ -83,19 +175,19 @@ void check_class(const Json& builders) {
   }
 }
 
-void run_edge_case(Comparison& comparison, const SafetensorsFile& tensors, const std::string& name,
-                   const Json& json) {
+void run_edge_case(Comparison& comparison, const SafetensorsFile& tensors,
+                   const EdgeCaseNodes& sets, const std::string& name, const Json& json) {
   check_class(json.at("builders"));
-  const EdgeCaseNodes sets(tensors);
   const bool is_mesh = json.contains("nodes");
   const auto set = [&](const char* side) {
-    return is_mesh ? sets.mesh(json.at("nodes").get<std::string>())
-                   : sets.plain(json.at(side).get<std::string>());
+    return is_mesh ? sets.mesh(json.at("nodes").get<std::string>(), json)
+                   : sets.plain(json.at(side).get<std::string>(), json.at("builders"));
   };
   const CaseNodes source = set("source"), target = set("target");
   const BuiltEdges built = build_edges(json.at("builders"), source, target);
   const auto stored = read_edge_list(tensors, name + "/edge_index");
-  comparison.require(stored.num_edges() == json.at("edges").get<int64_t>(), "number of edges");
+  comparison.require(stored.num_edges() == value_or(json, "edges", stored.num_edges()),
+                     "number of edges");
   if (source.healpix_resolution > 0) {  // negative numbers stand for missing neighbours
     comparison.require(built.edges.source_index == stored.source_index &&
                            built.edges.target_index == stored.target_index,
@@ -105,15 +197,30 @@ void run_edge_case(Comparison& comparison, const SafetensorsFile& tensors, const
   compare_edges(comparison, name, built, stored, source.set, target.set);
 }
 
-void run_refused_edge_case(Comparison& comparison, const SafetensorsFile& tensors,
+// A case that is refused stores no edges. Where it does not say between which nodes they were to
+// be, its name may (a set of the file, or "on_latlon": plain nodes), else they are the first two.
+void run_refused_edge_case(Comparison& comparison, const CaseFile& file, const EdgeCaseNodes& sets,
                            const std::string& name, const Json& json) {
-  const EdgeCaseNodes sets(tensors);
-  const std::string mesh = sets.named_in(name);
+  if (!json.is_object() || !json.contains("builders"))
+    throw NotUnderstood("the case does not say what is refused");
+  const Json& builders = json["builders"];
+  std::string source = value_or<std::string>(json, "source", "");
+  std::string target = value_or<std::string>(json, "target", "");
+  const Json& cases = file.json.at("cases");
+  for (auto other = cases.begin(); source.empty() && other != cases.end(); ++other) {
+    if (other->contains("nodes")) continue;
+    source = other->at("source").get<std::string>();
+    target = other->at("target").get<std::string>();
+  }
+  if (name.find("on_latlon") != std::string::npos) target = source;
+  const std::string mesh = value_or(json, "nodes", sets.named_in(name));
   require_error(comparison, [&] {
-    const bool one_set = name.find("on_latlon") != std::string::npos;
-    const CaseNodes source = mesh.empty() ? sets.plain("s") : sets.mesh(mesh);
-    const CaseNodes target = mesh.empty() && !one_set ? sets.plain("t") : source;
-    build_edges(json.at("builders"), source, target);
+    if (!mesh.empty()) {
+      const CaseNodes nodes = sets.mesh(mesh, Json{{"builders", Json::array()}});
+      build_edges(builders, nodes, nodes);
+    } else {
+      build_edges(builders, sets.plain(source, builders), sets.plain(target, builders));
+    }
   });
 }
 
@@ -134,7 +241,8 @@ void require_error(Comparison& comparison, const std::function<void()>& body) {
 std::optional<graph::TriNodes> recognise_mesh(const graph::NodeSet& nodes) {
   const auto points = graph::unit_vectors<double>(nodes.lat_rad, nodes.lon_rad);
   std::vector<graph::Neighbour> found;
-  for (int64_t r = 0; r <= kFinestRecognised; ++r) {
+  for (int64_t r = 0; r <= finest_possible(points); ++r) {
+    if (graph::icosphere_vertices(r) < nodes.num_nodes()) continue;
     const graph::TriNodes whole = graph::tri_nodes(r);
     const graph::KdTree<double> tree(graph::unit_vectors<double>(whole.lat_rad, whole.lon_rad));
     graph::TriNodes mesh{r, nodes.lat_rad, nodes.lon_rad, {}};
@@ -150,26 +258,31 @@ std::optional<graph::TriNodes> recognise_mesh(const graph::NodeSet& nodes) {
 
 void run_edge_builder_cases(const CaseFile& file, Report& report) {
   const SafetensorsFile tensors = file.tensors();
+  const EdgeCaseNodes sets(file, tensors);
   for (const auto& [name, json] : file.json.at("cases").items()) {
     report.run("edges", name, [&, &name = name, &json = json](Comparison& comparison) {
-      run_edge_case(comparison, tensors, name, json);
+      run_edge_case(comparison, tensors, sets, name, json);
     });
   }
   const Json refused = value_or(file.json, "refused_or_failed", Json::object());
   for (const auto& [name, json] : refused.items()) {
     report.run("edges", "refused: " + name,
                [&, &name = name, &json = json](Comparison& comparison) {
-                 run_refused_edge_case(comparison, tensors, name, json);
+                 run_refused_edge_case(comparison, file, sets, name, json);
                });
   }
 }
 
 void run_graph_builder_cases(const CaseFile& file, Report& report) {
-  const Json& first = file.json.at("cases").begin().value();
-  if (first.contains("builders")) return run_edge_builder_cases(file, report);
-  if (first.contains("builder")) return run_node_builder_cases(file, report);
-  if (first.contains("post_processors")) return run_post_processor_cases(file, report);
-  if (first.contains("grouped_by_target")) return run_edge_attribute_cases(file, report);
+  const Json& cases = file.json.at("cases");
+  const auto some_has = [&](const char* key) {
+    return std::any_of(cases.begin(), cases.end(),
+                       [&](const Json& one) { return one.is_object() && one.contains(key); });
+  };
+  if (some_has("builders")) return run_edge_builder_cases(file, report);
+  if (some_has("builder")) return run_node_builder_cases(file, report);
+  if (some_has("post_processors")) return run_post_processor_cases(file, report);
+  if (some_has("grouped_by_target")) return run_edge_attribute_cases(file, report);
   return run_node_attribute_cases(file, report);
 }
 

@@ -9,6 +9,7 @@
 #include "app/conformance/cases.h"
 #include "app/conformance/graph_compare.h"
 #include "app/conformance/graph_summary.h"
+#include "app/conformance/limits.h"
 #include "graph/builder.h"
 #include "graph/gaussian_grid.h"
 #include "graph/icosphere.h"
@@ -43,17 +44,6 @@ std::vector<int32_t> same_numbers(int64_t num_nodes) {
 
 bool at_pole(const graph::NodeSet& nodes, int32_t node) {
   return std::abs(nodes.lat_rad[static_cast<size_t>(node)]) > 1.570796F;
-}
-
-struct AttributeLimits {
-  double float32, float64;
-};
-
-AttributeLimits limits_of(const std::string& name) {
-  if (name == "EdgeLength") return {5e-5, 1e-12};
-  if (name == "EdgeDirection") return {2e-4, 1e-12};
-  if (name == "Azimuth") return {1e-4, 1e-12};
-  return {1e-5, 1e-12};
 }
 
 // Edges whose direction cannot be asked for: those of (nearly) no length, where it is rounding
@@ -121,6 +111,19 @@ bool is_noise(const Json& attribute, const graph::EdgeEnds& ends) {
   return *most - *least < 1e-6 * *most;
 }
 
+// How far the reference's fp32 values are from its fp64 ones. Directions of edges that are left out
+// in one of them are not counted.
+double own_error_of(const Json& attribute, const graph::EdgeEnds& ends,
+                    const SafetensorsFile& tensors, const std::string& tensor) {
+  const std::string twin = "f64/" + tensor;
+  if (!tensors.contains(twin)) return 0.0;
+  const auto& shape = tensors.at(tensor).shape;
+  const Values<double> values{shape.size() > 1 ? shape[1] : 1, tensors.doubles(tensor)};
+  std::vector<bool> left_out(static_cast<size_t>(ends.num_edges()), false);
+  if (class_name(attribute) == "EdgeDirection") left_out = directions_left_out(ends, true);
+  return largest_difference(values, tensors, twin, [&](size_t e) { return !left_out[e]; });
+}
+
 void compare_attributes(Comparison& comparison, const SafetensorsFile& tensors,
                         const std::string& pair, const Json& attributes,
                         const graph::EdgeEnds& ends) {
@@ -128,9 +131,10 @@ void compare_attributes(Comparison& comparison, const SafetensorsFile& tensors,
   for (const auto& [name, attribute] : attributes.items()) {
     if (is_noise(attribute, ends)) continue;
     const std::string tensor = concat("edges/", pair, "/", name);
-    const AttributeLimits limits = limits_of(class_name(attribute));
+    const AttributeLimits limits =
+        attribute_limits(class_name(attribute), slope_of_norm(attribute, ends));
     comparison.add(tensor, attribute_difference<float>(attribute, ends, tensors, tensor),
-                   limits.float32);
+                   limits.float32, own_error_of(attribute, ends, tensors, tensor));
     if (!tensors.contains("f64/" + tensor)) continue;
     comparison.add("f64/" + tensor,
                    attribute_difference<double>(attribute, ends, tensors, "f64/" + tensor),
@@ -206,11 +210,36 @@ CaseNodes dataset_nodes(const std::string& name, const graph::Coordinates& degre
   return nodes;
 }
 
+// Node sets that a file stores.
+std::vector<std::string> stored_sets(const SafetensorsFile& tensors) {
+  std::vector<std::string> names;
+  for (const auto& [tensor, entry] : tensors.entries()) {
+    const std::string start = "nodes/", end = "/latlon_rad";
+    if (tensor.starts_with(start) && tensor.ends_with(end))
+      names.push_back(tensor.substr(start.size(), tensor.size() - start.size() - end.size()));
+  }
+  return names;
+}
+
 // The data nodes of graphs/: degrees as lists, hence float32 arithmetic.
-CaseNodes listed_nodes(const SafetensorsFile& tensors) {
+CaseNodes listed_nodes(const std::string& name, const SafetensorsFile& tensors) {
   return dataset_nodes(
-      "data", {tensors.doubles("input/latitude_deg"), tensors.doubles("input/longitude_deg")},
+      name, {tensors.doubles("input/latitude_deg"), tensors.doubles("input/longitude_deg")},
       graph::DegreeArithmetic::kFloat32);
+}
+
+// The set whose coordinates are the listed ones: "data", unless another has as many nodes.
+std::string listed_set(const SafetensorsFile& tensors) {
+  const int64_t num_nodes = tensors.at("input/latitude_deg").shape.at(0);
+  const auto has_as_many = [&](const std::string& name) {
+    return tensors.at(concat("nodes/", name, "/latlon_rad")).shape.at(0) == num_nodes;
+  };
+  const std::vector<std::string> names = stored_sets(tensors);
+  const auto usual = std::find(names.begin(), names.end(), "data");
+  if (usual != names.end() && has_as_many("data")) return "data";
+  const auto found = std::find_if(names.begin(), names.end(), has_as_many);
+  if (found == names.end()) throw DataError("no node set has as many nodes as there are inputs");
+  return *found;
 }
 
 // The refinement of an icosahedral mesh with so many nodes.
@@ -224,15 +253,20 @@ int64_t refinement_of(int64_t num_nodes) {
 // graphs/: data grid, one hidden mesh, options spelled out.
 GraphCase plain_case(const Json& json, const SafetensorsFile& tensors) {
   GraphCase graph;
-  graph.nodes["data"] = listed_nodes(tensors);
+  const std::string data = listed_set(tensors);
+  graph.nodes[data] = listed_nodes(data, tensors);
   const Json& mesh = json.at("hidden_mesh");
   if (mesh.at("kind") != "triangular icosahedron") {
     throw NotSupported(concat("hidden mesh '", mesh.at("kind").get<std::string>(), "'"));
   }
-  graph.nodes["hidden"] =
-      make_tri_nodes("hidden", graph::tri_nodes(mesh.at("refinement").get<int64_t>()));
-  graph.node_attributes["data"] = {
-      {"area_weight", {{"class", kNodeAttributeClass}, {"norm", json.at("area_weight_norm")}}}};
+  for (const std::string& name : stored_sets(tensors)) {
+    if (name == data) continue;
+    graph.nodes[name] =
+        make_tri_nodes(name, graph::tri_nodes(mesh.at("refinement").get<int64_t>()));
+  }
+  graph.node_attributes[data] = {
+      {"area_weight",
+       {{"class", kNodeAttributeClass}, {"norm", value_or(json, "area_weight_norm", Json())}}}};
   for (const Json& edges : json.at("edges")) {
     graph.edges.push_back({edges.at("source").get<std::string>(),
                            edges.at("target").get<std::string>(), edges.at("builders"),
@@ -257,13 +291,13 @@ void compare_grid(Comparison& comparison, const Json& grid, const SafetensorsFil
 // Graphs of other cases, of which only counts are told: the builders of the hierarchical recipe.
 GraphCase counted_case(const Json& json, const SafetensorsFile& tensors) {
   GraphCase graph;
+  const std::string data = listed_set(tensors);
   for (const auto& [name, count] : json.at("nodes").items()) {
     graph.nodes[name] =
-        name == "data"
-            ? listed_nodes(tensors)
-            : make_tri_nodes(name, graph::tri_nodes(refinement_of(count.get<int64_t>())));
+        name == data ? listed_nodes(data, tensors)
+                     : make_tri_nodes(name, graph::tri_nodes(refinement_of(count.get<int64_t>())));
   }
-  graph.node_attributes["data"] = {
+  graph.node_attributes[data] = {
       {"area_weight", {{"class", kNodeAttributeClass}, {"norm", "unit-max"}}}};
   const Json attributes{{"edge_length", {{"class", "EdgeLength"}, {"norm", "unit-std"}}},
                         {"edge_dirs", {{"class", "EdgeDirection"}, {"norm", "unit-std"}}}};
@@ -273,7 +307,7 @@ GraphCase counted_case(const Json& json, const SafetensorsFile& tensors) {
     Json builder{{"class", counts.at("edge_type")}};
     const auto num_edges = counts.at("edges").get<int64_t>();
     if (builder["class"] == "CutOffEdges") {
-      builder["cutoff_factor"] = source == "data" ? 0.6 : 1.5;
+      builder["cutoff_factor"] = source == data ? 0.6 : 1.5;
     } else if (builder["class"] == "KNNEdges") {
       builder["num_nearest_neighbours"] = counts.at("indegree_min");
     } else {
@@ -311,6 +345,29 @@ graph::AreaMask area_mask(const CaseNodes& reference, const std::string& mask_na
   return graph::AreaMask(lat, lon, margin_km);
 }
 
+// Tensors of input coordinates: that of a node set first, then all others.
+std::vector<std::string> input_sets(const std::string& name, const SafetensorsFile& tensors) {
+  std::vector<std::string> found;
+  const std::string own = concat("input/", name, "_latlon_deg");
+  if (tensors.contains(own)) found.push_back(own);
+  for (const auto& [tensor, entry] : tensors.entries()) {
+    if (tensor.starts_with("input/") && tensor.ends_with("_latlon_deg") && tensor != own)
+      found.push_back(tensor);
+  }
+  return found;
+}
+
+// The nodes and the mask that a limited area lies around: those with a cut-out mask.
+graph::AreaMask recipe_area(const GraphCase& graph, double margin_km) {
+  for (const auto& [name, attributes] : graph.node_attributes) {
+    for (const auto& [key, attribute] : attributes.items()) {
+      if (class_name(attribute) == "CutOutMask")
+        return area_mask(graph.nodes.at(name), key, margin_km);
+    }
+  }
+  throw NotSupported("a limited area without a cut-out mask");
+}
+
 // Node sets of a shipped recipe. Options that the case does not override are those of the recipe.
 CaseNodes recipe_nodes(const Json& json, const std::string& name, const SafetensorsFile& tensors,
                        const GraphCase& graph) {
@@ -319,10 +376,11 @@ CaseNodes recipe_nodes(const Json& json, const std::string& name, const Safetens
     return node_option(json, name, key, otherwise);
   };
   if (type == "AnemoiDatasetNodes") {
-    for (const std::string& candidate : {name, std::string("global")}) {
-      const std::string tensor = concat("input/", candidate, "_latlon_deg");
-      if (!tensors.contains(tensor)) continue;
-      return dataset_nodes(name, read_degrees(tensors, tensor), graph::DegreeArithmetic::kFloat64);
+    const auto count = json.at("nodes").at(name).at("count").get<int64_t>();
+    for (const std::string& candidate : input_sets(name, tensors)) {
+      graph::Coordinates degrees = read_degrees(tensors, candidate);
+      if (static_cast<int64_t>(degrees.lat_deg.size()) == count)
+        return dataset_nodes(name, degrees, graph::DegreeArithmetic::kFloat64);
     }
     throw DataError(concat("there are no input coordinates of '", name, "'"));
   }
@@ -336,14 +394,12 @@ CaseNodes recipe_nodes(const Json& json, const std::string& name, const Safetens
     return make_tri_nodes(name, graph::tri_nodes(refinement_of(count)));
   }
   if (type == "LimitedAreaTriNodes") {
-    const auto area = area_mask(graph.nodes.at("data"), "cutout_mask",
-                                std::stod(option("margin_radius_km", "10")));
+    const auto area = recipe_area(graph, std::stod(option("margin_radius_km", "10")));
     return make_tri_nodes(
         name, graph::limited_area_tri_nodes(std::stoll(option("resolution", "6")), area));
   }
   if (type == "StretchedTriNodes") {
-    const auto area = area_mask(graph.nodes.at("data"), "cutout_mask",
-                                std::stod(option("margin_radius_km", "11")));
+    const auto area = recipe_area(graph, std::stod(option("margin_radius_km", "11")));
     return make_tri_nodes(
         name, graph::stretched_tri_nodes(std::stoll(option("global_resolution", "5")),
                                          std::stoll(option("lam_resolution", "8")), area));

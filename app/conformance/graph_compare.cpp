@@ -121,6 +121,16 @@ graph::Coordinates read_degrees(const SafetensorsFile& file, const std::string& 
   return coordinates;
 }
 
+double largest_distance(const graph::NodeSet& a, const graph::NodeSet& b) {
+  if (a.num_nodes() != b.num_nodes()) return INFINITY;
+  const auto x = graph::unit_vectors<double>(a.lat_rad, a.lon_rad);
+  const auto y = graph::unit_vectors<double>(b.lat_rad, b.lon_rad);
+  double most = 0.0;
+  for (size_t i = 0; i < x.size(); ++i)
+    most = std::max(most, graph::squared_distance(x[i], y[i]));
+  return std::sqrt(most);
+}
+
 std::vector<int32_t> match_nodes(const graph::NodeSet& ours, const graph::NodeSet& stored,
                                  double limit) {
   if (ours.num_nodes() != stored.num_nodes()) {

@@ -22,6 +22,9 @@ graph::Attribute read_attribute(const SafetensorsFile& file, const std::string& 
 // Columns of a (N, 2) tensor in degrees.
 graph::Coordinates read_degrees(const SafetensorsFile& file, const std::string& tensor);
 
+// The largest chord between nodes of the same number; infinity if their numbers differ.
+double largest_distance(const graph::NodeSet& a, const graph::NodeSet& b);
+
 // The stored number of each of our nodes, found by position (the order of nodes with equal latitude
 // is an accident). Throws DataError unless the sets agree one to one within `limit` (chord).
 std::vector<int32_t> match_nodes(const graph::NodeSet& ours, const graph::NodeSet& stored,

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
+#include <regex>
 
 #include "app/conformance/graph_builder_cases.h"
 #include "app/conformance/graph_compare.h"
@@ -21,30 +23,79 @@ graph::NodeSet radians(const graph::Coordinates& degrees, graph::DegreeArithmeti
           {}};
 }
 
-// The global points that all coordinate cases share.
-graph::Coordinates input_coordinates(const SafetensorsFile& tensors) {
-  return {tensors.doubles("input/global_latitude_deg"),
-          tensors.doubles("input/global_longitude_deg")};
-}
-
-// The area around the reference nodes of the limited-area cases.
-graph::AreaMask area_mask(const Json& builder, const SafetensorsFile& tensors) {
-  if (value_or<std::string>(builder, "reference_node_name", "") != "ref") {
-    throw Error("unknown reference nodes");
+// Coordinates that the cases of a file share: input/<name>_latitude_deg and _longitude_deg, with
+// input/<name>_mask for some.
+class SharedInputs {
+ public:
+  SharedInputs(const CaseFile& file, const SafetensorsFile& tensors) : tensors_(tensors) {
+    const std::string start = "input/", end = "_latitude_deg";
+    for (const auto& [tensor, entry] : tensors.entries()) {
+      if (tensor.starts_with(start) && tensor.ends_with(end))
+        names_.push_back(tensor.substr(start.size(), tensor.size() - start.size() - end.size()));
+    }
+    for (const Json& one : file.json.at("cases")) {
+      const auto name =
+          value_or<std::string>(one.value("builder", Json::object()), "reference_node_name", "");
+      if (!name.empty()) reference_names_.push_back(name);
+    }
   }
-  graph::Coordinates reference{tensors.doubles("input/lam_latitude_deg"),
-                               tensors.doubles("input/lam_longitude_deg")};
-  if (builder.contains("mask_attr_name")) {
-    const auto mask = tensors.integers("input/lam_mask");
+
+  // The points of a case: its own, else those of so many nodes.
+  graph::Coordinates points(const std::string& case_name, int64_t num_nodes) const {
+    const std::string own = case_name + "/input/";
+    if (tensors_.contains(own + "latitude_deg"))
+      return {tensors_.doubles(own + "latitude_deg"), tensors_.doubles(own + "longitude_deg")};
+    for (const std::string& name : names_) {
+      graph::Coordinates points = named(name);
+      if (static_cast<int64_t>(points.lat_deg.size()) == num_nodes) return points;
+    }
+    throw NotSupported("coordinates that the file does not hold");
+  }
+
+  // The reference nodes of a limited area: those that a mask belongs to, else the first that are
+  // not global.
+  graph::Coordinates reference(const std::string& name, bool masked) const {
+    if (std::find(reference_names_.begin(), reference_names_.end(), name) ==
+        reference_names_.end()) {
+      throw Error("unknown reference nodes");
+    }
+    const auto mask_of = [](const std::string& input) { return concat("input/", input, "_mask"); };
+    auto chosen = std::find_if(names_.begin(), names_.end(), [&](const std::string& input) {
+      return tensors_.contains(mask_of(input));
+    });
+    if (chosen == names_.end())
+      chosen = std::find_if(names_.begin(), names_.end(),
+                            [](const std::string& input) { return input != "global"; });
+    if (chosen == names_.end()) throw NotSupported("a limited area without reference nodes");
+    const graph::Coordinates all = named(*chosen);
+    if (!masked) return all;
+    const auto mask = tensors_.integers(mask_of(*chosen));
     graph::Coordinates kept;
     for (size_t i = 0; i < mask.size(); ++i) {
       if (mask[i] == 0) continue;
-      kept.lat_deg.push_back(reference.lat_deg[i]);
-      kept.lon_deg.push_back(reference.lon_deg[i]);
+      kept.lat_deg.push_back(all.lat_deg[i]);
+      kept.lon_deg.push_back(all.lon_deg[i]);
     }
-    reference = kept;
+    return kept;
   }
-  const auto nodes = radians(reference, graph::DegreeArithmetic::kFloat64);
+
+ private:
+  graph::Coordinates named(const std::string& name) const {
+    return {tensors_.doubles(concat("input/", name, "_latitude_deg")),
+            tensors_.doubles(concat("input/", name, "_longitude_deg"))};
+  }
+
+  const SafetensorsFile& tensors_;
+  std::vector<std::string> names_;
+  std::vector<std::string> reference_names_;  // what cases that are not refused call them
+};
+
+// The area around the reference nodes of the limited-area cases.
+graph::AreaMask area_mask(const Json& builder, const SharedInputs& inputs) {
+  const auto nodes =
+      radians(inputs.reference(value_or<std::string>(builder, "reference_node_name", ""),
+                               builder.contains("mask_attr_name")),
+              graph::DegreeArithmetic::kFloat64);
   return graph::AreaMask(nodes.lat_rad, nodes.lon_rad,
                          value_or(builder, "margin_radius_km", 100.0));
 }
@@ -69,42 +120,48 @@ int64_t finest_level(const Json& resolution) {
 }
 
 // Nodes of an icosahedral mesh, or nothing for another class.
-std::optional<graph::TriNodes> mesh_nodes(const Json& builder, const SafetensorsFile& tensors) {
+std::optional<graph::TriNodes> mesh_nodes(const Json& builder, const SharedInputs& inputs) {
   const std::string name = class_name(builder);
   if (name == "TriNodes") return graph::tri_nodes(finest_level(builder.at("resolution")));
   if (name == "LimitedAreaTriNodes") {
     return graph::limited_area_tri_nodes(finest_level(builder.at("resolution")),
-                                         area_mask(builder, tensors));
+                                         area_mask(builder, inputs));
   }
   if (name == "StretchedTriNodes") {
     return graph::stretched_tri_nodes(builder.at("global_resolution").get<int64_t>(),
                                       builder.at("lam_resolution").get<int64_t>(),
-                                      area_mask(builder, tensors));
+                                      area_mask(builder, inputs));
   }
   return std::nullopt;
 }
 
+// Python lists become float32 degrees before they become radians, arrays do not.
+bool is_list(const Json& builder, const Json& json) {
+  static const std::regex kLists("\\blists?\\b[^.;]*\\bfloat32\\b");
+  return builder.contains("latitudes") ||
+         std::regex_search(json.value("note", std::string()), kLists);
+}
+
 // Nodes whose order is defined.
-graph::NodeSet ordered_nodes(const std::string& case_name, const Json& builder,
-                             const SafetensorsFile& tensors) {
+graph::NodeSet ordered_nodes(const std::string& case_name, const Json& json,
+                             const SharedInputs& inputs) {
+  using Arithmetic = graph::DegreeArithmetic;
+  const Json& builder = json.at("builder");
   const std::string name = class_name(builder);
   if (name == "HEALPixNodes" || name == "LimitedAreaHEALPixNodes") {
     const auto nodes = radians(graph::healpix_coordinates(builder.at("resolution").get<int64_t>()),
-                               graph::DegreeArithmetic::kFloat64);
-    return name == "HEALPixNodes" ? nodes : inside(area_mask(builder, tensors), nodes);
+                               Arithmetic::kFloat64);
+    return name == "HEALPixNodes" ? nodes : inside(area_mask(builder, inputs), nodes);
   }
   if (name == "ReducedGaussianGridNodes") {
     const auto grid = graph::parse_gaussian_grid(builder.at("grid").get<std::string>());
     if (grid.kind == graph::GaussianKind::kRegular) throw Error("regular grids are not reduced");
-    return radians(graph::gaussian_coordinates(grid), graph::DegreeArithmetic::kFloat64);
+    return radians(graph::gaussian_coordinates(grid), Arithmetic::kFloat64);
   }
-  if (name == "AnemoiDatasetNodes") {
-    return radians(input_coordinates(tensors), graph::DegreeArithmetic::kFloat64);
-  }
-  if (name == "LatLonNodes") {
-    return radians(input_coordinates(tensors), case_name.find("list") != std::string::npos
-                                                   ? graph::DegreeArithmetic::kFloat32
-                                                   : graph::DegreeArithmetic::kFloat64);
+  if (name == "AnemoiDatasetNodes" || name == "LatLonNodes") {
+    const bool single = name == "LatLonNodes" && is_list(builder, json);
+    return radians(inputs.points(case_name, value_or<int64_t>(json, "nodes", 0)),
+                   single ? Arithmetic::kFloat32 : Arithmetic::kFloat64);
   }
   throw NotSupported(concat("nodes of class ", name));
 }
@@ -141,15 +198,14 @@ void compare_reference_distance(Comparison& comparison, const Json& json,
                  std::abs(graph::reference_distance(nodes, 1) - distance.get<double>()), 1e-7);
 }
 
-void run_node_case(Comparison& comparison, const SafetensorsFile& tensors, const std::string& name,
-                   const Json& json) {
-  const Json& builder = json.at("builder");
-  if (const auto mesh = mesh_nodes(builder, tensors)) {
+void run_node_case(Comparison& comparison, const SafetensorsFile& tensors,
+                   const SharedInputs& inputs, const std::string& name, const Json& json) {
+  if (const auto mesh = mesh_nodes(json.at("builder"), inputs)) {
     compare_mesh(comparison, tensors, name, json, *mesh);
     compare_reference_distance(comparison, json, {"ours", mesh->lat_rad, mesh->lon_rad, {}});
     return;
   }
-  const graph::NodeSet ours = ordered_nodes(name, builder, tensors);
+  const graph::NodeSet ours = ordered_nodes(name, json, inputs);
   compare_coordinates(comparison, name, ours, read_node_set(tensors, name + "/latlon_rad", name),
                       kCoordinateLimit);
   compare_reference_distance(comparison, json, ours);
@@ -159,19 +215,22 @@ void run_node_case(Comparison& comparison, const SafetensorsFile& tensors, const
 
 void run_node_builder_cases(const CaseFile& file, Report& report) {
   const SafetensorsFile tensors = file.tensors();
+  const SharedInputs inputs(file, tensors);
   for (const auto& [name, json] : file.json.at("cases").items()) {
     report.run("nodes", name, [&, &name = name, &json = json](Comparison& comparison) {
-      run_node_case(comparison, tensors, name, json);
+      run_node_case(comparison, tensors, inputs, name, json);
     });
   }
   const Json refused = value_or(file.json, "refused_or_failed", Json::object());
   for (const auto& [name, json] : refused.items()) {
-    report.run("nodes", "refused: " + name, [&, &json = json](Comparison& comparison) {
-      require_error(comparison, [&] {
-        const Json& builder = json.at("builder");
-        if (!mesh_nodes(builder, tensors)) ordered_nodes("", builder, tensors);
-      });
-    });
+    report.run("nodes", "refused: " + name,
+               [&, &name = name, &json = json](Comparison& comparison) {
+                 if (!json.is_object() || !json.contains("builder"))
+                   throw NotUnderstood("the case does not say what is refused");
+                 require_error(comparison, [&] {
+                   if (!mesh_nodes(json["builder"], inputs)) ordered_nodes(name, json, inputs);
+                 });
+               });
   }
 }
 

@@ -2,10 +2,12 @@
 // Graphs after post-processors, and the small graphs that models derive: truncation, smoothing,
 // projection.
 #include <algorithm>
+#include <set>
 
 #include "app/conformance/graph_builder_cases.h"
 #include "app/conformance/graph_compare.h"
-#include "graph/gaussian_grid.h"
+#include "app/conformance/graph_unprocessed.h"
+#include "app/conformance/limits.h"
 #include "graph/post_process.h"
 
 namespace aifs::conformance {
@@ -13,6 +15,7 @@ namespace aifs::conformance {
 namespace {
 
 constexpr double kCoordinateLimit = 1e-6;
+constexpr double kShortEdge = 1e-3;  // radians; directions of shorter edges are rounding noise
 
 // The stored tensors of one case.
 struct Stored {
@@ -35,54 +38,51 @@ struct Stored {
   }
 };
 
-// Coordinates were given as lists, hence the arithmetic.
-graph::NodeSet data_nodes(const SafetensorsFile& tensors) {
-  const auto degrees = read_degrees(tensors, "input/data_latlon_deg");
-  constexpr auto kFloat32 = graph::DegreeArithmetic::kFloat32;
-  graph::NodeSet nodes{"data",
-                       graph::radians_from_degrees(degrees.lat_deg, kFloat32),
-                       graph::radians_from_degrees(degrees.lon_deg, kFloat32),
-                       {}};
-  nodes.attributes["mask"] = read_attribute(tensors, "input/data_mask");
-  nodes.attributes["area_weight"] = {
-      1,
-      node_attribute<float>({{"class", "SphericalAreaWeights"}, {"norm", "unit-max"}}, nodes, {})};
-  return nodes;
-}
-
 std::vector<uint8_t> mask_of(const graph::NodeSet& nodes, const std::string& name) {
   CaseNodes view;
   view.set = nodes;
   return view.mask(name);
 }
 
-// The hidden nodes of the reference before post-processing: its whole mesh, in its order.
-CaseNodes hidden_nodes(const SafetensorsFile& tensors) {
-  const auto stored = read_node_set(tensors, "none_full/nodes/hidden/latlon_rad", "hidden");
-  auto mesh = recognise_mesh(stored);
-  if (!mesh) throw NotSupported("hidden nodes that are no icosahedral mesh");
-  return make_tri_nodes("hidden", std::move(*mesh));
+// The names of both ends of an edge set, "<source>_to_<target>".
+struct Pair {
+  std::string source, target;
+
+  explicit Pair(const std::string& name) {
+    const size_t middle = name.find("_to_");
+    if (middle == std::string::npos) throw DataError(concat("'", name, "' names no two node sets"));
+    source = name.substr(0, middle);
+    target = name.substr(middle + 4);
+  }
+};
+
+void check_meshes(const Json& builders, const CaseNodes& nodes) {
+  for (const Json& builder : builders) {
+    if (class_name(builder) == "MultiScaleEdges" && !nodes.mesh)
+      throw NotSupported(concat("the mesh of nodes '", nodes.set.name, "'"));
+  }
 }
 
 // A graph under construction: node sets, edge sets and the attributes they are asked to have.
 class PostCase {
  public:
-  PostCase(const SafetensorsFile& tensors, const Json& edges) {
-    const CaseNodes hidden = hidden_nodes(tensors);
-    CaseNodes data;
-    data.set = data_nodes(tensors);
-    graph_.node_sets = {data.set, hidden.set};
+  // `sets`: those without edges, too.
+  PostCase(const UnprocessedNodes& unprocessed, const Json& edges, std::set<std::string> sets) {
     for (const Json& entry : edges) {
-      const auto& source = entry.at("source_name") == "data" ? data : hidden;
-      const auto& target = entry.at("target_name") == "data" ? data : hidden;
+      const CaseNodes& source = unprocessed.nodes(entry.at("source_name").get<std::string>());
+      const CaseNodes& target = unprocessed.nodes(entry.at("target_name").get<std::string>());
+      sets.insert({source.set.name, target.set.name});
+      check_meshes(entry.at("edge_builders"), source);
       BuiltEdges built = build_edges(entry.at("edge_builders"), source, target);
       graph_.edge_sets.push_back({source.set.name,
                                   target.set.name,
                                   std::move(built.edges.source_index),
                                   std::move(built.edges.target_index),
                                   {}});
-      attributes_.push_back(entry.at("attributes"));
+      attributes_.push_back(value_or(entry, "attributes", Json::object()));
     }
+    for (const std::string& name : sets)
+      graph_.node_sets.push_back(unprocessed.nodes(name).set);
     compute_attributes();
   }
 
@@ -97,7 +97,13 @@ class PostCase {
   }
 
   graph::Graph& graph() { return graph_; }
-  const std::map<std::string, std::vector<int32_t>>& kept() const { return kept_; }
+  const graph::Graph& graph() const { return graph_; }
+  // Of a node set, the attribute that the numbers of kept nodes are saved as, and those.
+  const std::map<std::string, std::pair<std::string, std::vector<int32_t>>>& kept() const {
+    return kept_;
+  }
+  // The attributes that the i-th edge set is asked to have.
+  const Json& attributes(size_t i) const { return attributes_[i]; }
 
  private:
   void compute_attributes() {
@@ -130,15 +136,16 @@ class PostCase {
         keep =
             graph::nodes_in_area(nodes, {limits.at(0), limits.at(1), limits.at(2), limits.at(3)});
       }
-      kept_[name] = graph::keep_nodes(graph_, name, keep);
+      kept_[name] = {value_or<std::string>(processor, "save_mask_indices_to_attr", ""),
+                     graph::keep_nodes(graph_, name, keep)};
     }
   }
 
   graph::EdgeSet& edge_set(const Json& processor) {
+    const auto source = processor.at("source_name").get<std::string>();
+    const auto target = processor.at("target_name").get<std::string>();
     for (graph::EdgeSet& edges : graph_.edge_sets) {
-      if (edges.source == processor.at("source_name") &&
-          edges.target == processor.at("target_name"))
-        return edges;
+      if (edges.source == source && edges.target == target) return edges;
     }
     throw Error("a post-processor names edges that do not exist");
   }
@@ -175,7 +182,7 @@ class PostCase {
 
   graph::Graph graph_;
   std::vector<Json> attributes_;  // of each edge set
-  std::map<std::string, std::vector<int32_t>> kept_;
+  std::map<std::string, std::pair<std::string, std::vector<int32_t>>> kept_;
 };
 
 BuiltEdges as_built(const graph::EdgeSet& edges) {
@@ -184,82 +191,155 @@ BuiltEdges as_built(const graph::EdgeSet& edges) {
   return built;
 }
 
+void sort_for_comparison(graph::EdgeSet& edges) {
+  graph::sort_edges(edges, graph::EdgeEnd::kSource, false);
+  graph::sort_edges(edges, graph::EdgeEnd::kTarget, false);
+}
+
+// The stored rows of an attribute in our order of edges; both lists are free of duplicates.
+double attribute_difference(graph::EdgeSet ours, graph::EdgeSet theirs, const std::string& name,
+                            bool directional, const graph::Graph& graph) {
+  sort_for_comparison(ours);
+  sort_for_comparison(theirs);
+  const graph::Attribute &x = ours.attributes.at(name), &y = theirs.attributes.at(name);
+  if (x.values.size() != y.values.size() || x.width != y.width) return INFINITY;
+  const auto lengths =
+      graph::edge_length<double>({graph.nodes(ours.source), graph.nodes(ours.target),
+                                  ours.source_index, ours.target_index, 1});
+  double most = 0.0;
+  for (size_t i = 0; i < x.values.size(); ++i) {
+    if (directional && lengths[i / static_cast<size_t>(x.width)] <= kShortEdge) continue;
+    const double difference =
+        std::abs(static_cast<double>(x.values[i]) - static_cast<double>(y.values[i]));
+    if (!(difference <= most)) most = difference;
+  }
+  return most;
+}
+
 void compare_edge_set(Comparison& comparison, const Stored& stored, const graph::EdgeSet& edges,
-                      const graph::Graph& graph) {
+                      const Json& attributes, const graph::Graph& graph) {
   const std::string pair = edges.source + "_to_" + edges.target;
   const std::string tensor = concat(stored.prefix, "edges/", pair, "/");
   const auto list = read_edge_list(stored.tensors, tensor + "edge_index");
   const graph::NodeSet &source = graph.nodes(edges.source), &target = graph.nodes(edges.target);
   compare_edges(comparison, pair, as_built(edges), list, source, target);
+  const graph::EdgeEnds ends{source, target, edges.source_index, edges.target_index, 1};
   for (const auto& [name, attribute] : edges.attributes) {
     if (!stored.has(concat("edges/", pair, "/", name))) continue;
-    // The stored rows in our order of edges; both lists are free of duplicates.
-    graph::EdgeSet theirs{edges.source, edges.target, list.source_index, list.target_index, {}};
-    theirs.attributes[name] = read_attribute(stored.tensors, tensor + name);
     graph::EdgeSet ours{
         edges.source, edges.target, edges.source_index, edges.target_index, {{name, attribute}}};
-    for (graph::EdgeSet* set : {&ours, &theirs}) {
-      graph::sort_edges(*set, graph::EdgeEnd::kSource, false);
-      graph::sort_edges(*set, graph::EdgeEnd::kTarget, false);
-    }
-    const auto &a = ours.attributes[name].values, &b = theirs.attributes[name].values;
-    double most = a.size() == b.size() ? 0.0 : INFINITY;
-    for (size_t i = 0; i < a.size() && a.size() == b.size(); ++i)
-      most = std::max(most, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
-    comparison.add(concat(pair, "/", name), most, name == "edge_length" ? 5e-5 : 2e-4);
+    graph::EdgeSet theirs{edges.source, edges.target, list.source_index, list.target_index, {}};
+    theirs.attributes[name] = read_attribute(stored.tensors, tensor + name);
+    const Json& asked = attributes.at(name);
+    const bool directional = class_name(asked) == "EdgeDirection";
+    comparison.add(
+        concat(pair, "/", name),
+        attribute_difference(std::move(ours), std::move(theirs), name, directional, graph),
+        attribute_limits(class_name(asked), slope_of_norm(asked, ends)).float32);
   }
 }
 
-void compare_graph(Comparison& comparison, const Stored& stored, const PostCase& result,
-                   const graph::Graph& graph) {
-  for (const graph::NodeSet& nodes : graph.node_sets) {
+void compare_graph(Comparison& comparison, const Stored& stored, const PostCase& result) {
+  for (const graph::NodeSet& nodes : result.graph().node_sets) {
+    const std::string place = concat(stored.prefix, "nodes/", nodes.name, "/");
     compare_coordinates(comparison, nodes.name, nodes, stored.nodes(nodes.name), kCoordinateLimit);
     for (const auto& [name, attribute] : nodes.attributes) {
-      const std::string tensor = concat(stored.prefix, "nodes/", nodes.name, "/", name);
-      if (!stored.tensors.contains(tensor)) continue;  // sorting was run on graphs without masks
+      if (!stored.tensors.contains(place + name)) continue;  // sorting was run without masks
       comparison.add(concat(nodes.name, "/", name),
-                     largest_relative_difference(attribute.values, stored.tensors, tensor), 1e-6);
+                     largest_relative_difference(attribute.values, stored.tensors, place + name),
+                     1e-6);
     }
-    const std::string kept = concat(stored.prefix, "nodes/", nodes.name, "/kept");
-    if (!stored.tensors.contains(kept)) continue;
-    const auto numbers = stored.tensors.integers(kept);
-    const auto& ours = result.kept().at(nodes.name);
+    const auto kept = result.kept().find(nodes.name);
+    if (kept == result.kept().end() || !stored.tensors.contains(place + kept->second.first))
+      continue;
+    const auto numbers = stored.tensors.integers(place + kept->second.first);
+    const auto& ours = kept->second.second;
     comparison.require(std::equal(ours.begin(), ours.end(), numbers.begin(), numbers.end()),
                        concat("other nodes of '", nodes.name, "' were kept"));
   }
-  for (const graph::EdgeSet& edges : graph.edge_sets)
-    compare_edge_set(comparison, stored, edges, graph);
+  const auto& edge_sets = result.graph().edge_sets;
+  for (size_t i = 0; i < edge_sets.size(); ++i)
+    compare_edge_set(comparison, stored, edge_sets[i], result.attributes(i), result.graph());
 }
 
-// "SortEdgeIndexBy<Source|Target>Nodes_<order>_called_directly": only the sorted row is defined.
-void run_sort_case(Comparison& comparison, const SafetensorsFile& tensors, const std::string& name,
+// The edges of an unprocessed case that stores as many as another case, between the same sets.
+const Json& unsorted_edges(const Stored& sorted, const Json& cases) {
+  for (const auto& [name, json] : cases.items()) {
+    if (!json.contains("edges") || !value_or(json, "post_processors", Json::array()).empty())
+      continue;
+    const Stored other{sorted.tensors, name + "/"};
+    const auto pairs = sorted.names("edges/", "/edge_index");
+    if (pairs != other.names("edges/", "/edge_index")) continue;
+    const bool same = std::all_of(pairs.begin(), pairs.end(), [&](const std::string& pair) {
+      const std::string index = concat("edges/", pair, "/edge_index");
+      return sorted.tensors.at(sorted.prefix + index).shape ==
+             sorted.tensors.at(other.prefix + index).shape;
+    });
+    if (same) return json["edges"];
+  }
+  throw NotSupported("edges that no case has as they were");
+}
+
+// "SortEdgeIndexBy<Source|Target>Nodes", in ascending or descending order; the class stands in the
+// case or in its name. Only the sorted row is defined.
+void run_sort_case(Comparison& comparison, const SafetensorsFile& tensors,
+                   const UnprocessedNodes& unprocessed, const std::string& name,
                    const Json& cases) {
-  PostCase result(tensors, cases.at("none_encoder_only").at("edges"));
-  const bool by_source = name.find("BySource") != std::string::npos;
+  const Json& json = cases.at(name);
+  const Stored stored{tensors, name + "/"};
+  const auto sets = stored.names("nodes/", "/latlon_rad");
+  PostCase result(unprocessed, unsorted_edges(stored, cases), {sets.begin(), sets.end()});
+  const std::string kind = json.contains("class") ? class_name(json) : name;
+  const bool by_source = kind.find("BySource") != std::string::npos;
+  const bool descending =
+      value_or(json, "descending", name.find("descending") != std::string::npos);
   for (graph::EdgeSet& edges : result.graph().edge_sets) {
     graph::sort_edges(edges, by_source ? graph::EdgeEnd::kSource : graph::EdgeEnd::kTarget,
-                      name.find("descending") != std::string::npos);
+                      descending);
     const auto list = read_edge_list(
         tensors, concat(name, "/edges/", edges.source, "_to_", edges.target, "/edge_index"));
     comparison.require(by_source ? edges.source_index == list.source_index
                                  : edges.target_index == list.target_index,
                        "another order");
   }
-  compare_graph(comparison, {tensors, name + "/"}, result, result.graph());
+  compare_graph(comparison, stored, result);
 }
 
-// Edges to the k nearest, and their weights if the case tells their width.
+// The width of Gaussian weights, from the weights of the nearest and the farthest source of every
+// target: ln(w_near / w_far) = (d_far^2 - d_near^2) / (2 sigma^2). 1, the default, where there are
+// none.
+double fitted_width(const std::vector<double>& weights, const graph::EdgeEnds& ends) {
+  const auto lengths = graph::edge_length<double>(ends);
+  std::map<int32_t, std::pair<size_t, size_t>> extremes;  // of each target: nearest, farthest
+  for (size_t e = 0; e < lengths.size(); ++e) {
+    if (!(weights[e] > 0.0)) continue;
+    auto& [near, far] = extremes.try_emplace(ends.target_index[e], e, e).first->second;
+    if (lengths[e] < lengths[near]) near = e;
+    if (lengths[e] > lengths[far]) far = e;
+  }
+  double squares = 0.0, logarithms = 0.0;
+  for (const auto& [target, edges] : extremes) {
+    const auto [near, far] = edges;
+    squares += lengths[far] * lengths[far] - lengths[near] * lengths[near];
+    logarithms += 2.0 * std::log(weights[near] / weights[far]);
+  }
+  return logarithms > 0.0 ? std::sqrt(squares / logarithms) : 1.0;
+}
+
+// Edges to the k nearest, and their weights, of the width that is given or that they tell.
 void compare_projection(Comparison& comparison, const SafetensorsFile& tensors,
                         const std::string& prefix, const CaseNodes& source, const CaseNodes& target,
-                        int64_t k, std::optional<double> sigma) {
+                        int64_t k, std::optional<double> width) {
   const BuiltEdges built = build_edges(
       Json::array({{{"class", "KNNEdges"}, {"num_nearest_neighbours", k}}}), source, target);
   const auto list = read_edge_list(tensors, prefix + "edge_index");
   compare_edges(comparison, prefix, built, list, source.set, target.set);
-  if (!sigma) return;
+  if (!tensors.contains(prefix + "gauss_weight")) return;
+  const graph::EdgeEnds ends{source.set, target.set, list.source_index, list.target_index, 1};
+  const double sigma =
+      width ? *width : fitted_width(tensors.doubles(prefix + "gauss_weight"), ends);
   const auto weights = edge_attribute<float>(
-      {{"class", "GaussianDistanceWeights"}, {"sigma", *sigma}, {"norm", "l1"}},
-      {source.set, target.set, list.source_index, list.target_index, 1});
+      {{"class", "GaussianDistanceWeights"}, {"sigma", sigma}, {"norm", "l1"}}, ends);
   comparison.add(
       prefix + "gauss_weight",
       largest_difference(weights, tensors, prefix + "gauss_weight", [](size_t) { return true; }),
@@ -280,12 +360,10 @@ void run_derived_case(Comparison& comparison, const SafetensorsFile& tensors,
   const Json config = json.value("config", Json::object());
   std::optional<double> sigma;
   if (config.contains("sigma")) sigma = config["sigma"].get<double>();
-  if (name.find("defaults") != std::string::npos) sigma = 1.0;
-  for (const std::string& pair : stored.names("edges/", "/edge_index")) {
-    const size_t middle = pair.find("_to_");
-    const CaseNodes& source = nodes.at(pair.substr(0, middle));
-    const CaseNodes& target = nodes.at(pair.substr(middle + 4));
-    const std::string prefix = concat(name, "/edges/", pair, "/");
+  for (const std::string& id : stored.names("edges/", "/edge_index")) {
+    const Pair pair(id);
+    const CaseNodes &source = nodes.at(pair.source), &target = nodes.at(pair.target);
+    const std::string prefix = concat(name, "/edges/", id, "/");
     const int64_t k =
         most_neighbours(read_edge_list(tensors, prefix + "edge_index"), target.set.num_nodes());
     if (config.contains("num_nearest_neighbours")) {
@@ -295,9 +373,12 @@ void run_derived_case(Comparison& comparison, const SafetensorsFile& tensors,
   }
 }
 
-void run_smoothers(Comparison& comparison, const SafetensorsFile& tensors, const Json& expanded) {
-  CaseNodes data;
-  data.set = data_nodes(tensors);
+// Smoothers of the only set whose coordinates are inputs.
+void run_smoothers(Comparison& comparison, const SafetensorsFile& tensors,
+                   const UnprocessedNodes& unprocessed, const Json& expanded) {
+  const std::vector<std::string> sets = unprocessed.input_sets();
+  if (sets.size() != 1) throw NotSupported("smoothers where several node sets are inputs");
+  const CaseNodes& data = unprocessed.nodes(sets.front());
   for (const auto& [name, options] : expanded.items()) {
     compare_projection(comparison, tensors, name + "/", data, data,
                        options.at("num_nearest_neighbours").get<int64_t>(),
@@ -305,25 +386,33 @@ void run_smoothers(Comparison& comparison, const SafetensorsFile& tensors, const
   }
 }
 
-void run_post_case(Comparison& comparison, const SafetensorsFile& tensors, const std::string& name,
-                   const Json& json, const Json& cases) {
-  if (name.starts_with("SortEdgeIndex")) return run_sort_case(comparison, tensors, name, cases);
-  if (json.contains("expanded")) return run_smoothers(comparison, tensors, json["expanded"]);
+void run_post_case(Comparison& comparison, const SafetensorsFile& tensors,
+                   const UnprocessedNodes& unprocessed, const std::string& name,
+                   const Json& cases) {
+  const Json& json = cases.at(name);
+  const std::string kind = json.contains("class") ? class_name(json) : name;
+  if (kind.starts_with("SortEdgeIndex"))
+    return run_sort_case(comparison, tensors, unprocessed, name, cases);
+  if (json.contains("expanded"))
+    return run_smoothers(comparison, tensors, unprocessed, json["expanded"]);
   if (!json.contains("edges")) return run_derived_case(comparison, tensors, name, json);
-  PostCase result(tensors, json.at("edges"));
+  const Stored stored{tensors, name + "/"};
+  const auto sets = stored.names("nodes/", "/latlon_rad");
+  PostCase result(unprocessed, json["edges"], {sets.begin(), sets.end()});
   for (const Json& processor : json.at("post_processors"))
     result.apply(processor);
-  compare_graph(comparison, {tensors, name + "/"}, result, result.graph());
+  compare_graph(comparison, stored, result);
 }
 
 }  // namespace
 
 void run_post_processor_cases(const CaseFile& file, Report& report) {
   const SafetensorsFile tensors = file.tensors();
+  const UnprocessedNodes unprocessed(file, tensors);
   const Json& cases = file.json.at("cases");
   for (const auto& [name, json] : cases.items()) {
-    report.run("post-processor", name, [&, &name = name, &json = json](Comparison& comparison) {
-      run_post_case(comparison, tensors, name, json, cases);
+    report.run("post-processor", name, [&, &name = name](Comparison& comparison) {
+      run_post_case(comparison, tensors, unprocessed, name, cases);
     });
   }
 }

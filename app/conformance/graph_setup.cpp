@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "app/conformance/limits.h"
 #include "app/conformance/report.h"
 #include "graph/area_weights.h"
 #include "graph/healpix.h"
@@ -188,9 +189,9 @@ std::vector<double> raw_node_attribute(const std::string& name, const Json& attr
     return graph::planar_weights(nodes.lat_rad, nodes.lon_rad, kThreads).areas;
   }
   if (name == "MaskedPlanarAreaWeights") {
-    const auto& mask =
-        stored_attribute(nodes, attribute.at("mask_node_attr_name").get<std::string>());
-    return graph::masked_planar_weights(nodes.lat_rad, nodes.lon_rad, mask.values, kThreads);
+    const auto mask = attribute.at("mask_node_attr_name").get<std::string>();
+    return graph::masked_planar_weights(nodes.lat_rad, nodes.lon_rad,
+                                        stored_attribute(nodes, mask).values, kThreads);
   }
   if (name == "CosineLatWeightedAttribute") {
     return graph::cosine_latitude_weights(nodes.lat_rad, value_or(attribute, "min_value", 1e-3),
@@ -204,7 +205,8 @@ std::vector<double> raw_node_attribute(const std::string& name, const Json& attr
     const Json& operand = attribute.at("masks");
     std::vector<double> mask;
     if (operand.is_string()) {
-      const auto& values = stored_attribute(nodes, operand.get<std::string>()).values;
+      const auto operand_name = operand.get<std::string>();
+      const auto& values = stored_attribute(nodes, operand_name).values;
       mask.assign(values.begin(), values.end());
     } else {
       mask = raw_node_attribute(class_name(operand), operand, nodes, grids);
@@ -278,6 +280,11 @@ Values<Real> edge_attribute(const Json& attribute, const graph::EdgeEnds& ends) 
     graph::normalise(norm_of(attribute, Norm::kNone), values.rows);
   }
   return values;
+}
+
+double slope_of_norm(const Json& attribute, const graph::EdgeEnds& ends) {
+  const auto raw = raw_edge_attribute<double>(class_name(attribute), attribute, ends);
+  return norm_slope(raw.rows, edge_attribute<double>(attribute, ends).rows);
 }
 
 template <class Real>

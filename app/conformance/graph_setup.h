@@ -75,6 +75,10 @@ struct Values {
 template <class Real>
 Values<Real> edge_attribute(const Json& attribute, const graph::EdgeEnds& ends);
 
+// How far the norm of an edge attribute stretches differences (limits.h); of norms by groups, on
+// the whole.
+double slope_of_norm(const Json& attribute, const graph::EdgeEnds& ends);
+
 // A node attribute with its norm. `grids`: sizes of the grids that the data set was put
 // together from; empty: it is one grid.
 template <class Real>

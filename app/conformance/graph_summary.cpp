@@ -92,9 +92,9 @@ void compare_checksums(Comparison& comparison, const std::string& what, const Js
   }
   comparison.require(sources == json.at("sum_source").get<uint64_t>() &&
                          targets == json.at("sum_target").get<uint64_t>() &&
-                         concat(products) == json.at("sum_source_times_target_mod_2_64") &&
-                         hexadecimal(exclusive_or) == json.at("xor_of_hashes") &&
-                         hexadecimal(hashes) == json.at("sum_of_hashes_mod_2_64"),
+                         json.at("sum_source_times_target_mod_2_64") == concat(products) &&
+                         json.at("xor_of_hashes") == hexadecimal(exclusive_or) &&
+                         json.at("sum_of_hashes_mod_2_64") == hexadecimal(hashes),
                      what + ": checksums differ");
 }
 
@@ -231,6 +231,32 @@ void compare_reference_distance(Comparison& comparison, const CaseNodes& nodes, 
                  std::abs(graph::reference_distance(nodes.set, 0) - json.get<double>()), 1e-7);
 }
 
+// The builder of an edge set: the one it names; else a cut-off, told by its radius (in spacings of
+// the target's nodes), or as many nearest sources as every target has, or, within one set, the
+// multi-scale edges of levels 1 ... R, or 0 ... R, as the number of edges tells.
+Json builder_of(const Json& json, const std::string& name, const CaseNodes& source,
+                const CaseNodes& target) {
+  const Json& entry = json.at("edges").at(name);
+  if (entry.contains("builder")) return entry["builder"];
+  const auto count = entry.at("count").get<int64_t>();
+  if (source.set.name == target.set.name) {
+    const int64_t levels = source.mesh.value().refinement;
+    const bool with_level_0 = count == 20 * ((int64_t{4} << (2 * levels)) - 1);
+    return {{"class", "MultiScaleEdges"},
+            {"x_hops", 1},
+            {"scale_resolutions", with_level_0 ? Json() : Json(levels)}};
+  }
+  if (entry.contains("radius_chord")) {
+    const double spacing =
+        json.at("grid_reference_distance_chord").at(target.set.name).get<double>();
+    constexpr double kDigits = 1e6;  // of a factor that somebody wrote down
+    const double factor = std::round(kDigits * entry["radius_chord"].get<double>() / spacing);
+    return {{"class", "CutOffEdges"}, {"cutoff_factor", factor / kDigits}};
+  }
+  return {{"class", "KNNEdges"},
+          {"num_nearest_neighbours", count / std::max<int64_t>(1, target.set.num_nodes())}};
+}
+
 void compare_graph(Comparison& comparison, const Json& json) {
   const auto coordinates =
       graph::gaussian_coordinates(graph::parse_gaussian_grid(json.at("grid").get<std::string>()));
@@ -249,16 +275,13 @@ void compare_graph(Comparison& comparison, const Json& json) {
                           json.at("data_coordinates").at("sum_longitude").get<double>()),
                  1e-9);
   compare_node_values(comparison, json, data, hidden);
-  const std::map<std::string, Json> builders{
-      {"data_to_hidden", {{"class", "CutOffEdges"}, {"cutoff_factor", 0.6}}},
-      {"hidden_to_hidden",
-       {{"class", "MultiScaleEdges"}, {"x_hops", 1}, {"scale_resolutions", refinement}}},
-      {"hidden_to_data", {{"class", "KNNEdges"}, {"num_nearest_neighbours", 3}}}};
-  for (const auto& [name, builder] : builders) {
+  for (const auto& [name, entry] : json.at("edges").items()) {
     const CaseNodes& source = name.starts_with("data") ? data : hidden;
     const CaseNodes& target = name.ends_with("data") ? data : hidden;
-    compare_edge_set(comparison, name, json.at("edges").at(name),
-                     build_edges(Json::array({builder}), source, target).edges, source, target);
+    compare_edge_set(
+        comparison, name, entry,
+        build_edges(Json::array({builder_of(json, name, source, target)}), source, target).edges,
+        source, target);
   }
 }
 

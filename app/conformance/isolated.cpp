@@ -27,17 +27,23 @@ size_t data_bytes() {
   return pages * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
 }
 
-std::string result_of(const std::function<void(Comparison&)>& body) {
+std::string result_of(const std::function<void(Comparison&)>& body, const IsolationLimits& limits) {
   Comparison comparison;
   Json result = Json::object();
   try {
     body(comparison);
   } catch (const NotSupported& reason) {
     result["not_supported"] = reason.what();
+  } catch (const NotUnderstood& words) {
+    result["not_understood"] = words.what();
+  } catch (const std::bad_alloc&) {
+    result["error"] = concat("needs more memory than the ", limits.extra_bytes >> 20,
+                             " MiB that the case is given");
   } catch (const std::exception& error) {
     result["error"] = error.what();
   }
   result["checks"] = comparison.num_checks();
+  result["remarks"] = comparison.remarks();
   result["failures"] = comparison.failures();
   return result.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -47,7 +53,7 @@ std::string result_of(const std::function<void(Comparison&)>& body) {
   const rlimit memory{data_bytes() + limits.extra_bytes, RLIM_INFINITY};
   ::setrlimit(RLIMIT_DATA, &memory);
   ::alarm(limits.seconds);
-  const std::string result = result_of(body);
+  const std::string result = result_of(body, limits);
   size_t done = 0;
   while (done < result.size()) {
     const ssize_t written = ::write(pipe, result.data() + done, result.size() - done);
@@ -93,8 +99,13 @@ void run_isolated(Comparison& comparison, const std::function<void(Comparison&)>
   }
   const Json result = Json::parse(text, nullptr, false);
   if (!result.is_object()) throw Error(concat("ended without a result, status ", status));
-  if (result.contains("not_supported")) throw NotSupported(result["not_supported"]);
+  if (result.contains("not_supported"))
+    throw NotSupported(result["not_supported"].get<std::string>());
+  if (result.contains("not_understood"))
+    throw NotUnderstood(result["not_understood"].get<std::string>());
   if (result.contains("error")) throw Error(result["error"].get<std::string>());
+  for (const Json& remark : result["remarks"])
+    comparison.remark(remark.get<std::string>());
   const auto failures = result["failures"].get<std::vector<std::string>>();
   for (const std::string& failure : failures)
     comparison.require(false, failure);

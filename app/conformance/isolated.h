@@ -14,8 +14,8 @@ struct IsolationLimits {
   size_t extra_bytes = size_t{1} << 30;  // memory beyond what the program uses already
 };
 
-// Adds the child's checks to `comparison`. What `body` throws is thrown here again, NotSupported as
-// such and everything else as Error.
+// Adds the child's checks to `comparison`. What `body` throws is thrown here again, NotSupported
+// and NotUnderstood as such and everything else as Error.
 void run_isolated(Comparison& comparison, const std::function<void(Comparison&)>& body,
                   const IsolationLimits& limits = {});
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,11 @@ bool has_keys(const Json& json, std::initializer_list<const char*> keys) {
          std::all_of(keys.begin(), keys.end(), [&](const char* key) { return json.contains(key); });
 }
 
-// Whether the first element of the list (or object) `key` has `wanted`.
-bool first_has(const Json& json, const char* key, const char* wanted) {
-  return has_keys(json, {key}) && !json[key].empty() && has_keys(*json[key].begin(), {wanted});
+// Whether some element of the list (or object) `key` has `wanted`.
+bool some_has(const Json& json, const char* key, const char* wanted) {
+  if (!has_keys(json, {key}) || !json[key].is_structured()) return false;
+  return std::any_of(json[key].begin(), json[key].end(),
+                     [&](const Json& element) { return has_keys(element, {wanted}); });
 }
 
 void run_file(const CaseFile& file, Report& report) {
@@ -30,7 +33,7 @@ void run_file(const CaseFile& file, Report& report) {
   if (has_keys(json, {"nodes", "counts"})) return run_graph_case(file, report);
   if (has_keys(json, {"graphs", "meshes"})) return run_graph_case(file, report);
   for (const char* key : {"builder", "builders", "attribute", "post_processors"}) {
-    if (first_has(json, "cases", key)) return run_graph_builder_cases(file, report);
+    if (some_has(json, "cases", key)) return run_graph_builder_cases(file, report);
   }
   if (describes_datasets(json)) return run_dataset_cases(file, report);
   if (has_keys(json, {"model", "loss", "graph_file", "times_in"}) && !json.contains("schedule")) {
@@ -49,17 +52,17 @@ void run_file(const CaseFile& file, Report& report) {
   if (has_keys(json, {"shape_of_input_x", "variables", "cases"})) {
     return run_processor_cases(file, report);
   }
-  if (first_has(json, "cases", "bf16_against_float32")) {
+  if (some_has(json, "cases", "bf16_against_float32")) {
     return run_mixed_precision_cases(file, report);
   }
-  if (first_has(json, "tables", "lr_at_step")) return run_learning_rate_cases(file, report);
-  if (first_has(json, "tables", "rollout_during_epoch")) {
+  if (some_has(json, "tables", "lr_at_step")) return run_learning_rate_cases(file, report);
+  if (some_has(json, "tables", "rollout_during_epoch")) {
     return run_rollout_length_cases(file, report);
   }
   if (has_keys(json, {"derived", "generators"})) return run_seed_cases(file, report);
   if (has_keys(json, {"loaders", "usable_positions"})) return run_sampler_cases(file, report);
-  if (first_has(json, "cases", "parts")) return run_partition_cases(file, report);
-  if (first_has(json, "cases", "lr_per_step")) return run_optimizer_cases(file, report);
+  if (some_has(json, "cases", "parts")) return run_partition_cases(file, report);
+  if (some_has(json, "cases", "lr_per_step")) return run_optimizer_cases(file, report);
   report.skip("unknown", file.name, "no kind of case has this content");
 }
 
@@ -84,8 +87,10 @@ int run(const fs::path& folder, const fs::path& losses) {
   for (const fs::path& path : files) {
     try {
       run_file(CaseFile(path), report);
-    } catch (const std::exception& error) {
-      report.run("file", path.filename().string(), [&](Comparison&) { throw Error(error.what()); });
+    } catch (const std::exception&) {
+      const std::exception_ptr what = std::current_exception();
+      report.run("file", path.filename().string(),
+                 [&](Comparison&) { std::rethrow_exception(what); });
     }
   }
   report.print_summary();

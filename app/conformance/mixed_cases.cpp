@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training in mixed precision on the CPU, against the reference's under autocast. A case names one
-// of models/, whose weights and batch it takes; its figures are of bfloat16 runs, which differ
-// among themselves: limits are wide, and gradients are compared by direction.
+// Training in mixed precision on the CPU, against the reference's under autocast. A case names a
+// model case in a folder beside its own, whose weights and batch it takes; its figures are of
+// bfloat16 runs, which differ among themselves: limits are wide, and gradients are compared by
+// direction.
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <optional>
+
+#include "app/conformance/case_loss.h"
 #include "app/conformance/cases.h"
 #include "app/conformance/model_setup.h"
 #include "app/conformance/tensors.h"
@@ -24,33 +29,33 @@ constexpr double kHalfFactor = 10.0;
 // A tensor whose gradient is this small against the largest is noise of the others.
 constexpr double kNoise = 1e-4;
 
-// The model, batch and loss of the case of models/ that goes with a file of mixed_precision/.
+// The model, batch and loss of a model case with one dataset and one step.
 struct MixedCase {
   CaseFile file;
   SafetensorsFile tensors;
   CaseModel model;
-  train::PointwiseLoss loss;
-  at::Tensor x, target;
+  train::LossPtr loss;
+  at::Tensor x, target;  // the target with all variables
 
   MixedCase(const fs::path& path, Precision precision)
       : file(path), tensors(file.tensors()), model(file, tensors, precision) {
-    const data::VariableTable variables = variables_of(file.json);
-    loss.scalers = stored_scalers(tensors, file.json["loss"].at("scalers_in_order"), at::kFloat);
-    const at::Tensor batch = read_tensor(tensors, "batch", at::kFloat);
+    const std::vector<CaseDataset> datasets = datasets_of(file.json);
+    if (datasets.size() != 1) throw NotSupported("mixed precision with several datasets");
+    if (file.json.value("rollout_steps", int64_t{1}) != 1 || tensors.contains("noise/0"))
+      throw NotSupported("mixed precision with several steps or members");
+    loss = case_loss(file.json, tensors, datasets[0], at::kFloat);
+    const at::Tensor batch = read_tensor(tensors, datasets[0].prefix + "batch", at::kFloat);
     const auto& layout = model.network->layout();
-    const auto columns = [](const std::vector<int64_t>& list) {
-      return at::tensor(list, at::kLong);
-    };
-    x = batch.narrow(1, 0, layout.times_in).index_select(-1, columns(variables.input_columns()));
-    target = batch.narrow(1, layout.times_in, layout.times_out)
-                 .index_select(-1, columns(variables.output_columns()));
+    x = batch.narrow(1, 0, layout.times_in)
+            .index_select(-1, at::tensor(datasets[0].variables.input_columns(), at::kLong));
+    target = batch.narrow(1, layout.times_in, layout.times_out);
   }
 
   double forward_backward(at::Tensor* prediction) {
     model.parameters.zero_gradients();
     const at::Tensor y = model.network->forward(x);
     if (prediction) *prediction = y.detach();
-    const at::Tensor value = loss(y, target);
+    const at::Tensor value = (*loss)(y, target);
     value.backward();
     return value.item<double>();
   }
@@ -152,18 +157,33 @@ void check_case(const CaseFile& file, const fs::path& models, const std::string&
   check_training(run, json, comparison);
 }
 
+// The model case of a name, in a folder beside that of the file.
+std::optional<fs::path> model_case(const CaseFile& file, const std::string& name) {
+  std::vector<fs::path> folders;
+  for (const auto& entry : fs::directory_iterator(file.json_path.parent_path().parent_path())) {
+    if (entry.is_directory()) folders.push_back(entry.path());
+  }
+  std::sort(folders.begin(), folders.end());
+  for (const fs::path& folder : folders) {
+    const fs::path path = folder / (name + ".json");
+    if (!fs::exists(path)) continue;
+    const CaseFile found(path);
+    if (found.json.is_object() && found.json.contains("model")) return path;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void run_mixed_precision_cases(const CaseFile& file, Report& report) {
   for (const auto& [name, json] : file.json.at("cases").items()) {
-    const fs::path models =
-        file.json_path.parent_path().parent_path() / "models" / (name + ".json");
-    if (!fs::exists(models)) {
-      report.skip("mixed precision", name, concat("'", models.string(), "' is not there"));
+    const std::optional<fs::path> model = model_case(file, name);
+    if (!model) {
+      report.skip("mixed precision", name, "its model case is not there");
       continue;
     }
     report.run("mixed precision", name, [&, id = name](Comparison& comparison) {
-      check_case(file, models, id, comparison);
+      check_case(file, *model, id, comparison);
     });
   }
 }

@@ -101,10 +101,13 @@ at::Tensor run_adamw(const SafetensorsFile& tensors, const Settings& settings,
   return at::stack(after);
 }
 
+// `twin`: the same of the reference in fp64, if it is there.
 void compare(const std::string& what, const at::Tensor& ours, const at::Tensor& expected,
-             Comparison& comparison) {
+             Comparison& comparison, const at::Tensor& twin = {}) {
   const double limit = expected.scalar_type() == at::kDouble ? kDouble : kSingle;
-  comparison.add(what, max_difference(ours, expected) / max_abs(expected), limit);
+  const double scale = max_abs(expected);
+  const double own_error = twin.defined() ? max_difference(expected, twin) / scale : 0.0;
+  comparison.add(what, max_difference(ours, expected) / scale, limit, own_error);
 }
 
 void check_optimizer(const CaseFile& file, const SafetensorsFile& tensors, const std::string& name,
@@ -121,11 +124,13 @@ void check_optimizer(const CaseFile& file, const SafetensorsFile& tensors, const
   const auto lr_per_step =
       rates.is_null() ? std::vector<double>() : rates.get<std::vector<double>>();
   const std::string result = name + "/after_each_step";
+  const at::Tensor twin =
+      tensors.contains(result + "_f64") ? read_tensor(tensors, result + "_f64") : at::Tensor();
   compare("after_each_step", run_adamw(tensors, settings, lr_per_step, at::kFloat),
-          read_tensor(tensors, result), comparison);
-  if (!tensors.contains(result + "_f64")) return;
-  compare("after_each_step_f64", run_adamw(tensors, settings, lr_per_step, at::kDouble),
-          read_tensor(tensors, result + "_f64"), comparison);
+          read_tensor(tensors, result), comparison, twin);
+  if (!twin.defined()) return;
+  compare("after_each_step_f64", run_adamw(tensors, settings, lr_per_step, at::kDouble), twin,
+          comparison);
 }
 
 void check_average(const CaseFile& file, const SafetensorsFile& tensors, const std::string& name,

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "core/first_line.h"
 
@@ -12,17 +13,51 @@ namespace aifs::conformance {
 
 namespace {
 
-constexpr size_t kMaxFailuresShown = 5;
+constexpr size_t kMostTexts = 5;  // shown in one line
 // Graphs that are still to come, and arguments of datasets: cases that ask for them are skipped.
 constexpr std::array kPartlyBuilt{"graph",          "nodes",          "edges",  "node attribute",
                                   "edge attribute", "post-processor", "options"};
-// Two computations in fp32 that are both as far from the truth as the reference's, with a margin.
-constexpr double kOwnErrors = 4.0, kMostLimits = 10.0;
 
 void print_line(const std::string& kind, const std::string& name, const std::string& verdict,
                 const std::string& detail) {
   std::printf("%-16s %-44s %-8s %s\n", kind.c_str(), name.c_str(), verdict.c_str(), detail.c_str());
   std::fflush(stdout);
+}
+
+// What is wrong with a case whose JSON is not built as this program expects. The texts of the JSON
+// library speak of its types, not of the case.
+std::string form_of(const nlohmann::json::exception& error) {
+  const std::string text = error.what();
+  constexpr int kMissingKey = 403;
+  const size_t open = text.find('\''), close = text.find('\'', open + 1);
+  if (error.id == kMissingKey && close != std::string::npos)
+    return concat("the case has no key ", text.substr(open, close + 1 - open));
+  return "a value of the case is of another type than in the cases that are known";
+}
+
+// The first few of a list of texts, and how many more there are.
+std::string joined(const std::vector<std::string>& texts) {
+  std::string all;
+  for (size_t i = 0; i < texts.size() && i < kMostTexts; ++i)
+    all += concat(i == 0 ? "" : "; ", texts[i]);
+  if (texts.size() > kMostTexts) all += concat("; and ", texts.size() - kMostTexts, " more");
+  return all;
+}
+
+std::string detail_of(const Comparison& comparison) {
+  std::string detail = concat(comparison.num_checks(), " checks");
+  if (comparison.worst_ratio() >= 0) {
+    char numbers[96];
+    std::snprintf(numbers, sizeof numbers, "; %.2e of %.1e in ", comparison.worst_error(),
+                  comparison.worst_limit());
+    detail += numbers + comparison.worst_name();
+  }
+  if (comparison.num_beyond() > 0) {
+    detail += concat("; ", comparison.num_beyond(),
+                     " beyond the limit, within 4 times the reference's own error");
+  }
+  if (!comparison.remarks().empty()) detail += "; " + joined(comparison.remarks());
+  return detail;
 }
 
 }  // namespace
@@ -62,8 +97,12 @@ void Report::run(const std::string& kind, const std::string& name,
     body(comparison);
   } catch (const NotSupported& reason) {
     if (std::find(kPartlyBuilt.begin(), kPartlyBuilt.end(), kind) != kPartlyBuilt.end())
-      return skip(kind, name, reason.what());
+      return skip(kind, name, concat("not supported yet: ", reason.what()));
     return fail(concat("not supported: ", reason.what()));
+  } catch (const NotUnderstood& words) {
+    return skip(kind, name, concat("not understood: ", words.what()));
+  } catch (const nlohmann::json::exception& error) {
+    return fail(form_of(error));
   } catch (const Error& error) {
     return fail(concat(error.what(), error.hint().empty() ? "" : " — ", error.hint()));
   } catch (const std::exception& error) {
@@ -71,33 +110,14 @@ void Report::run(const std::string& kind, const std::string& name,
   }
   if (comparison.passed()) {
     ++num_passed_;
-    std::string detail = concat(comparison.num_checks(), " checks");
-    if (comparison.worst_ratio() >= 0) {
-      char numbers[96];
-      std::snprintf(numbers, sizeof numbers, "; %.2e of %.1e in ", comparison.worst_error(),
-                    comparison.worst_limit());
-      detail += numbers + comparison.worst_name();
-    }
-    if (comparison.num_beyond() > 0) {
-      detail += concat("; ", comparison.num_beyond(),
-                       " beyond the limit, within 4 times the reference's own error");
-    }
-    print_line(kind, name, "passed", detail);
-    return;
+    return print_line(kind, name, "passed", detail_of(comparison));
   }
-  std::string detail = comparison.num_checks() == 0 ? "nothing was compared" : "";
-  for (size_t i = 0; i < comparison.failures().size() && i < kMaxFailuresShown; ++i) {
-    detail += concat(i == 0 ? "" : "; ", comparison.failures()[i]);
-  }
-  if (comparison.failures().size() > kMaxFailuresShown) {
-    detail += concat("; and ", comparison.failures().size() - kMaxFailuresShown, " more");
-  }
-  fail(detail);
+  fail(comparison.num_checks() == 0 ? "nothing was compared" : joined(comparison.failures()));
 }
 
 void Report::skip(const std::string& kind, const std::string& name, const std::string& reason) {
   ++num_skipped_;
-  print_line(kind, name, "skipped", concat("not supported yet: ", reason));
+  print_line(kind, name, "skipped", reason);
 }
 
 void Report::print_summary() const {

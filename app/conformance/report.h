@@ -17,15 +17,29 @@ class NotSupported : public Error {
   using Error::Error;
 };
 
+// Thrown where a case says what it expects in words that are not known: whether it holds cannot be
+// said. Its text quotes the words. Such a case is skipped, whatever its kind.
+class NotUnderstood : public Error {
+ public:
+  using Error::Error;
+};
+
 // Compares named quantities with their limits within one case and remembers the worst.
 class Comparison {
  public:
+  // Two computations in fp32 that are both as far from the truth as the reference's, with a margin;
+  // and how far a limit may be stretched for it.
+  static constexpr double kOwnErrors = 4.0, kMostLimits = 10.0;
+
   // `error` and `limit` in the same unit; a NaN error fails.
-  // `own_error` is that of the reference itself, where it is known: what is beyond the limit, but
-  // within four times that and ten times the limit, passes and is counted in the line of the case.
+  // `own_error` is that of the reference itself, where it is known (its distance from a twin in a
+  // wider type, in the unit of `error`): what is beyond the limit, but within kOwnErrors times that
+  // and kMostLimits times the limit, passes and is counted in the line of the case.
   void add(const std::string& what, double error, double limit, double own_error = 0.0);
   // A condition that must hold exactly (integers, texts, orders).
   void require(bool holds, const std::string& what);
+  // Something worth knowing of a case that is no fault, such as advice that was not followed.
+  void remark(const std::string& text) { remarks_.push_back(text); }
 
   bool passed() const { return failures_.empty() && num_checks_ > 0; }
   int num_checks() const { return num_checks_; }
@@ -35,6 +49,7 @@ class Comparison {
   double worst_error() const { return worst_error_; }
   double worst_limit() const { return worst_limit_; }
   const std::vector<std::string>& failures() const { return failures_; }
+  const std::vector<std::string>& remarks() const { return remarks_; }
   // Checks that passed only by that.
   int num_beyond() const { return num_beyond_; }
 
@@ -44,17 +59,17 @@ class Comparison {
   double worst_error_ = 0.0;
   double worst_limit_ = 0.0;
   std::string worst_name_;
-  std::vector<std::string> failures_;
+  std::vector<std::string> failures_, remarks_;
 };
 
 class Report {
  public:
   // Runs one case and prints its line: kind, name, largest error against its limit, verdict.
   // An exception gives "failed" with its text; so does what is not supported, but for kinds of
-  // which not everything is built.
+  // which not everything is built. What is not understood is skipped.
   void run(const std::string& kind, const std::string& name,
            const std::function<void(Comparison&)>& body);
-  // A case that is known to exist but cannot be run yet.
+  // A case that is known to exist but cannot be run. The reason stands in its line.
   void skip(const std::string& kind, const std::string& name, const std::string& reason);
   // Figures of a case that somebody may want to look at, such as the loss of every step.
   void keep(const std::string& name, std::vector<double> figures) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "core/check.h"
 #include "core/first_line.h"
@@ -27,9 +28,21 @@ class TarReader {
   TarReader(const fs::path& archive, const fs::path& folder)
       : file_(archive), bytes_(file_.bytes()), folder_(folder) {}
 
-  void run() {
-    while (at_ + kBlock <= bytes_.size() && bytes_[at_] != std::byte{0})
-      read_entry();
+  // Calls visit(name, type, content) for every entry; type "0": a file, "5": a folder. Ends early
+  // if it returns false.
+  template <class Visit>
+  void run(const Visit& visit) {
+    bool go_on = true;
+    while (go_on && at_ + kBlock <= bytes_.size() && bytes_[at_] != std::byte{0})
+      go_on = read_entry(visit);
+  }
+
+  void unpack() {
+    run([&](const std::string& name, const std::string& type, std::string_view content) {
+      if (type == "0") write(target(name), content);
+      if (type == "5") make_directories(target(name));
+      return true;
+    });
   }
 
  private:
@@ -54,13 +67,15 @@ class TarReader {
     return size;
   }
 
-  void read_entry() {
+  template <class Visit>
+  bool read_entry(const Visit& visit) {
     if (text(kMagic) != "ustar" && text(kMagic) != "") fail("not a ustar header");
     const size_t size = content_size();
     const auto* start =
         static_cast<const char*>(static_cast<const void*>(bytes_.data())) + at_ + kBlock;
     const std::string_view content(start, size);
-    const std::string type = text(kType);
+    const std::string type = text(kType).empty() ? "0" : text(kType);
+    bool go_on = true;
     if (type == "x") {
       long_name_ = pax_path(content);
     } else if (type == "L") {
@@ -69,10 +84,10 @@ class TarReader {
       const std::string prefix = text(kPrefix);
       std::string name = prefix.empty() ? text(kName) : prefix + "/" + text(kName);
       if (!long_name_.empty()) name = std::exchange(long_name_, "");
-      if (type.empty() || type == "0") write(target(name), content);
-      if (type == "5") make_directories(target(name));
+      go_on = visit(name, type, content);
     }
     at_ += kBlock + (size + kBlock - 1) / kBlock * kBlock;
+    return go_on;
   }
 
   // The record "<length> path=<name>\n" of a pax header, or "".
@@ -109,7 +124,21 @@ class TarReader {
 }  // namespace
 
 void unpack_tar(const fs::path& archive, const fs::path& folder) {
-  TarReader(archive, folder).run();
+  TarReader(archive, folder).unpack();
+}
+
+bool tar_holds(const fs::path& archive, const std::string& folder) {
+  bool found = false;
+  try {
+    TarReader(archive, {}).run([&](const std::string& name, const std::string&, std::string_view) {
+      const fs::path path = fs::path(name).lexically_normal();
+      found = !path.empty() && *path.begin() == folder;
+      return !found;
+    });
+  } catch (const DataError&) {
+    return false;
+  }
+  return found;
 }
 
 TemporaryFolder::TemporaryFolder() {

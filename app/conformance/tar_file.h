@@ -9,6 +9,9 @@ namespace aifs::conformance {
 // Throws DataError naming the archive if it is damaged or an entry would leave `folder`.
 void unpack_tar(const fs::path& archive, const fs::path& folder);
 
+// Whether an archive has entries in such a folder. False for what cannot be read as an archive.
+bool tar_holds(const fs::path& archive, const std::string& folder);
+
 // A fresh folder that disappears with the object.
 class TemporaryFolder {
  public:

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/check.h"
@@ -60,6 +61,17 @@ double max_difference(const at::Tensor& a, const at::Tensor& b) {
   if (!at::equal(at::isnan(x), at::isnan(y))) return INFINITY;
   const at::Tensor zero = at::zeros({}, at::kDouble);
   return max_abs(at::where(at::isnan(x), zero, x) - at::where(at::isnan(y), zero, y));
+}
+
+double max_difference_of_repeated(const at::Tensor& a, const at::Tensor& b) {
+  if (a.dim() != b.dim()) return INFINITY;
+  std::vector<int64_t> sizes;
+  for (int64_t axis = 0; axis < a.dim(); ++axis) {
+    const int64_t one = a.size(axis), other = b.size(axis);
+    if (one != other && one != 1 && other != 1) return INFINITY;
+    sizes.push_back(std::max(one, other));
+  }
+  return max_difference(a.expand(sizes), b.expand(sizes));
 }
 
 double relative_difference(double a, double b) {

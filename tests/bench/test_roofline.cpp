@@ -17,11 +17,11 @@ namespace {
 
 constexpr DeviceLimits kLimits{.bytes_per_s = 1e9, .flop_per_s = 1e12};
 
-const RooflineRow& row_of(const Roofline& roofline, const std::string& kind) {
+const RooflineRow& row_of(const Roofline& roofline, std::string_view kind) {
   for (const RooflineRow& row : roofline.rows) {
     if (row.kind == kind) return row;
   }
-  throw Error("no row '" + kind + "'");
+  throw Error(concat("no row '", kind, "'"));
 }
 
 Roofline counted(const std::function<void()>& work) {

@@ -65,16 +65,17 @@ TEST_CASE("stores of both formats hold what Python reads from them", "[anemoi_fi
     const AnemoiDataset dataset = fixture.open(name);
     const DatasetInfo& info = dataset.info();
     REQUIRE(info.variables == expected["variables"].get<std::vector<std::string>>());
-    REQUIRE(format_date(info.dates_s.at(0)) == expected["dates"][0]);
+    REQUIRE(format_date(info.dates_s.at(0)) == expected["dates"][0].get<std::string>());
     REQUIRE(info.missing_rows == std::vector<int64_t>{6});
-    REQUIRE(format_duration(info.frequency_s) == expected["frequency"]);
+    REQUIRE(format_duration(info.frequency_s) == expected["frequency"].get<std::string>());
     REQUIRE(info.field_shape == std::vector<int64_t>{19, 36});
     REQUIRE(info.statistics.mean == expected["mean"].get<std::vector<double>>());
     REQUIRE(info.statistics.stdev == expected["stdev"].get<std::vector<double>>());
     REQUIRE(info.tendencies.at(21600).stdev ==
             expected["statistics_tendencies_6h_stdev"].get<std::vector<double>>());
     REQUIRE(info.tendencies.size() == 3);
-    REQUIRE(hash_of_rows(dataset) == expected["open_dataset"]["sha256_rows_not_missing"]);
+    REQUIRE(hash_of_rows(dataset) ==
+            expected["open_dataset"]["sha256_rows_not_missing"].get<std::string>());
     for (const auto& literal : expected["literals"]) {
       const auto index = literal["index"].get<std::vector<int64_t>>();
       std::vector<float> cell(info.variables.size());

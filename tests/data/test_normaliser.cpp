@@ -134,6 +134,10 @@ TEST_CASE("statistics that would spoil the fields are refused where they are use
   flat.stdev[1] = 0.0;
   REQUIRE_THAT(error_of<DataError>({}, flat), ContainsSubstring("variable 'b' give stdev = 0"));
   REQUIRE(error_of<DataError>({.none = {"b"}}, flat) == "no error");
+  Statistics negative = some_statistics();
+  negative.stdev[1] = -2.0;
+  REQUIRE_THAT(error_of<DataError>({}, negative),
+               ContainsSubstring("variable 'b' give a negative stdev = -2"));
   flat.mean[0] = std::numeric_limits<double>::quiet_NaN();
   REQUIRE_THAT(error_of<DataError>({.none = {"b"}}, flat), ContainsSubstring("'a' give mean"));
   Statistics equal = some_statistics();

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// The full reference data, where AIFS_SHARED names their folder, and changes to cases that are too
+// large for the small set.
+#include <span>
+
+#include "data/anemoi_dataset.h"
+#include "tests/app/conformance_program.h"
+
+using namespace aifs;
+using test::Copy;
+
+namespace {
+
+bool have_full_data() {
+  if (test::shared_folder()) return true;
+  WARN("AIFS_SHARED is not set: the full reference data are not run");
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("no case of the full reference data fails", "[conformance]") {
+  if (have_full_data()) test::require_no_failure(*test::shared_folder() / "golden");
+}
+
+TEST_CASE("no case of the full datasets fails", "[conformance]") {
+  if (have_full_data()) test::require_no_failure(*test::shared_folder() / "datasets");
+}
+
+TEST_CASE("a residual of one time stands for every time", "[conformance]") {
+  if (!have_full_data()) return;
+  const Copy models("models_more", *test::shared_folder() / "golden");
+  const std::string name = "gnn_scalar_ornstein";
+  for (const auto& entry : fs::directory_iterator(models.path())) {
+    const std::string file = entry.path().filename().string();
+    if (file != name + ".json" && file != name + ".safetensors") fs::remove(entry.path());
+  }
+  fs::copy(*test::shared_folder() / "golden" / "graphs", models.path() / "graphs");
+  for (const auto& entry : fs::directory_iterator(models.path() / "graphs")) {
+    if (entry.path().extension() == ".json") fs::remove(entry.path());
+  }
+  REQUIRE(models.counts().passed == 1);
+  models.rewrite(name + ".safetensors", [](Copy::Tensors& tensors) {
+    Copy::Tensor& residual = tensors.at("residual_output");  // (B, 1, 1, N, V): two times of it
+    const size_t sample = residual.bytes.size() / static_cast<size_t>(residual.shape[0]);
+    std::vector<std::byte> twice;
+    for (size_t at = 0; at < residual.bytes.size(); at += sample) {
+      for (int time = 0; time < 2; ++time)
+        twice.insert(twice.end(), residual.bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                     residual.bytes.begin() + static_cast<std::ptrdiff_t>(at + sample));
+    }
+    residual.shape[1] = 2;
+    residual.bytes = std::move(twice);
+  });
+  REQUIRE(models.counts().passed == 1);
+  models.change(name + ".safetensors", "residual_output", 1e-3f);
+  models.require_failures({name});
+}
+
+TEST_CASE("graphs before post-processing come from any case that has them", "[conformance]") {
+  if (!have_full_data()) return;
+  const Copy builders("graph_builders", *test::shared_folder() / "golden");
+  for (const auto& entry : fs::directory_iterator(builders.path())) {
+    if (entry.path().stem() != "post_processors") fs::remove(entry.path());
+  }
+  const test::Counts counts = builders.counts();
+  REQUIRE(counts.failed == 0);
+  builders.rename("post_processors", "none_full", "plain");
+  builders.rename("post_processors", "none_encoder_only", "plain_encoder");
+  builders.rename("post_processors", "truncation_grid_o4_defaults", "truncation_of_o4");
+  const test::Counts renamed = builders.counts();
+  REQUIRE(renamed.failed == 0);
+  REQUIRE(renamed.passed == counts.passed);
+}
+
+namespace {
+
+// Stores of trained cases: speedy.zarr with wrong means, and rightful.zarr as it should be.
+void make_stores(const fs::path& folder) {
+  fs::create_directories(folder / "speedy.zarr");
+  const std::string archive = (*test::shared_folder() / "datasets" / "speedy.tar").string();
+  fs::create_directories(folder / "unpacked");
+  const auto result =
+      test::run_command("tar xf " + archive + " -C " + (folder / "unpacked").string());
+  REQUIRE(result.exit_code == 0);
+  fs::rename(folder / "unpacked" / "speedy.zarr", folder / "rightful.zarr");
+  for (const auto& entry : fs::directory_iterator(folder / "rightful.zarr")) {
+    const fs::path copy = folder / "speedy.zarr" / entry.path().filename();
+    if (entry.path().filename() == "mean") {
+      fs::create_directory_symlink(folder / "rightful.zarr" / "minimum", copy);
+    } else if (entry.is_directory()) {
+      fs::create_directory_symlink(entry.path(), copy);
+    } else {
+      fs::copy(entry.path(), copy);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("trained weights are normalised with the tables of their own store", "[conformance]") {
+  if (!have_full_data()) return;
+  const Copy trained("trained", *test::shared_folder() / "golden");
+  fs::remove(trained.path() / "speedy_gt.json");
+  const std::string name = "speedy_gnn", of_store = R"("statistics_store": "speedy.zarr")";
+  make_stores(trained.path());
+  trained.require_failures({name});  // the wrong means
+  trained.replace(name + ".json", of_store, R"("statistics_store": "rightful.zarr")");
+  REQUIRE(trained.counts().passed == 1);
+  // Without a store of their own the case's tables count, and without these its dataset.
+  trained.replace(name + ".json", R"("statistics_store": "rightful.zarr")", R"("unused": 0)");
+  trained.require_failures({name});
+  const data::AnemoiDataset rightful({.dataset = (trained.path() / "rightful.zarr").string()});
+  const auto& statistics = rightful.info().statistics;
+  const auto add_tables = [&](Copy::Tensors& tensors) {
+    for (const auto& [what, values] : {std::pair("mean", &statistics.mean),
+                                       {"stdev", &statistics.stdev},
+                                       {"minimum", &statistics.minimum},
+                                       {"maximum", &statistics.maximum}}) {
+      const auto bytes = std::as_bytes(std::span(*values));
+      tensors[std::string("statistics/") + what] = {
+          DType::kF64, {std::ssize(*values)}, {bytes.begin(), bytes.end()}};
+    }
+  };
+  trained.rewrite(name + ".safetensors", add_tables);
+  REQUIRE(trained.counts().passed == 1);
+  trained.rewrite(name + ".safetensors", [](Copy::Tensors& tensors) {
+    std::erase_if(tensors, [](const auto& t) { return t.first.starts_with("statistics/"); });
+  });
+  trained.require_failures({name});
+  trained.replace(name + ".json", R"("store": "speedy.zarr")", R"("store": "rightful.zarr")");
+  REQUIRE(trained.counts().passed == 1);
+}
