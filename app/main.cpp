@@ -64,11 +64,10 @@ void try_run_folder(const Run& run) {
   const RunConfig& config = run.config();
   std::string missing;
   for (const std::string& operation : missing_operations(config.run.dir))
-    missing += "\n  " + operation;
+    missing += (missing.empty() ? "" : "; ") + operation;
   if (!missing.empty()) {
-    log::warning(
-        "the file system of '", config.run.dir,
-        "' lacks operations that runs use where they are; this run does without:", missing);
+    log::warning("the file system of '", config.run.dir,
+                 "' lacks operations, and this run does without: ", missing);
   }
   const bool ademamix = config.optimizer.adamw.kind == train::OptimizerKind::kAdemamix;
   const bool average = config.optimizer.average.kind != train::AverageKind::kNone;
