@@ -3,6 +3,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <filesystem>
 #include <new>
 #include <string>
 
@@ -17,6 +18,7 @@ int exit_code_of(const std::exception& error) {
     return known->code();
   if (dynamic_cast<const ConfigError*>(&error)) return kUsage;
   if (dynamic_cast<const DataError*>(&error)) return kData;
+  if (dynamic_cast<const std::filesystem::filesystem_error*>(&error)) return kData;
   if (dynamic_cast<const NumericalError*>(&error)) return kNumerical;
   return kInternal;
 }
@@ -30,6 +32,10 @@ void report(const std::exception& error) {
     log::error("out of memory");
     log::error("hint: use a smaller batch, model or grid, or more ranks per sample");
     return;
+  }
+  // In case one is thrown after all: the reason of the system, not the words of the library.
+  if (const auto* files = dynamic_cast<const std::filesystem::filesystem_error*>(&error)) {
+    return log::error("cannot examine '", files->path1().string(), "': ", files->code().message());
   }
   log::error(text);
   const auto* ours = dynamic_cast<const Error*>(&error);

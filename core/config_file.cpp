@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Configuration files: comments, bases, variables, relative paths, overrides.
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -7,6 +9,7 @@
 #include "core/check.h"
 #include "core/config.h"
 #include "core/file_io.h"
+#include "core/file_kind.h"
 #include "core/json_read.h"
 
 namespace aifs::config {
@@ -138,6 +141,15 @@ void merge_over(Json& below, const Json& above) {
     merge_over(below[key], value);
 }
 
+// A file that cannot be JSON is called by what it is.
+void refuse_other_kinds(const fs::path& file) {
+  const std::string kind = describe_kind_of_file(file);
+  const std::array<std::string_view, 6> possible{
+      "", "JSON", "text", "an empty file", "a device, pipe or socket", "a file of another kind"};
+  if (std::find(possible.begin(), possible.end(), kind) != possible.end()) return;
+  throw ConfigError("", concat("'", file.string(), "' is ", kind, ", a JSON file was expected"));
+}
+
 Json load_with_bases(const fs::path& file, const std::vector<Field>& fields, int depth) {
   if (depth > kMaxBaseDepth) {
     throw ConfigError(
@@ -151,6 +163,7 @@ Json load_with_bases(const fs::path& file, const std::vector<Field>& fields, int
   } catch (const DataError& error) {
     throw ConfigError("", error.what());
   }
+  refuse_other_kinds(file);
   Json tree = parse_json(text, file.string());
   if (!tree.is_object()) {
     throw ConfigError("", concat("'", file.string(), "' does not hold an object { ... }"));

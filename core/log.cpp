@@ -85,10 +85,11 @@ void add_file(const std::string& path) {
     file->set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
     file->set_level(spdlog::level::debug);
     file->flush_on(spdlog::level::info);
-    file->set_error_handler(count_failure);
+    file->set_error_handler(
+        [path](const std::string&) { count_failure(concat("cannot write to '", path, "'")); });
     logger().file = std::move(file);
-  } catch (const std::exception& failure) {
-    count_failure(failure.what());
+  } catch (const std::exception&) {
+    count_failure(concat("cannot open '", path, "'"));
   }
 }
 

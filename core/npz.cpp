@@ -9,6 +9,7 @@
 #include <regex>
 
 #include "core/check.h"
+#include "core/file_kind.h"
 
 namespace aifs {
 
@@ -135,6 +136,11 @@ struct NpzFile::Array {
 };
 
 NpzFile::NpzFile(const fs::path& path) : file_(path) {
+  const std::string kind = describe_kind_of_file(path);
+  if (kind.find("zip") == std::string::npos && kind != "a file of another kind" && !kind.empty()) {
+    throw DataError(concat("'", path.string(), "' is ", kind, ", a .npz file was expected"),
+                    "numpy.savez and scipy.sparse.save_npz write such files");
+  }
   directory({file_.bytes(), concat("'", path.string(), "'")});
 }
 
@@ -146,7 +152,7 @@ NpzFile::Array NpzFile::read(const std::string& array) const {
   const bool long_header = npy.number<uint8_t>(6) > 1;
   const size_t begin = long_header ? 12 : 10;
   const size_t size = long_header ? npy.number<uint32_t>(8) : npy.number<uint16_t>(8);
-  constexpr size_t kMostHeader = 65536;
+  constexpr size_t kMostHeader = 4096;  // std::regex recurses once per character
   if (size > kMostHeader) npy.fail("has a header that cannot be read");
   const std::string header = npy.text(begin, size);
   if (header.find("'fortran_order': True") != std::string::npos)
@@ -209,8 +215,9 @@ SparseEntries read_sparse_npz(const fs::path& path, int64_t num_rows, int64_t nu
     fail(concat("a matrix of ", shape[0], " x ", shape[1]));
   const auto fits = [](int64_t size, int64_t wanted) { return wanted < 0 || size == wanted; };
   if (!fits(shape[0], num_rows) || !fits(shape[1], num_columns)) {
-    fail(concat("a matrix of ", shape[0], " x ", shape[1], " where ", num_rows, " x ", num_columns,
-                " is needed (-1: any)"));
+    const auto wanted = [](int64_t size) { return size < 0 ? std::string("any") : concat(size); };
+    fail(concat("a matrix of ", shape[0], " x ", shape[1], " where ", wanted(num_rows), " x ",
+                wanted(num_columns), " is needed"));
   }
   entries.num_rows = shape[0];
   entries.num_columns = shape[1];

@@ -74,7 +74,7 @@ std::string describe_absent_rows(const zarr::ArrayMeta& meta, const DatasetInfo&
              "': ", rows.size(), " of ", info.num_rows(), " (", dates, ")");
   const double value = meta.fill.as<double>(meta.type);
   if (std::isnan(value)) {
-    return text + "; training stops at them if data.imputer does not fill every variable";
+    return text + "; a run stops at them where data.imputer does not fill every variable";
   }
   const std::vector<std::string> far = far_from(value, info);
   if (far.empty()) return text;

@@ -63,7 +63,9 @@ void apply_selection(const std::vector<int64_t>& rows, const std::vector<int64_t
 [[noreturn]] void refuse_file(const fs::path& path) {
   const std::string kind = describe_kind_of_file(path), name = path.string();
   std::string hint = "name the folder of a Zarr group, usually called *.zarr";
-  const std::string into = path.extension() == ".zarr" ? concat(name, ".d") : path.stem().string();
+  const std::string into = path.extension() == ".zarr"
+                               ? concat(name, ".d")
+                               : (path.parent_path() / path.stem()).string();
   if (kind == "a zip archive") hint = concat("unpack it: unzip ", name, " -d ", into);
   if (kind == "a tar archive" || kind == "a gzip file") hint = concat("unpack it: tar -xf ", name);
   if (kind.find("netCDF") != std::string::npos || kind == "a GRIB file") {

@@ -419,7 +419,8 @@ DataLoader::DataLoader(const SampleSource& source, LoaderOptions options,
       state_->threads.emplace_back([state = state_.get()] { state->run_threads(); });
   } catch (const std::system_error& error) {
     state_->stop();
-    throw Error(concat("cannot start ", state_->options.threads, " reader threads: ", error.what()),
+    throw Error(concat("cannot start ", state_->options.threads,
+                       " reader threads: ", error.code().message()),
                 "lower data.threads, or raise the limit of processes (ulimit -u)");
   }
 }

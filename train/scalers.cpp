@@ -108,10 +108,10 @@ at::Tensor tendency_weights(const data::VariableTable& variables,
     }
     const double ratio = statistics.stdev[v] / tendencies.stdev[v];
     if (!std::isfinite(ratio)) {
-      throw DataError(concat("variable '", variables.names()[v], "' has standard deviation ",
-                             statistics.stdev[v], " and tendency standard deviation ",
-                             tendencies.stdev[v], ": no loss weight follows"),
-                      "leave the tendency scaler out of loss.scalers");
+      throw DataError(
+          concat("variable '", variables.names()[v], "' has stdev ", statistics.stdev[v], ", and ",
+                 tendencies.stdev[v], " among the statistics_tendencies: no loss weight follows"),
+          "leave the tendency scaler out of loss.scalers");
     }
     weights.push_back(std::pow(ratio, power));
   }

@@ -97,6 +97,11 @@ TEST_CASE("what is wrong with JSON is said in our words, by line and column", "[
   }
 }
 
+TEST_CASE("a file of another kind is called by it", "[config_file]") {
+  REQUIRE_THAT(load_fault("PK\x03\x04 and more"), ContainsSubstring("c.json' is a zip archive"));
+  REQUIRE_THAT(load_fault("data:\n  kind: anemoi\n"), ContainsSubstring("is not JSON: line 1"));
+}
+
 TEST_CASE("brackets without end are refused, not fatal", "[config_file]") {
   REQUIRE_THAT(load_fault("{\"list\":" + nested(300000) + "}"), ContainsSubstring("brackets"));
   REQUIRE_THAT(override_fault("list=" + nested(300000)), ContainsSubstring("brackets"));

@@ -105,6 +105,13 @@ TEST_CASE("a matrix that is not the one wanted is refused", "[npz]") {
                       ContainsSubstring("4 x 4 where 4 x 5"));
 }
 
+TEST_CASE("a file of another kind is called by it", "[npz]") {
+  const test::TemporaryFolder folder;
+  write_file_atomic(folder.path() / "m.npz", "1 0\n0 1\n");
+  REQUIRE_THROWS_WITH(read_sparse_npz(folder.path() / "m.npz"),
+                      ContainsSubstring("m.npz' is text, a .npz file was expected"));
+}
+
 TEST_CASE("arrays are named in errors", "[npz]") {
   const NpzFile npz(file("ring_csr.npz"));
   REQUIRE(npz.integers("shape") == std::vector<int64_t>{4, 4});
@@ -152,6 +159,9 @@ TEST_CASE("hostile arrays are refused with the names of file and array", "[npz]"
            {npy(header("'<f8'", "(99999999999999999999,)")), "has an impossible shape"},
            {npy(header("'<f999999999'", "(4294967296, 8)")), "has an impossible shape"},
            {npy("", 0), "has a header that cannot be read"},
+           {npy(header("'<f8'", "(" + std::string(60000, ' ') + "4,)")),
+            "has a header that cannot"},
+           {npy(header(std::string(60000, ' ') + "'<f8'", "(4,)")), "has a header that cannot"},
            {npy(header("'<f8'", "(4,)")).substr(0, 30), "is cut short"},
            {"\x93NUMPY\x02", "is cut short"},
            {"PK no array", "is no NumPy array"},

@@ -162,7 +162,7 @@ TEST_CASE("an absent chunk reads as the fill value, and is told before", "[anemo
   REQUIRE(dataset.warnings().size() == 1);
   REQUIRE_THAT(dataset.warnings()[0],
                ContainsSubstring("fill_value NaN of 'memory/data/.zarray': 1 of 6 "
-                                 "(2020-01-01T12:00:00); training stops"));
+                                 "(2020-01-01T12:00:00); a run stops"));
   REQUIRE(dataset.remark(2) == "'memory/data/2.0.0.0' is missing and reads as the fill_value NaN");
   REQUIRE(dataset.remark(3).empty());
   test::edit(*store, "data/.zarray", "\"NaN\"", "7.5");
@@ -331,8 +331,7 @@ TEST_CASE("what is there but no folder is called by its kind", "[anemoi_dataset]
   };
   write_file_atomic(folder.path() / "a.zarr.zip", "PK\x03\x04...");
   REQUIRE_THAT(fault("a.zarr.zip"), ContainsSubstring("a.zarr.zip' is a zip archive") &&
-                                        ContainsSubstring("unzip") &&
-                                        ContainsSubstring("-d a.zarr"));
+                                        ContainsSubstring("unzip") && ContainsSubstring("/a.zarr"));
   REQUIRE_THAT(fault("a.zarr.zip/"), ContainsSubstring("is a zip archive"));
   write_file_atomic(folder.path() / "a.nc", "\x89HDF\r\n\x1a\n...");
   REQUIRE_THAT(fault("a.nc"), ContainsSubstring("is an HDF5 or netCDF-4 file"));

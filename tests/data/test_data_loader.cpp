@@ -59,6 +59,10 @@ class CodedDataset : public Dataset {
     if (nan_rows.count(row) != 0) out[static_cast<size_t>(nodes.size() * kVariables) - 2] = kNan;
   }
 
+  std::string remark(int64_t row) const override {
+    return nan_rows.count(row) != 0 ? "its chunk is lost" : "";
+  }
+
   static constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   std::set<int64_t> broken_rows;
   std::set<int64_t> nan_rows;  // 'b' of the last cell of member 0
@@ -201,7 +205,8 @@ TEST_CASE("NaN that nobody fills are reported with variable and date", "[loader]
   const Fixture f;
   f.dataset->nan_rows = {3};
   REQUIRE_THROWS_WITH(read_batch(f.source, f.options, {{1}, {0, 1, 2}}),
-                      ContainsSubstring("'coded': variable 'b' is NaN on 2020-01-01T18:00:00"));
+                      ContainsSubstring("'coded': variable 'b' is NaN on 2020-01-01T18:00:00 in "
+                                        "cell 4: its chunk is lost"));
 }
 
 TEST_CASE("fields are filled, then normalised; the mask tells where", "[loader]") {

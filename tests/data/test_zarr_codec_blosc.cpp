@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/zarr/codec_blosc.h"
 
-#include <blosc.h>
-
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -127,18 +125,14 @@ TEST_CASE("an inner codec that is unknown or not built in is named", "[zarr][blo
   encoded[2] = static_cast<char>((encoded[2] & 0x1f) | (7 << 5));
   REQUIRE_THROWS_WITH(decode(kCodec, encoded, 8208),
                       ContainsSubstring("inner codec, number 7 of Blosc, is unknown"));
-  const std::string built = blosc_list_compressors();
-  for (const char* name : {"blosclz", "lz4", "snappy", "zlib", "zstd"}) {
-    const int number = name == std::string("blosclz")  ? 0
-                       : name == std::string("lz4")    ? 1
-                       : name == std::string("snappy") ? 2
-                       : name == std::string("zlib")   ? 3
-                                                       : 4;
-    if (built.find(name) != std::string::npos) {
-      REQUIRE(inner_codec_name(number) == name);
-    } else {
-      REQUIRE_THROWS_WITH(inner_codec_name(number),
-                          ContainsSubstring(concat("inner codec '", name, "'")));
+  const std::vector<const char*> names{"blosclz", "lz4", "snappy", "zlib", "zstd"};
+  for (size_t number = 0; number < names.size(); ++number) {
+    try {
+      REQUIRE(inner_codec_name(static_cast<int>(number)) == names[number]);
+    } catch (const DataError& error) {  // builds of the library differ in this one only
+      REQUIRE(names[number] == std::string("snappy"));
+      REQUIRE_THAT(std::string(error.what()), ContainsSubstring("inner codec 'snappy' of Blosc"));
+      REQUIRE_THAT(error.hint(), ContainsSubstring("lz4"));
     }
   }
 }

@@ -224,8 +224,9 @@ TEST_CASE("a wrongly typed manifest is refused with file and key, in no library'
   auto other = manifest;
   other["step"] = "7";
   forge(path, other.dump());
-  REQUIRE_THROWS_WITH(inspect_checkpoint(path),
-                      ContainsSubstring("manifest.json': step must be an integer, not a text"));
+  REQUIRE_THROWS_WITH(
+      inspect_checkpoint(path),
+      ContainsSubstring("manifest.json': step must be an integer >= 0, not a text"));
 }
 
 TEST_CASE("a checkpoint of another model is refused and changes nothing", "[checkpoint]") {

@@ -64,7 +64,7 @@ TEST_CASE("tendency weights are the ratio of deviations for prognostic variables
                 {1, 2, 2, 1, 1, 1 / 8.6, 2});
   tendencies.stdev[6] = 0.0;
   REQUIRE_THROWS_WITH(tendency_weights(variables, statistics, tendencies, 1, false),
-                      ContainsSubstring("variable 'd' has standard deviation 2"));
+                      ContainsSubstring("variable 'd' has stdev 2, and 0 among"));
 }
 
 TEST_CASE("a variable mask is 0 where named and 1 elsewhere, or the opposite", "[scalers]") {
