@@ -264,6 +264,18 @@ std::vector<std::pair<std::string, LossTermOptions>> LossOptions::effective_term
 }
 
 void LossOptions::check(int64_t members, int64_t times_out) const {
+  const auto require_reader = [&](bool is_set, const char* key, ScalerKind scaler) {
+    if (!is_set) return;
+    for (const auto& [path, term] : effective_terms()) {
+      if (contains(term.scaler_kinds(path + ".scalers"), scaler)) return;
+    }
+    throw ConfigError(concat("loss.", key),
+                      concat("is read by the scaler '", enum_name(scaler), "', which no loss has"),
+                      "add it to loss.scalers");
+  };
+  require_reader(!masked_variables.empty(), "masked_variables", ScalerKind::kVariableMask);
+  require_reader(!time_weights.empty(), "time_weights", ScalerKind::kTimeSteps);
+  require_reader(!node_mask.empty(), "node_mask", ScalerKind::kNodeWeights);
   if (!time_weights.empty() && static_cast<int64_t>(time_weights.size()) != times_out) {
     throw ConfigError(
         "loss.time_weights",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The section "loss" of a configuration: one loss, or a weighted sum of several, with the scalers
-// they share. Which options a kind reads is said at each; options it does not read have no effect.
+// they share. Which options a kind reads is said at each; options it does not read have no effect,
+// but a list or mask that none of the scalers in use reads is refused.
 #pragma once
 
 #include <map>

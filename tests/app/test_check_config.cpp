@@ -49,7 +49,9 @@ TEST_CASE("faults of data, losses and layers are found without a graph", "[check
   c.require(3, set("train.validation.lead_times=[\"240h\"]"), "240h");
   c.require(3, set("data.training.end=2020-01-01T06:00:00"), "no training sample");
   c.require(2, set("loss.variable_weights={\"u_850\":1}"), "u_850");
-  c.require(2, set("loss.masked_variables=[\"x\"]"), "'loss.masked_variables.0'");
+  const std::string masks = set("loss.scalers=[\"node_weights\", \"variable_mask\"]");
+  c.require(2, masks + set("loss.masked_variables=[\"x\"]"), "'loss.masked_variables.0'");
+  c.require(0, masks + set("loss.masked_variables=[\"u\", \"ke_850\"]"), "sound");
 }
 
 TEST_CASE("faults of the graph are found without building it", "[check_config]") {

@@ -78,6 +78,24 @@ TEST_CASE("spectral losses weigh waves, on the sphere or a rectangle", "[loss_op
           "loss.transform.x_dim");
 }
 
+TEST_CASE("lists that no scaler in use reads are refused", "[loss_options]") {
+  const auto fault = [](const std::string& json) {
+    try {
+      read(json).check(1, 2);
+    } catch (const ConfigError& error) {
+      return error.path();
+    }
+    return std::string("none");
+  };
+  REQUIRE(fault(R"({"masked_variables": ["q"]})") == "loss.masked_variables");
+  REQUIRE(fault(R"({"masked_variables": ["q"], "scalers": ["node_weights", "variable_mask"]})") ==
+          "none");
+  REQUIRE(fault(R"({"masked_variables": ["q"],
+                    "terms": [{}, {"scalers": ["node_weights", "variable_mask"]}]})") == "none");
+  REQUIRE(fault(R"({"time_weights": [1, 2]})") == "none");
+  REQUIRE(fault(R"({"time_weights": [1, 2], "scalers": ["node_weights"]})") == "loss.time_weights");
+}
+
 TEST_CASE("a parameter masks all its levels", "[loss_options]") {
   const data::VariableTable table({"q_50", "q_850", "sp"}, {});
   REQUIRE_NOTHROW(read(R"({"masked_variables": ["q", "sp"]})").check_names(table));
