@@ -313,7 +313,6 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
       .loading = {.nodes = own_cells(),
                   .threads = config_.data.threads,
                   .prefetch_batches = config_.data.prefetch_batches,
-                  .memory_bytes = config_.data.memory_mib << 20,
                   .memory_bytes = config_.data.memory_mib << 20},
       .parameters = *parameters_,
       .network = *network_,

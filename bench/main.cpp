@@ -259,7 +259,8 @@ int run_steps(const CommandLine& c) {
   const parallel::ProcessMesh mesh(
       runtime.world(),
       parallel::complete_sizes({.model = c.model_ranks}, runtime.size(), "--model-ranks"));
-  if (!mesh.is_main()) std::freopen("/dev/null", "w", stdout);
+  if (!mesh.is_main() && !std::freopen("/dev/null", "w", stdout))
+    throw Error("standard output of a rank that has nothing to say cannot be closed");
   const Json earlier = earlier_results(c);
   Json results = Json::array();
   bool sound = true;

@@ -81,7 +81,8 @@ TEST_CASE("each difference in names, order and roles is named", "[data_record]")
   };
   REQUIRE(of({"q", "t", "z", "f"}, roles) ==
           "variable 0 was 't' and is 'q'\nvariable 1 was 'q' and is 't'\n");
-  REQUIRE(of(kNames, {.forcing = {"f"}}) == "'z' was diagnostic and is prognostic\n");
+  REQUIRE(of(kNames, {.forcing = {"f"}, .diagnostic = {}}) ==
+          "'z' was diagnostic and is prognostic\n");
   REQUIRE(of({"t", "q", "z", "f", "new"}, roles) == "variable 'new' was not there\n");
   REQUIRE(of({"t", "z", "f"}, roles) == "variable 'q' is missing\n");
 }

@@ -47,7 +47,7 @@ struct Model {
 };
 
 CheckpointMeta some_meta() {
-  return {"program", "torch", R"({"a": 1})", "config-hash", "graph-hash", "now"};
+  return {"program", "torch", R"({"a": 1})", "config-hash", "graph-hash", "", "now"};
 }
 
 fs::path write(const fs::path& folder, int64_t step, const Model& model, int64_t keep = 0) {
