@@ -109,7 +109,7 @@ void check_variables(const SavedData& saved, const data::DatasetInfo& info,
     return;
   }
   refuse(saved, differences,
-         "restore names, order (data.dataset.reorder) and roles (data.forcing, data.diagnostic) "
+         "restore names and order (data.dataset.select) and roles (data.forcing, data.diagnostic) "
          "of that run");
 }
 

@@ -19,10 +19,10 @@ constexpr double kMoreKernelTime = 1.25;  // which depends on where tensors happ
 
 // Whether both are of the same work on the same card.
 bool same_work(const Json& a, const Json& b) {
-  constexpr std::array<const char*, 11> kKeys{
-      "case",          "card",    "mode",  "recompute_mappers", "recompute_processor",
-      "mapper_chunks", "kernels", "ranks", "cuda_graph",        "parameters",
-      "edges"};
+  constexpr std::array<const char*, 13> kKeys{
+      "case",  "card",       "mode",    "recompute_mappers", "recompute_processor",
+      "ranks", "cuda_graph", "kernels", "mapper_chunks",     "parameters",
+      "edges", "threads",    "cells"};
   // Later than the first results, with what they were then.
   const std::array<std::pair<const char*, Json>, 6> more{{{"rollout", 1},
                                                           {"bucket_mb", 0.0},
@@ -47,7 +47,8 @@ std::vector<std::string> slower_than(const Json& results, const Json& earlier_fi
   std::vector<std::string> lines;
   for (const Json& result : results) {
     const auto name = result.at("case").get<std::string>();
-    if (!result.contains("step_ms") && !result.contains("us")) {
+    if (name == "bare" || name == "cold") continue;  // of the machine and its disks
+    if (!result.contains("step_ms") && !result.contains("us") && !result.contains("thread_ms")) {
       lines.push_back(name + " was not timed");
       continue;
     }
@@ -68,6 +69,7 @@ std::vector<std::string> slower_than(const Json& results, const Json& earlier_fi
     };
     check("step_ms", "ms", kMoreTime);
     check("us", "us", kMoreKernelTime);
+    check("thread_ms", "ms", kMoreKernelTime);
     check("peak_gib", "GiB", kMoreMemory);
   }
   return lines;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast a dataset is read as the trainer reads it: its readers, threads, read-ahead, normaliser,
-// order of samples and copies to the device, with nothing that computes behind.
+// order of samples and copies to the device, with nothing that computes behind; beside what the
+// same chunks cost when they are only read and decoded.
 #pragma once
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <vector>
 
 #include "app/run_config.h"
 
@@ -14,13 +16,20 @@ struct DataBenchOptions {
   app::RunConfig config;
   int64_t batches = 50;  // the first of an epoch; fewer if it has fewer
   c10::Device device = c10::kCPU;
+  std::vector<int64_t> threads = {};  // of readers, one pass each; none: data.threads
+  double cells = 1.0;                 // share of the cells that is read, from the first one on
+  bool cold = true;                   // a pass from disk, too
 };
 
-// Reads the same batches from disk ("cold") and again from memory ("warm"). One result each, also
-// given to `visit` when it is there: {case, samples, seconds, samples_s, mb_s (of fp32 fields),
-// stored_mb_s (of what files give), decoding (share of the readers' time that is not in files),
-// busy (share of the threads' time in readers), resident (share of the dataset's files in the page
-// cache before)}. Data that are no files are read warm alone.
+// One result a pass, also given to `visit` when it is there:
+//   "bare"  whole chunks of a few dates read and decoded by one thread, nothing more: date_ms,
+//           read_ms and decode_ms of a date; not for data that are no files
+//   "cold"  the batches read after their files were dropped from the page cache
+//   "warm"  read again, once for each number of threads
+// Passes have threads, samples, dates, seconds, samples_s, mb_s (of fp32 fields), stored_mb_s (of
+// what files give), busy (share of the threads' time), thread_ms (of all threads for a date),
+// resident (share of the files in the page cache before) and, beside "bare", share = bare date_ms /
+// thread_ms and share_of_decode = bare decode_ms / thread_ms.
 // Throws ConfigError, and DataError for what is wrong with the data.
 nlohmann::ordered_json time_reading(
     const DataBenchOptions& options,

@@ -46,6 +46,9 @@ struct CommandLine {
   std::string config;
   std::vector<std::string> overrides;
   int64_t batches = 50;
+  std::vector<int64_t> readers;
+  double cells = 1.0;
+  bool warm_only = false;
 };
 
 template <class E>
@@ -232,24 +235,37 @@ int run_kernels(CommandLine& c) {
 
 void print_reading(const Json& result) {
   const auto number = [&](const char* key) { return result[key].get<double>(); };
-  std::printf("%-5s %8.1f samples/s %9.1f MB/s, readers busy %5.1f %% of the time",
-              result["case"].get<std::string>().c_str(), number("samples_s"), number("mb_s"),
-              100.0 * number("busy"));
-  if (result.contains("decoding")) {
-    std::printf(", decoding %5.1f %% of that; files %.1f MB/s, %.0f %% of them in memory before",
-                100.0 * number("decoding"), number("stored_mb_s"), 100.0 * number("resident"));
+  if (result["case"] == "bare") {
+    std::printf("bare  %8.1f ms a date on one thread: %.1f reading, %.1f decoding\n",
+                number("date_ms"), number("read_ms"), number("decode_ms"));
+    return;
   }
+  std::printf(
+      "%-5s %3.0f threads %8.2f samples/s %9.1f MB/s, busy %5.1f %%, %8.2f ms of a thread "
+      "for a date",
+      result["case"].get<std::string>().c_str(), number("threads"), number("samples_s"),
+      number("mb_s"), 100.0 * number("busy"), number("thread_ms"));
+  if (result.contains("share")) std::printf(", %.2f of the bare rate", number("share"));
+  if (result.contains("resident"))
+    std::printf("; %.0f %% of the files in memory before", 100.0 * number("resident"));
   std::printf("\n");
   std::fflush(stdout);
 }
 
 // Times the reading of a configuration's training data.
 int run_data(const CommandLine& c) {
-  const DataBenchOptions options{app::load_config(c.config, c.overrides), c.batches, own_device(c)};
+  const DataBenchOptions options{.config = app::load_config(c.config, c.overrides),
+                                 .batches = c.batches,
+                                 .device = own_device(c),
+                                 .threads = c.readers,
+                                 .cells = c.cells,
+                                 .cold = !c.warm_only};
+  const Json earlier = earlier_results(c);
   Json json{{"results", time_reading(options, print_reading)}};
-  json["threads"] = options.config.data.threads;
+  for (Json& result : json["results"])
+    result["card"] = app::device_name(options.device);
   write_signed(json, c, options.device);
-  return app::kSuccess;
+  return no_slower(c, json["results"], earlier) ? app::kSuccess : app::kNumerical;
 }
 
 int run_steps(const CommandLine& c) {
@@ -364,13 +380,18 @@ int main(int argc, char** argv) {
       ->take_all()
       ->allow_extra_args(false);
   data->add_option("--batches", c.batches, "how many to read")->check(aifs::app::at_least(1));
-  for (CLI::App* timed : {step, kernels}) {
+  data->add_option("--readers", c.readers, "numbers of reader threads, one pass each")
+      ->check(aifs::app::at_least(1));
+  data->add_option("--cells", c.cells, "share of the cells that is read")
+      ->check(CLI::Range(1e-6, 1.0));
+  data->add_flag("--warm-only", c.warm_only, "no pass from disk");
+  for (CLI::App* timed : {step, kernels, data}) {
     timed->add_option("--graph-cache", c.graph_cache, "folder that keeps graphs");
     timed
-        ->add_option(
-            "--compare", c.compare,
-            "file of earlier results: fail if a case takes 10 % more time (a kernel 25 %) or 1 % "
-            "more memory")
+        ->add_option("--compare", c.compare,
+                     "file of earlier results: fail if a case takes 10 % more time (a kernel or "
+                     "reading 25 %) "
+                     "or 1 % more memory")
         ->check(CLI::ExistingFile);
   }
   for (CLI::App* any : {step, comm, kernels, data}) {

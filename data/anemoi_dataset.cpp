@@ -152,6 +152,10 @@ const nlohmann::ordered_json& AnemoiDataset::attributes() const {
   return state_->group.attributes;
 }
 
+int64_t AnemoiDataset::stored_row(int64_t row) const {
+  return state_->metadata.stored_rows[static_cast<size_t>(row)];
+}
+
 const zarr::Array& AnemoiDataset::data() const {
   return state_->data;
 }

@@ -43,6 +43,8 @@ class AnemoiDataset : public Dataset {
 
   // The attributes of the root group, as they stand in the store.
   const nlohmann::ordered_json& attributes() const;
+  // The row of the stored array that holds a row; -1 if it was never stored.
+  int64_t stored_row(int64_t row) const;
   // The stored array, without the options.
   const zarr::Array& data() const;
 

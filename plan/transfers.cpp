@@ -125,7 +125,7 @@ class Transfers {
   }
 
   void add_agreement() {
-    constexpr double kBytes = 4 * 8.0;  // loss, samples, the wish to stop; whether all is finite
+    constexpr double kBytes = 5 * 8.0;  // loss, samples, a wish to stop, lost data; all is finite
     add({.what = "agreement",
          .operation = "all-reduce",
          .group = layout_.ranks(),

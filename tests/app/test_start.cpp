@@ -72,7 +72,7 @@ TEST_CASE("threads are as many as cores that the process may use", "[start]") {
     const auto result = run_in(bound + launcher, run, concat(kOneStep, " --set run.threads=0"));
     INFO(result.err);
     REQUIRE(result.exit_code == 0);
-    REQUIRE_THAT(read_file(run / "train.log"), ContainsSubstring(", 1 threads, "));
+    REQUIRE_THAT(read_file(run / "train.log"), ContainsSubstring(", 1 thread, "));
   }
 }
 

@@ -38,29 +38,50 @@ TEST_CASE("the same samples are read from disk and from memory", "[bench]") {
   const std::string file = write_run(folder.path());
   const Json results =
       time_reading({app::load_config(file, {}), /*batches=*/4}, [](const Json&) {});
-  REQUIRE(results.size() == 2);
+  REQUIRE(results.size() == 3);
   REQUIRE(results[0]["case"] == "cold");
-  REQUIRE(results[1]["case"] == "warm");
-  for (const Json& result : results) {
+  REQUIRE(results[1]["case"] == "bare");
+  REQUIRE(results[2]["case"] == "warm");
+  const double bare_ms = results[1]["date_ms"].get<double>();
+  REQUIRE(bare_ms ==
+          Approx(results[1]["read_ms"].get<double>() + results[1]["decode_ms"].get<double>()));
+  for (const Json& result : {results[0], results[2]}) {
     INFO(result.dump());
     REQUIRE(result["samples"] == 4 * kBatch);
+    REQUIRE(result["dates"] == 3 * 4 * kBatch);
     // Three times of five fp32 variables a sample.
     const double sample_mb = 1e-6 * 3 * 5 * kCells * 4, rate = result["samples_s"].get<double>();
     REQUIRE(result["mb_s"].get<double>() == Approx(sample_mb * rate));
     REQUIRE(result["stored_mb_s"].get<double>() > 0.0);
-    for (const char* share : {"decoding", "busy", "resident"}) {
+    for (const char* share : {"busy", "resident"}) {
       REQUIRE(result[share].get<double>() >= 0.0);
       REQUIRE(result[share].get<double>() <= 1.0);
     }
   }
-  REQUIRE(results[1]["resident"].get<double>() > 0.0);  // the first pass has just read them
+  REQUIRE(results[2]["share"].get<double>() ==
+          Approx(bare_ms / results[2]["thread_ms"].get<double>()));
+  REQUIRE(results[2]["resident"].get<double>() > 0.0);  // the first pass has just read them
 }
 
-TEST_CASE("an epoch that is shorter than what was asked for is read once", "[bench]") {
+TEST_CASE(
+    "an epoch that is shorter than what was asked for is read once for each number of threads",
+    "[bench]") {
   const test::TemporaryFolder folder;
   const std::string file = write_run(folder.path());
-  const Json results = time_reading({app::load_config(file, {}), 1000}, [](const Json&) {});
-  REQUIRE(results[1]["samples"] == kDates - 2);
+  const Json results = time_reading({.config = app::load_config(file, {}),
+                                     .batches = 1000,
+                                     .threads = {1, 3},
+                                     .cells = 0.5,
+                                     .cold = false},
+                                    [](const Json&) {});
+  REQUIRE(results.size() == 3);
+  for (const size_t pass : {size_t{1}, size_t{2}}) {
+    REQUIRE(results[pass]["samples"] == kDates - 2);
+    REQUIRE(results[pass]["threads"] == (pass == 1 ? 1 : 3));
+    const double sample_mb = 1e-6 * 3 * 5 * kCells / 2 * 4;
+    REQUIRE(results[pass]["mb_s"].get<double>() ==
+            Approx(sample_mb * results[pass]["samples_s"].get<double>()));
+  }
 }
 
 TEST_CASE("data that are no files are read from memory alone", "[bench]") {
@@ -68,7 +89,7 @@ TEST_CASE("data that are no files are read from memory alone", "[bench]") {
   const Json results = time_reading({app::load_config(demo, {}), 3}, [](const Json&) {});
   REQUIRE(results.size() == 1);
   REQUIRE(results[0]["case"] == "warm");
-  REQUIRE_FALSE(results[0].contains("decoding"));
+  REQUIRE_FALSE(results[0].contains("share"));
 }
 
 TEST_CASE("dropping files from the page cache leaves no more of them there", "[bench]") {

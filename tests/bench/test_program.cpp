@@ -61,6 +61,7 @@ TEST_CASE("kernels and reading are measured by the same program", "[bench]") {
   REQUIRE(broken.err.find(before.string()) != std::string::npos);
   REQUIRE(run_command(program + "kernels --device cpu --case nonsense").exit_code == 2);
   const std::string demo = (test::source_folder() / "configs/demo.json").string();
-  REQUIRE(measure(concat("data --device cpu --batches 3 --config '", demo, "'"))["threads"] == 2);
+  REQUIRE(measure(concat("data --device cpu --batches 3 --config '", demo,
+                         "'"))["results"][0]["threads"] == 2);
   REQUIRE(run_command(program + "data --config /nowhere.json").exit_code == 2);
 }

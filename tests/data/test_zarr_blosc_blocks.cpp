@@ -2,17 +2,17 @@
 // c-blosc writes, and says what blocks decode to.
 #include "data/zarr/blosc_blocks.h"
 
-#include <blosc.h>
-
 #include <cmath>
 #include <cstring>
 #include <random>
 
 #include "core/check.h"
 #include "tests/support/catch.h"
+#include "tests/support/zarr_writer.h"
 
 using namespace aifs;
 using namespace aifs::zarr;
+using test::blosc_encode;
 
 namespace {
 
@@ -29,26 +29,7 @@ class Bytes : public ValueFile {
   std::string bytes_;
 };
 
-struct Setting {
-  const char* codec;
-  int shuffle;
-  size_t type_bytes;
-  size_t block_bytes;  // 0: the library chooses
-  int threads = 1;
-};
-
-std::string encode(const std::string& raw, const Setting& s) {
-  std::string out(raw.size() + BLOSC_MAX_OVERHEAD, '\0');
-  blosc_set_nthreads(s.threads);
-  blosc_set_compressor(s.codec);
-  blosc_set_blocksize(s.block_bytes);
-  const int size =
-      blosc_compress(5, s.shuffle, s.type_bytes, raw.size(), raw.data(), out.data(), out.size());
-  blosc_set_blocksize(0);
-  REQUIRE(size > 0);
-  out.resize(static_cast<size_t>(size));
-  return out;
-}
+constexpr int kNoShuffle = 0, kShuffle = 1, kBitShuffle = 2;
 
 std::string waves(size_t count) {
   std::mt19937 random(7);
@@ -78,12 +59,11 @@ TEST_CASE("blocks decode to what c-blosc encoded, whole or in part", "[blosc_blo
   constexpr size_t kCount = 70001;  // the last block is shorter
   const std::string raw = waves(kCount);
   for (const char* codec : {"lz4", "lz4hc", "zlib", "zstd"}) {
-    for (const int shuffle : {BLOSC_SHUFFLE, BLOSC_NOSHUFFLE}) {
+    for (const int shuffle : {kShuffle, kNoShuffle}) {
       for (const size_t block_bytes : {0, 8192, 65536}) {
         for (const int threads : {1, 4}) {  // blocks of several threads come in any order
-          const Setting setting{codec, shuffle, 4, block_bytes, threads};
           constexpr size_t kOffset = 5;
-          const Bytes file(encode(raw, setting), kOffset);
+          const Bytes file(blosc_encode(raw, 4, codec, shuffle, block_bytes, threads), kOffset);
           INFO(codec << ", shuffle " << shuffle << ", blocks " << block_bytes << ", threads "
                      << threads);
           const auto blocks =
@@ -113,8 +93,8 @@ TEST_CASE("what cannot be compressed is copied, and read so", "[blosc_blocks]") 
   std::string raw(100000, '\0');
   for (char& byte : raw)
     byte = static_cast<char>(random());
-  for (const int shuffle : {BLOSC_SHUFFLE, BLOSC_NOSHUFFLE}) {
-    const Bytes file(encode(raw, {"lz4", shuffle, 4, 16384}), 0);
+  for (const int shuffle : {kShuffle, kNoShuffle}) {
+    const Bytes file(blosc_encode(raw, 4, "lz4", shuffle, 16384), 0);
     const auto blocks = BloscBlocks::open(file, 0, file.size(), raw.size(), 4);
     REQUIRE(blocks);
     ChunkScratch scratch;
@@ -131,7 +111,7 @@ TEST_CASE("items of other widths are planar, too; what only c-blosc knows is lef
           "[blosc_blocks]") {
   const std::string raw = waves(20000);
   for (const size_t width : {1, 2, 8}) {
-    const Bytes file(encode(raw, {"lz4", BLOSC_SHUFFLE, width, 8192}), 0);
+    const Bytes file(blosc_encode(raw, width, "lz4", kShuffle, 8192), 0);
     const auto blocks = BloscBlocks::open(file, 0, file.size(), raw.size(), width);
     REQUIRE(blocks);
     ChunkScratch scratch;
@@ -142,18 +122,19 @@ TEST_CASE("items of other widths are planar, too; what only c-blosc knows is lef
     REQUIRE((plain(view, size, width) == raw.substr(range.begin, size)));
   }
   const std::string smooth(80000, '\x01');
-  const auto is_left = [&](const Setting& setting, size_t item_bytes) {
-    const Bytes file(encode(smooth, setting), 0);
-    return BloscBlocks::open(file, 0, file.size(), smooth.size(), item_bytes) == nullptr;
+  const auto is_left = [&](const char* codec, int shuffle, size_t type_bytes) {
+    const Bytes file(blosc_encode(smooth, type_bytes, codec, shuffle, 8192), 0);
+    return BloscBlocks::open(file, 0, file.size(), smooth.size(), 4) == nullptr;
   };
-  REQUIRE(is_left({"lz4", BLOSC_BITSHUFFLE, 4, 8192}, 4));
-  REQUIRE(is_left({"blosclz", BLOSC_SHUFFLE, 4, 8192}, 4));
-  REQUIRE(is_left({"lz4", BLOSC_SHUFFLE, 2, 8192}, 4));  // shuffled as other items
+  REQUIRE_FALSE(is_left("lz4", kShuffle, 4));
+  REQUIRE(is_left("lz4", kBitShuffle, 4));
+  REQUIRE(is_left("blosclz", kShuffle, 4));
+  REQUIRE(is_left("lz4", kShuffle, 2));  // shuffled as other items
 }
 
 TEST_CASE("damaged buffers are errors, whatever byte is wrong", "[blosc_blocks]") {
   const std::string raw = waves(9000);
-  const std::string good = encode(raw, {"lz4", BLOSC_SHUFFLE, 4, 8192});
+  const std::string good = blosc_encode(raw, 4, "lz4", kShuffle, 8192);
   const auto read_all = [&](const Bytes& file) {
     const auto blocks = BloscBlocks::open(file, 0, file.size(), raw.size(), 4);
     if (!blocks) return;

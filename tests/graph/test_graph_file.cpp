@@ -130,7 +130,7 @@ TEST_CASE("a file that cannot be opened is not said to be damaged", "[graph_file
   REQUIRE_THAT(reason(folder.path()), ContainsSubstring("is a folder"));
   write_all(folder.path() / "text.nc", "no graph");
   REQUIRE_THAT(reason(folder.path() / "text.nc"),
-               ContainsSubstring("text.nc': cannot be opened; it is damaged, or no graph file; "
+               ContainsSubstring("text.nc': cannot be opened: it is not a netCDF file; "
                                  "delete the file to have the graph built again"));
   if (::geteuid() == 0) return;  // may read everything
   fs::permissions(folder.path() / "text.nc", fs::perms::none);

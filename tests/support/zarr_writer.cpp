@@ -118,11 +118,12 @@ std::string encode_item(const std::string& dtype, double value) {
 }
 
 std::string blosc_encode(const std::string& bytes, size_t type_bytes,
-                         const std::string& inner_codec, int shuffle, size_t block_bytes) {
+                         const std::string& inner_codec, int shuffle, size_t block_bytes,
+                         int threads) {
   std::string encoded(bytes.size() + BLOSC_MAX_OVERHEAD, '\0');
   const int size =
       blosc_compress_ctx(5, shuffle, type_bytes, bytes.size(), bytes.data(), encoded.data(),
-                         encoded.size(), inner_codec.c_str(), block_bytes, 1);
+                         encoded.size(), inner_codec.c_str(), block_bytes, threads);
   AIFS_CHECK(size > 0, "blosc_compress_ctx gives ", size, " for ", inner_codec);
   encoded.resize(static_cast<size_t>(size));
   return encoded;

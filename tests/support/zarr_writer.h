@@ -37,10 +37,10 @@ void write_array(zarr::MemoryStore& store, const std::string& path, const ArrayS
 // One number as numpy stores it with a type such as ">f4", "<i2", "|b1", "<M8[s]".
 std::string encode_item(const std::string& dtype, double value);
 
-// A Blosc buffer.
+// A Blosc buffer. `shuffle`: 0 none, 1 bytes, 2 bits; blocks of several threads come in any order.
 std::string blosc_encode(const std::string& bytes, size_t type_bytes,
                          const std::string& inner_codec = "lz4", int shuffle = 1,
-                         size_t block_bytes = 0);
+                         size_t block_bytes = 0, int threads = 1);
 
 struct AnemoiSpec {
   std::vector<std::string> variables{"2t", "msl", "q_1000", "q_500", "tp"};
