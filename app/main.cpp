@@ -18,6 +18,7 @@
 #include "app/exchange.h"
 #include "app/exit_codes.h"
 #include "app/failure.h"
+#include "app/io_run.h"
 #include "app/plan.h"
 #include "app/profiler.h"
 #include "app/run_card.h"
@@ -208,6 +209,10 @@ int run_as_process(const CommandLine& c, RunConfig config, bool validate,
   check_gpus(parallel::gather_text(runtime.world(), host_identity()),
              parallel::gather_text(runtime.world(), gpu_address(device)));
   if (device.is_cuda() && runtime.size() > 1) runtime.use_nccl();
+  if (config.run.mode == Mode::kIo) {
+    run_io(config, runtime.world(), device);
+    return stop_requested() ? kInterrupted : kSuccess;
+  }
   if (config.parallel.reproducible)
     return run_as_virtual_ranks(c, config, validate, runtime, device);
   return run_as_rank(c, config, validate, runtime, runtime.world(), device);
@@ -286,6 +291,12 @@ Request read_request(const ParsedCommandLine& parsed) {
   if (request.validate && c.resume) {
     throw ConfigError("", "--resume goes on with training, but run.mode is \"validate\"",
                       "name the weights by --validate-only CHECKPOINT");
+  }
+  const Mode mode = request.config.run.mode;
+  if (c.resume && mode != Mode::kTrain) {
+    throw ConfigError(
+        "", concat("--resume goes on with training, but run.mode is \"", enum_name(mode), "\""),
+        "leave one of them out");
   }
   return request;
 }

@@ -23,6 +23,7 @@ constexpr std::array kNotHashed{"/run/dir",
                                 "/data/threads",
                                 "/data/prefetch_batches",
                                 "/data/memory_mib",
+                                "/data/retries",
                                 "/data/tables",
                                 "/parallel",
                                 "/model/kernels",
@@ -161,7 +162,10 @@ void RunOptions::bind(config::Binder& b) {
   b.integer("seed", seed, {.min = 0}, {"base of all random numbers: weights and sample order"});
   b.choice("device", device,
            {"where arithmetic runs; auto: a GPU if the program was built for one and finds it"});
-  b.choice("mode", mode, {"train, or only validate the latest checkpoint"});
+  b.choice("mode", mode,
+           {"train; validate: only score the latest checkpoint; io: only read what training would "
+            "read; synthetic: train on the first sample again and again, without checkpoints. The "
+            "last two say whether reading or computing takes the time"});
   b.integer(
       "threads", threads, {.min = 0, .max = 4096},
       {"CPU threads for arithmetic; 0: OMP_NUM_THREADS, or the rank's share of the cores that "

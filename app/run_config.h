@@ -17,7 +17,7 @@
 namespace aifs::app {
 
 enum class DeviceChoice { kAuto, kCpu, kCuda };
-enum class Mode { kTrain, kValidate };
+enum class Mode { kTrain, kValidate, kIo, kSynthetic };
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 struct RunOptions {
@@ -99,9 +99,14 @@ struct aifs::EnumNames<aifs::app::DeviceChoice> {
 
 template <>
 struct aifs::EnumNames<aifs::app::Mode> {
-  static constexpr std::array<std::pair<aifs::app::Mode, const char*>, 2> table{
-      {{aifs::app::Mode::kTrain, "train"}, {aifs::app::Mode::kValidate, "validate"}}};
+  using M = aifs::app::Mode;
+  static constexpr std::array<std::pair<M, const char*>, 4> table{{{M::kTrain, "train"},
+                                                                   {M::kValidate, "validate"},
+                                                                   {M::kIo, "io"},
+                                                                   {M::kSynthetic, "synthetic"}}};
 };
+}
+;
 
 template <>
 struct aifs::EnumNames<aifs::app::LogLevel> {

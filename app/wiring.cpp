@@ -136,12 +136,12 @@ Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device,
   const StorePtr store = open_store(config_);
   const auto remembering = store ? std::make_shared<zarr::RememberingStore>(store) : nullptr;
   data_ = make_data(config_, remembering, saved_ ? &*saved_ : nullptr);
-  if (remembering) {
+  for (const std::string& warning : warnings_of(data_))
+    log::warning(warning);
+  if (remembering) {  // which chunks are absent, too: all ranks must see the same
     remembering->stop();
     opened_ = remembering->record();
   }
-  for (const std::string& warning : warnings_of(data_))
-    log::warning(warning);
   phases_.end("data");
   graph_ = make_graph(config_, data_.training->info());
   const std::string overlap =
@@ -277,6 +277,7 @@ std::unique_ptr<train::Validation> Run::make_validation() const {
       .threads = config_.data.threads,
       .prefetch_batches = config_.data.prefetch_batches,
       .memory_bytes = config_.data.memory_mib << 20,
+      .retries = config_.data.retries,
       .dtype = parameters_->dtype(),
       .device = device_,
       .loss_nodes = own_slice(),
@@ -313,18 +314,22 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
       .loading = {.nodes = own_cells(),
                   .threads = config_.data.threads,
                   .prefetch_batches = config_.data.prefetch_batches,
-                  .memory_bytes = config_.data.memory_mib << 20},
+                  .memory_bytes = config_.data.memory_mib << 20,
+                  .retries = config_.data.retries},
       .parameters = *parameters_,
       .network = *network_,
       .loss = loss_,
       .loss_nodes = own_slice(),
-      .validation = validation_.get(),
+      .validation = config_.run.mode == Mode::kSynthetic ? nullptr : validation_.get(),
       .mesh = *mesh_,
       .device = device_};
+  const bool is_synthetic = config_.run.mode == Mode::kSynthetic;
+  train::CheckpointOptions checkpoints = config_.checkpoint;
+  if (is_synthetic) checkpoints = {.at_end = false};
   const train::TrainerOptions options{
       .train = config_.train,
       .optimizer = config_.optimizer,
-      .checkpoint = config_.checkpoint,
+      .checkpoint = checkpoints,
       .log = config_.log,
       .profile = config_.profile,
       .sharding = config_.parallel.sharding,
@@ -334,6 +339,7 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
       .checkpoint_meta = checkpoint_meta(),
       .should_stop = stop_requested,
       .at_step = at_step,
+      .resident_data = is_synthetic,
       .failure = failure_handling()};
   train::Trainer trainer(options, parts);
   // Only the main rank knows the checkpoint to go on from, and finds the one to start from, which

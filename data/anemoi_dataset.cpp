@@ -131,6 +131,7 @@ struct AnemoiDataset::State {
 
   const std::optional<std::vector<int64_t>>& known_absent_rows() const;
   void note_absent(int64_t row, std::span<const int64_t> chunk) const;
+  bool rows_are_exact() const;
   zarr::Region region_of(int64_t row, NodeRange nodes) const;
   void check_request(int64_t row, NodeRange nodes) const;
 };
@@ -276,7 +277,8 @@ const std::optional<std::vector<int64_t>>& AnemoiDataset::State::known_absent_ro
   return absent_rows;
 }
 
-// Refuses an absent chunk, or says once that there is one of which warnings() does not know.
+// Refuses an absent chunk, and one that has gone since the dataset was opened; says once that there
+// is one of which warnings() could not know.
 void AnemoiDataset::State::note_absent(int64_t row, std::span<const int64_t> chunk) const {
   const zarr::ArrayMeta& meta = data.meta();
   if (strict) {
@@ -288,11 +290,23 @@ void AnemoiDataset::State::note_absent(int64_t row, std::span<const int64_t> chu
   }
   const auto& known = known_absent_rows();
   if (known && std::binary_search(known->begin(), known->end(), row)) return;
+  if (known && rows_are_exact()) {
+    throw zarr::ReadError(
+        concat(data.absent_text(chunk), ", but it was there when the dataset was opened (",
+               date_text(metadata.info, row), ")"),
+        "restore the file; what is missing from the start is read as the fill value");
+  }
   std::call_once(surprise_once, [&] {
     log::warning(data.absent_text(chunk), " and reads as the fill_value ",
                  meta.fill.text(meta.type), " of '", meta.file, "', at ",
                  date_text(metadata.info, row), "; others like it are not named");
   });
+}
+
+// True if known_absent_rows() has all rows that lack a chunk: not so where only a part of what
+// there is can be seen from one list.
+bool AnemoiDataset::State::rows_are_exact() const {
+  return data.meta().keys.separator != '/' && !data.meta().sharding;
 }
 
 void AnemoiDataset::State::check_request(int64_t row, NodeRange nodes) const {

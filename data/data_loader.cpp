@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -13,8 +14,10 @@
 #include <thread>
 
 #include "core/check.h"
+#include "core/log.h"
 #include "data/field_kernels.h"
 #include "data/row_assembly.h"
+#include "data/zarr/store.h"
 
 namespace aifs::data {
 
@@ -238,7 +241,7 @@ struct DataLoader::State : std::enable_shared_from_this<DataLoader::State> {
   const BatchReader reader;
 
   std::mutex mutex;
-  std::condition_variable work, ready;
+  std::condition_variable work, ready, leaving;
   std::deque<std::unique_ptr<Job>> jobs;  // begun and not delivered, in order
   std::vector<std::unique_ptr<Slot>> free_slots;
   size_t next_to_start = 0, next_to_deliver = 0;
@@ -291,6 +294,7 @@ struct DataLoader::State : std::enable_shared_from_this<DataLoader::State> {
       stopping = true;
     }
     work.notify_all();
+    leaving.notify_all();
     threads.clear();  // joins
   }
 
@@ -310,6 +314,7 @@ struct DataLoader::State : std::enable_shared_from_this<DataLoader::State> {
   void run_threads();
   void start_job(std::unique_lock<std::mutex>& lock);
   void work_on(std::unique_lock<std::mutex>& lock, Job& job, ReadScratch& scratch);
+  bool wait_to_retry(int64_t attempt, const Error& failure);
   void advance(Job& job);
   void give_back(std::unique_ptr<Slot> slot) {
     {
@@ -371,10 +376,16 @@ void DataLoader::State::work_on(std::unique_lock<std::mutex>& lock, Job& job,
   std::vector<Job::Task> following;
   std::exception_ptr error;
   const Clock::time_point start = Clock::now();
-  try {
-    following = reader.run(job, requests[job.number], task, scratch);
-  } catch (...) {
-    error = std::current_exception();
+  for (int64_t attempt = 0;; ++attempt) {
+    try {
+      following = reader.run(job, requests[job.number], task, scratch);
+    } catch (const zarr::ReadError& failure) {
+      if (attempt < options.retries && wait_to_retry(attempt, failure)) continue;
+      error = std::current_exception();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    break;
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   lock.lock();
@@ -392,6 +403,15 @@ void DataLoader::State::work_on(std::unique_lock<std::mutex>& lock, Job& job,
   job.tasks.insert(job.tasks.end(), following.begin(), following.end());
   if (following.size() > 1) work.notify_all();
   advance(job);
+}
+
+// Waits longer each time. False if the loader is left meanwhile.
+bool DataLoader::State::wait_to_retry(int64_t attempt, const Error& failure) {
+  const double seconds = std::min(0.2 * std::pow(4.0, static_cast<double>(attempt)), 60.0);
+  log::warning(failure.what(), "; another try in ", seconds, " s");
+  std::unique_lock lock(mutex);
+  return !leaving.wait_for(lock, std::chrono::duration<double>(seconds),
+                           [this] { return stopping; });
 }
 
 void DataLoader::State::run_threads() {

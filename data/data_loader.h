@@ -43,6 +43,8 @@ struct LoaderOptions {
   // the consumer holds included. 0: a sensible number of batches; as many bytes as they take.
   int64_t prefetch_batches = 0;
   int64_t memory_bytes = 0;
+  // How often a read that fails is tried again, after 0.2, 0.8, 3.2, ... seconds.
+  int64_t retries = 0;
   bool pin_memory = false;  // page-locked tensors, for asynchronous copies to a GPU
   BatchLayout layout = BatchLayout::kCells;
 };

@@ -40,6 +40,10 @@ void DataOptions::bind(config::Binder& b) {
             {"reproduce the sample order of Anemoi with so many dataloader workers"});
   b.integer("threads", threads, {.min = 1, .max = 256}, {"reader threads"});
   b.integer(
+      "retries", retries, {.min = 0, .max = 100},
+      {"how often a file that cannot be read, or has vanished, is tried again, after 0.2, 0.8, "
+       "3.2 ... seconds, before the run stops with a checkpoint"});
+  b.integer(
       "memory_mib", memory_mib, {.min = 0, .max = int64_t{1} << 30},
       {"memory of all buffers that batches are read into, ahead of training; 0: room for a few "
        "batches, at most a quarter of the machine's",

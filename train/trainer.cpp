@@ -11,9 +11,12 @@
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "core/cores.h"
+#include "core/file_io.h"
 #include "core/log.h"
 #include "core/rng.h"
 #include "core/time.h"
+#include "parallel/gather_text.h"
 
 namespace aifs::train {
 
@@ -262,9 +265,24 @@ std::vector<data::BatchRequest> Trainer::requests_of_epoch() const {
   return requests;
 }
 
+void Trainer::check_same_dates(const std::vector<data::BatchRequest>& requests) const {
+  const parallel::ProcessMesh& mesh = parts_.mesh;
+  if (mesh.model().size() * mesh.tensor().size() * mesh.pipeline().size() == 1) return;
+  std::string dates;
+  for (const data::BatchRequest& request : requests) {
+    for (const int64_t anchor : request.anchors)
+      dates += concat(parts_.source.dataset->info().dates_s[static_cast<size_t>(anchor)], ' ');
+  }
+  const std::string hash = sha256_hex(dates);
+  for (parallel::Communicator* group : {&mesh.model(), &mesh.tensor(), &mesh.pipeline()})
+    parallel::require_same(*group, concat("dates of epoch ", state_.epoch), hash);
+}
+
 Trainer::EpochEnd Trainer::run_epoch() {
   std::vector<data::BatchRequest> requests = requests_of_epoch();
+  check_same_dates(requests);
   auto left = static_cast<int64_t>(requests.size());
+  if (options_.resident_data) requests.clear();
   if (left == 0) {  // resumed where epochs had more batches: this one is over
     ++state_.epoch;
     state_.batch_in_epoch = 0;
@@ -289,6 +307,7 @@ Trainer::EpochEnd Trainer::run_epoch() {
     figures.data_s = loader.wait_s() - std::exchange(waited_before, loader.wait_s());
     figures.step_s = seconds_since(step_start);
     record(figures);
+    watch_feed(figures, loader.busy_s());
     if (left == 0) {
       ++state_.epoch;
       state_.batch_in_epoch = 0;
@@ -365,6 +384,13 @@ void Trainer::take_batch(data::DeviceFeed& loader, StepFigures& figures) {
   const PartTimer::Scope scope(timer_, Part::kData);
   const bool missing = figures.gave_up || figures.failure;  // a batch of this step, earlier
   try {
+    if (options_.resident_data) {
+      const int64_t times = parts_.window.num_times(figures.rollout);
+      if (!resident_.values.defined() || resident_.values.size(1) != times)
+        resident_ = first_batch(figures.rollout);
+      batch_ = resident_;
+      return;
+    }
     const std::shared_ptr<void> work = parts_.mesh.world().at_work("reading data");
     if (!missing) loader.next(batch_, [this] { return wants_to_stop(); });
     if (!missing) return;
@@ -382,6 +408,24 @@ void Trainer::take_batch(data::DeviceFeed& loader, StepFigures& figures) {
                             options.dtype(at::kFloat));
   if (!parts_.source.imputer.empty())
     batch_.nan_mask = at::zeros({samples, nodes, info.num_variables()}, options.dtype(at::kByte));
+}
+
+data::Batch Trainer::first_batch(int64_t rollout) const {
+  const data::BatchRequest request = requests_of_epoch().front();
+  data::Batch batch = data::read_batch(parts_.source, parts_.loading,
+                                       {request.anchors, parts_.window.offsets(rollout)});
+  batch.values = batch.values.to(parts_.device);
+  if (batch.nan_mask.defined()) batch.nan_mask = batch.nan_mask.to(parts_.device);
+  return batch;
+}
+
+void Trainer::watch_feed(const StepFigures& figures, double busy_s) {
+  if (!parts_.mesh.is_main() || options_.resident_data) return;
+  if (!feed_watch_) feed_watch_.emplace(parts_.loading.threads, usable_cores());
+  const std::string text = feed_watch_->add_step(figures.step_s, figures.data_s, busy_s);
+  if (text.empty()) return;
+  log_->clear_progress();
+  log::warning(text);
 }
 
 Trainer::EpochEnd Trainer::give_step_up(const StepFigures& figures) {

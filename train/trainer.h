@@ -16,6 +16,7 @@
 #include "parallel/process_mesh.h"
 #include "parallel/together.h"
 #include "train/checkpoint.h"
+#include "train/feed_watch.h"
 #include "train/gradient_reducer.h"
 #include "train/loss_setup.h"
 #include "train/part_timer.h"
@@ -57,6 +58,7 @@ struct TrainerOptions {
   // Asked in every step, between forecasts and while waiting for data; true: checkpoint and leave.
   std::function<bool()> should_stop;
   std::function<void(int64_t)> at_step = {};  // told the number of every step as it begins
+  bool resident_data = false;                 // every batch is the first one, read once
   // For errors of one rank among several (parallel::together()).
   parallel::FailureHandling failure = {[](const std::exception&) { return 1; },
                                        [](const std::exception&) {}};
@@ -95,10 +97,14 @@ class Trainer {
   EpochEnd run_epochs();
   EpochEnd run_epoch();
   std::vector<data::BatchRequest> requests_of_epoch() const;
+  // Throws on all ranks unless those that share a sample are about to read the same dates.
+  void check_same_dates(const std::vector<data::BatchRequest>& requests) const;
   // The next batch. Data that cannot be read, or a wish to stop while waiting for them, are noted
   // in the figures; a batch of zeros takes the place of the missing one, so that this rank can take
   // part in what all ranks do before they hear of it.
   void take_batch(data::DeviceFeed& loader, StepFigures& figures);
+  // The first batch of the epoch at hand, on the device.
+  data::Batch first_batch(int64_t rollout) const;
   // Ends a step that lacks a batch on some rank: the position goes back to where the step began.
   // Throws unless the reason is a wish to stop.
   EpochEnd give_step_up(const StepFigures& figures);
@@ -140,6 +146,8 @@ class Trainer {
   // is bad, after a checkpoint. The report is empty where another rank has found it. Collective.
   void skip_or_fail(const NonfiniteReport& report);
   void record(const StepFigures& figures);
+  // Says once if reading does not keep up. `busy_s`: of the reader threads.
+  void watch_feed(const StepFigures& figures, double busy_s);
   // True if it was left because somebody wants to stop: the same on all ranks.
   bool validate();
   ValidationResult validation_result();
@@ -167,7 +175,9 @@ class Trainer {
   std::optional<WeightAverage> average_;
   LoopState state_;
   LossScale loss_scale_;
-  data::Batch batch_;                      // the one at hand
+  data::Batch batch_;     // the one at hand
+  data::Batch resident_;  // the only one, with resident data
+  std::optional<FeedWatch> feed_watch_;
   std::array<uint32_t, 2> batch_place_{};  // its epoch and number
   PassRecorder recorder_;
   RecordedPass* recorded_ = nullptr;  // the pass at hand, if it is recorded

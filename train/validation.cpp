@@ -221,6 +221,7 @@ ValidationResult Validation::run(const Forecaster& forecaster, const Loss& loss,
   loading.threads = setup_.threads;
   loading.prefetch_batches = setup_.prefetch_batches;
   loading.memory_bytes = setup_.memory_bytes;
+  loading.retries = setup_.retries;
   data::DeviceFeed loader(setup_.source, loading, std::move(requests), setup_.device);
 
   Sums sums = zero_sums();

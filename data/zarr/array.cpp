@@ -218,6 +218,7 @@ auto Array::in_chunk(std::span<const int64_t> chunk, Body&& body) const {
     return body();
   } catch (const DataError& error) {
     const std::string path = chunk_path(chunk);
+    // What the store says names the file, and keeps its type.
     if (std::string_view(error.what()).find(path) != std::string_view::npos) throw;
     throw DataError(concat("'", path, "': ", error.what()),
                     error.hint().empty()

@@ -28,6 +28,7 @@ RememberingStore::RememberingStore(std::shared_ptr<const Store> inner, const std
       values_.put(key, {value.get_binary().begin(), value.get_binary().end()});
     absent_ = json.at("absent").get<std::set<std::string>>();
     if (json.contains("root")) root_names_ = json["root"].get<std::vector<std::string>>();
+    names_below_ = json.at("below").get<std::map<std::string, std::vector<std::string>>>();
   } catch (const Json::exception&) {
     throw DataError(concat("what another rank remembered of '", name(), "' arrived damaged"));
   }
@@ -47,7 +48,7 @@ RememberingStore::RememberingStore(std::shared_ptr<const Store> inner, const std
 
 std::string RememberingStore::record() const {
   const std::lock_guard lock(mutex_);
-  Json json{{"values", Json::object()}, {"absent", absent_}};
+  Json json{{"values", Json::object()}, {"absent", absent_}, {"below", names_below_}};
   for (const auto& [key, value] : values_.values())
     json["values"][key] = Json::binary({value.begin(), value.end()});
   if (root_names_) json["root"] = *root_names_;
@@ -91,6 +92,16 @@ std::unique_ptr<const ValueFile> RememberingStore::open(const std::string& key) 
 
 std::optional<size_t> RememberingStore::size(const std::string& key) const {
   return knowing(key).size(key);
+}
+
+std::optional<std::vector<std::string>> RememberingStore::names_below(
+    const std::string& folder) const {
+  const std::lock_guard lock(mutex_);
+  if (const auto known = names_below_.find(folder); known != names_below_.end())
+    return known->second;
+  std::optional<std::vector<std::string>> names = inner_->names_below(folder);
+  if (remembers_ && names) names_below_[folder] = *names;
+  return names;
 }
 
 std::vector<std::string> RememberingStore::root_names() const {

@@ -31,10 +31,7 @@ class RememberingStore : public Store {
   bool get_range(const std::string& key, size_t offset, size_t length, Buffer& out) const override;
   std::unique_ptr<const ValueFile> open(const std::string& key) const override;
   std::optional<size_t> size(const std::string& key) const override;
-  // Asked of `inner` each time.
-  std::optional<std::vector<std::string>> names_below(const std::string& folder) const override {
-    return inner_->names_below(folder);
-  }
+  std::optional<std::vector<std::string>> names_below(const std::string& folder) const override;
   std::vector<std::string> root_names() const override;
 
  private:
@@ -46,6 +43,7 @@ class RememberingStore : public Store {
   mutable MemoryStore values_;
   mutable std::set<std::string> absent_;
   mutable std::optional<std::vector<std::string>> root_names_;
+  mutable std::map<std::string, std::vector<std::string>> names_below_;
   bool remembers_ = true;
 };
 

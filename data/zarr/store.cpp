@@ -28,7 +28,7 @@ class OpenFile : public ValueFile {
     fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd_ < 0) {
       if (errno == ENOENT || errno == ENOTDIR) return;
-      throw DataError(concat("cannot open '", path_, "': ", system_error_text()));
+      throw ReadError(concat("cannot open '", path_, "': ", system_error_text()));
     }
     struct stat info {};
     const bool examined = ::fstat(fd_, &info) == 0;
@@ -52,8 +52,8 @@ class OpenFile : public ValueFile {
     while (length > 0) {
       const ssize_t got = ::pread(fd_, out, length, static_cast<off_t>(offset));
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0) throw DataError(concat("cannot read '", path_, "': ", system_error_text()));
-      if (got == 0) throw DataError(concat("'", path_, "' became shorter while it was read"));
+      if (got < 0) throw ReadError(concat("cannot read '", path_, "': ", system_error_text()));
+      if (got == 0) throw ReadError(concat("'", path_, "' became shorter while it was read"));
       out += got;
       offset += static_cast<size_t>(got);
       length -= static_cast<size_t>(got);

@@ -29,6 +29,13 @@ class TooLargeError : public DataError {
   size_t bytes_;
 };
 
+// Reading failed in a way that may pass: a file system that does not answer, a file that is gone
+// for a while. Worth another try.
+class ReadError : public DataError {
+ public:
+  using DataError::DataError;
+};
+
 // A value that is open for reading in parts.
 class ValueFile {
  public:

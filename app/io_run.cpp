@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/io_run.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "app/data_parts.h"
+#include "app/device.h"
+#include "app/failure.h"
+#include "app/signals.h"
+#include "core/check.h"
+#include "core/log.h"
+#include "core/shares.h"
+#include "data/device_feed.h"
+#include "data/sampler.h"
+#include "parallel/process_mesh.h"
+#include "parallel/together.h"
+#include "train/schedule.h"
+
+namespace aifs::app {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What this rank has read.
+struct Figures {
+  int64_t steps = 0, samples = 0, bytes = 0;
+  double seconds = 0.0, wait_s = 0.0, busy_s = 0.0;
+};
+
+// Of all ranks; samples count once for all ranks that share them.
+std::string text_of(const Figures& own, const parallel::ProcessMesh& mesh, int64_t threads) {
+  const double of_sample =
+      static_cast<double>(mesh.world().size()) / static_cast<double>(mesh.sizes().data);
+  const std::vector<double> sums =
+      parallel::sum_over(mesh.world(), {static_cast<double>(own.samples) / of_sample,
+                                        static_cast<double>(own.bytes), own.busy_s, own.seconds});
+  const double ranks = static_cast<double>(mesh.world().size());
+  const double seconds = std::max(sums[3] / ranks, 1e-9);
+  char text[160];
+  std::snprintf(text, sizeof text,
+                "%.2f samples/s, %.2f GB/s of fields, reader threads busy %.0f %%",
+                sums[0] / seconds, 1e-9 * sums[1] / seconds,
+                100.0 * sums[2] / (sums[3] * static_cast<double>(threads)));
+  return text;
+}
+
+class Reading {
+ public:
+  Reading(const RunConfig& config, const parallel::ProcessMesh& mesh, const c10::Device& device)
+      : config_(config), mesh_(mesh), device_(device) {}
+
+  void open() { data_ = make_data(config_, open_store(config_)); }
+  void run();
+  // Samples, rates. Collective.
+  std::string summary() const {
+    return concat(figures_.steps, " steps, ", text_of(figures_, mesh_, config_.data.threads));
+  }
+
+ private:
+  // False if it was left.
+  bool read_epoch(int64_t epoch);
+  std::vector<data::BatchRequest> requests_of(int64_t epoch) const;
+  data::NodeRange own_cells() const;
+
+  const RunConfig& config_;
+  const parallel::ProcessMesh& mesh_;
+  c10::Device device_;
+  DataParts data_;
+  Figures figures_;
+};
+
+data::NodeRange Reading::own_cells() const {
+  const int64_t cells = data_.training->info().num_nodes();
+  const std::vector<int64_t> starts = data::balanced_offsets(cells, mesh_.model().size());
+  const auto rank = static_cast<size_t>(mesh_.model().rank());
+  return {starts[rank], starts[rank + 1]};
+}
+
+std::vector<data::BatchRequest> Reading::requests_of(int64_t epoch) const {
+  const data::DatasetInfo& info = data_.training->info();
+  const int64_t rollout = train::rollout_at(config_.train.rollout, epoch, figures_.steps);
+  const std::vector<int64_t> offsets = data_.window.offsets(rollout);
+  const data::Sampler sampler(data::usable_anchors(info.num_rows(), info.missing_rows, offsets),
+                              {.seed = static_cast<uint64_t>(config_.run.seed),
+                               .batch_size = config_.data.batch_size,
+                               .num_groups = mesh_.sizes().data,
+                               .group = mesh_.replica(),
+                               .workers = config_.data.anemoi_workers});
+  std::vector<data::BatchRequest> requests;
+  for (std::vector<int64_t>& anchors : sampler.epoch(epoch))
+    requests.push_back({std::move(anchors), offsets});
+  if (requests.empty())
+    throw DataError(concat("'", info.name, "' has no training sample for each replica"),
+                    "widen data.training.start and end, or use fewer replicas");
+  return requests;
+}
+
+bool Reading::read_epoch(int64_t epoch) {
+  const int64_t accumulate = config_.train.accumulate_batches;
+  std::vector<data::BatchRequest> requests = requests_of(epoch);
+  if (config_.train.max_steps > 0) {
+    const int64_t left = (config_.train.max_steps - figures_.steps) * accumulate;
+    if (left < static_cast<int64_t>(requests.size())) requests.resize(static_cast<size_t>(left));
+  }
+  const data::LoaderOptions loading{.nodes = own_cells(),
+                                    .threads = config_.data.threads,
+                                    .prefetch_batches = config_.data.prefetch_batches,
+                                    .memory_bytes = config_.data.memory_mib << 20,
+                                    .retries = config_.data.retries};
+  const Figures before = figures_;
+  const Clock::time_point start = Clock::now();
+  data::DeviceFeed feed(data_.training_source, loading, std::move(requests), device_);
+  int64_t batches = 0;
+  bool left = false;
+  try {
+    for (data::Batch batch; feed.next(batch, stop_requested);) {
+      figures_.samples += batch.values.size(0);
+      figures_.bytes += static_cast<int64_t>(batch.values.nbytes());
+      figures_.seconds =
+          before.seconds + std::chrono::duration<double>(Clock::now() - start).count();
+      figures_.busy_s = before.busy_s + feed.busy_s();
+      figures_.steps = before.steps + ++batches / accumulate;
+      if (stop_requested()) break;
+      if (batches % accumulate == 0 && figures_.steps % config_.log.every_steps == 0 &&
+          mesh_.world().size() == 1)
+        log::info("step ", figures_.steps, ": ", text_of(figures_, mesh_, loading.threads));
+    }
+  } catch (const data::GivenUp&) {
+    left = true;
+  }
+  return !left && !stop_requested();
+}
+
+void Reading::run() {
+  const train::TrainOptions& train = config_.train;
+  const auto more = [&](int64_t epoch) {
+    return (train.max_steps == 0 || figures_.steps < train.max_steps) &&
+           (train.max_epochs == 0 || epoch < train.max_epochs);
+  };
+  for (int64_t epoch = 0; more(epoch) && read_epoch(epoch); ++epoch) {
+  }
+}
+
+}  // namespace
+
+void run_io(const RunConfig& config, parallel::Communicator& world, const c10::Device& device) {
+  const parallel::ProcessMesh mesh(
+      world, parallel::complete_sizes(config.parallel.sizes, world.size(), "parallel"));
+  Reading reading(config, mesh, device);
+  parallel::together(
+      world, [&] { reading.open(); }, failure_handling());
+  defer_stops();
+  parallel::together(
+      world, [&] { reading.run(); }, failure_handling());
+  const std::string text = reading.summary();
+  log::info("read ", text);
+}
+
+}  // namespace aifs::app
