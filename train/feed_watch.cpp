@@ -16,14 +16,17 @@ constexpr double kBusy = 0.8;     // of the threads' time spent reading: more th
 
 std::string FeedWatch::add_step(double step_s, double wait_s, double busy_s) {
   ++seen_;
-  if (seen_ <= kSkipped) busy_before_s_ = busy_s;
+  // A new epoch has a new loader.
+  const double busy_in_step_s = busy_s >= busy_before_s_ ? busy_s - busy_before_s_ : busy_s;
+  busy_before_s_ = busy_s;
   if (seen_ <= kSkipped || seen_ > kSkipped + kWatched) return "";
   step_s_ += step_s;
   wait_s_ += wait_s;
+  busy_s_ += busy_in_step_s;
   if (seen_ < kSkipped + kWatched || step_s_ <= 0.0) return "";
   const double share = wait_s_ / step_s_;
   if (share < kMuch) return "";
-  const double busy = (busy_s - busy_before_s_) / (step_s_ * static_cast<double>(threads_));
+  const double busy = busy_s_ / (step_s_ * static_cast<double>(threads_));
   char text[512];
   const char* help = nullptr;
   if (busy < kBusy) {

@@ -21,7 +21,7 @@ class FeedWatch {
  private:
   int64_t threads_, cores_;
   int64_t seen_ = 0;
-  double step_s_ = 0.0, wait_s_ = 0.0, busy_before_s_ = 0.0;
+  double step_s_ = 0.0, wait_s_ = 0.0, busy_s_ = 0.0, busy_before_s_ = 0.0;
 };
 
 }  // namespace aifs::train
