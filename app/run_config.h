@@ -105,8 +105,6 @@ struct aifs::EnumNames<aifs::app::Mode> {
                                                                    {M::kIo, "io"},
                                                                    {M::kSynthetic, "synthetic"}}};
 };
-}
-;
 
 template <>
 struct aifs::EnumNames<aifs::app::LogLevel> {
