@@ -233,9 +233,14 @@ void run_options(const CaseFile& file, Report& report) {
 }  // namespace
 
 bool describes_datasets(const Json& json) {
-  if (!json.is_object() || !json.contains("about")) return false;
-  return json.contains("variants") || json.contains("stores") || json.contains("cases") ||
-         (json.contains("sha256") && json.contains("literals"));
+  if (!json.is_object()) return false;
+  const Json cases = json.value("cases", Json::object());
+  const bool has_cases =
+      cases.is_object() && std::any_of(cases.begin(), cases.end(), [](const Json& one) {
+        return one.is_object() && (one.contains("open_dataset") || one.contains("must"));
+      });
+  return json.contains("variants") || json.contains("stores") || has_cases ||
+         (json.contains("sha256") && (json.contains("literals") || json.contains("shape")));
 }
 
 void run_dataset_cases(const CaseFile& file, Report& report) {
