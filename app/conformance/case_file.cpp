@@ -52,6 +52,17 @@ std::optional<fs::path> CaseFile::f64_path() const {
   return path;
 }
 
+void require_described(const Json& one) {
+  if (one.is_object()) return;
+  throw NotUnderstood(concat("the case is not described: ", one.dump()));
+}
+
+bool package_refuses(const Json& one, const char* result) {
+  if (one.contains("error")) return true;
+  const auto found = one.find(result);
+  return found != one.end() && found->is_string();
+}
+
 void require_known_keys(const Json& object, std::initializer_list<std::string_view> known) {
   for (const auto& [key, value] : object.items()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {

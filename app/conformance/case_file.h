@@ -28,6 +28,14 @@ struct CaseFile {
   std::optional<fs::path> f64_path() const;
 };
 
+// Throws NotUnderstood unless a case is an object: where a text stands for it the package refuses
+// what the case does not describe.
+void require_described(const Json& one);
+
+// Whether the package refuses what a case describes: it says so under "error", or a text stands
+// where the key `result` has the results of other cases.
+bool package_refuses(const Json& one, const char* result);
+
 // Throws NotSupported naming the first key of `object` that is not among `known`.
 void require_known_keys(const Json& object, std::initializer_list<std::string_view> known);
 

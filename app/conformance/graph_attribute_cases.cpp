@@ -261,6 +261,11 @@ void run_edge_attribute_cases(const CaseFile& file, Report& report) {
   const EdgeListCase list(file, tensors);
   for (const auto& [name, json] : file.json.at("cases").items()) {
     report.run("edge attribute", name, [&, &name = name, &json = json](Comparison& comparison) {
+      require_described(json);
+      if (package_refuses(json, "shape") && json.contains("attribute")) {
+        return require_error(comparison,
+                             [&] { edge_attribute<float>(json["attribute"], list.ends()); });
+      }
       if (name.starts_with("one_edge/")) {
         return compare_one_edge(comparison, name, file.json.at("cases"));
       }

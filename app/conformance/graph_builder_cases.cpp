@@ -177,6 +177,7 @@ void check_class(const Json& builders) {
 
 void run_edge_case(Comparison& comparison, const SafetensorsFile& tensors,
                    const EdgeCaseNodes& sets, const std::string& name, const Json& json) {
+  require_described(json);
   check_class(json.at("builders"));
   const bool is_mesh = json.contains("nodes");
   const auto set = [&](const char* side) {
@@ -184,6 +185,8 @@ void run_edge_case(Comparison& comparison, const SafetensorsFile& tensors,
                    : sets.plain(json.at(side).get<std::string>(), json.at("builders"));
   };
   const CaseNodes source = set("source"), target = set("target");
+  if (package_refuses(json, "edges"))
+    return require_error(comparison, [&] { build_edges(json.at("builders"), source, target); });
   const BuiltEdges built = build_edges(json.at("builders"), source, target);
   const auto stored = read_edge_list(tensors, name + "/edge_index");
   comparison.require(stored.num_edges() == value_or(json, "edges", stored.num_edges()),
@@ -201,9 +204,8 @@ void run_edge_case(Comparison& comparison, const SafetensorsFile& tensors,
 // be, its name may (a set of the file, or "on_latlon": plain nodes), else they are the first two.
 void run_refused_edge_case(Comparison& comparison, const CaseFile& file, const EdgeCaseNodes& sets,
                            const std::string& name, const Json& json) {
-  if (!json.is_object() || !json.contains("builders"))
-    throw NotUnderstood("the case does not say what is refused");
-  const Json& builders = json["builders"];
+  require_described(json);
+  const Json& builders = json.at("builders");
   std::string source = value_or<std::string>(json, "source", "");
   std::string target = value_or<std::string>(json, "target", "");
   const Json& cases = file.json.at("cases");

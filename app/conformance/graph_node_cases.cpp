@@ -160,7 +160,8 @@ graph::NodeSet ordered_nodes(const std::string& case_name, const Json& json,
   }
   if (name == "AnemoiDatasetNodes" || name == "LatLonNodes") {
     const bool single = name == "LatLonNodes" && is_list(builder, json);
-    return radians(inputs.points(case_name, value_or<int64_t>(json, "nodes", 0)),
+    const Json count = json.value("nodes", Json());
+    return radians(inputs.points(case_name, count.is_number() ? count.get<int64_t>() : 0),
                    single ? Arithmetic::kFloat32 : Arithmetic::kFloat64);
   }
   throw NotSupported(concat("nodes of class ", name));
@@ -198,8 +199,18 @@ void compare_reference_distance(Comparison& comparison, const Json& json,
                  std::abs(graph::reference_distance(nodes, 1) - distance.get<double>()), 1e-7);
 }
 
+void check_refused(Comparison& comparison, const SharedInputs& inputs, const std::string& name,
+                   const Json& json) {
+  require_described(json);
+  require_error(comparison, [&] {
+    if (!mesh_nodes(json.at("builder"), inputs)) ordered_nodes(name, json, inputs);
+  });
+}
+
 void run_node_case(Comparison& comparison, const SafetensorsFile& tensors,
                    const SharedInputs& inputs, const std::string& name, const Json& json) {
+  require_described(json);
+  if (package_refuses(json, "nodes")) return check_refused(comparison, inputs, name, json);
   if (const auto mesh = mesh_nodes(json.at("builder"), inputs)) {
     compare_mesh(comparison, tensors, name, json, *mesh);
     compare_reference_distance(comparison, json, {"ours", mesh->lat_rad, mesh->lon_rad, {}});
@@ -225,11 +236,7 @@ void run_node_builder_cases(const CaseFile& file, Report& report) {
   for (const auto& [name, json] : refused.items()) {
     report.run("nodes", "refused: " + name,
                [&, &name = name, &json = json](Comparison& comparison) {
-                 if (!json.is_object() || !json.contains("builder"))
-                   throw NotUnderstood("the case does not say what is refused");
-                 require_error(comparison, [&] {
-                   if (!mesh_nodes(json["builder"], inputs)) ordered_nodes(name, json, inputs);
-                 });
+                 check_refused(comparison, inputs, name, json);
                });
   }
 }

@@ -390,6 +390,7 @@ void run_post_case(Comparison& comparison, const SafetensorsFile& tensors,
                    const UnprocessedNodes& unprocessed, const std::string& name,
                    const Json& cases) {
   const Json& json = cases.at(name);
+  require_described(json);
   const std::string kind = json.contains("class") ? class_name(json) : name;
   if (kind.starts_with("SortEdgeIndex"))
     return run_sort_case(comparison, tensors, unprocessed, name, cases);
@@ -399,8 +400,12 @@ void run_post_case(Comparison& comparison, const SafetensorsFile& tensors,
   const Stored stored{tensors, name + "/"};
   const auto sets = stored.names("nodes/", "/latlon_rad");
   PostCase result(unprocessed, json["edges"], {sets.begin(), sets.end()});
-  for (const Json& processor : json.at("post_processors"))
-    result.apply(processor);
+  const auto apply_all = [&] {
+    for (const Json& processor : json.at("post_processors"))
+      result.apply(processor);
+  };
+  if (package_refuses(json, "nodes")) return require_error(comparison, apply_all);
+  apply_all();
   compare_graph(comparison, stored, result);
 }
 

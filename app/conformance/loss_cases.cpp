@@ -220,6 +220,7 @@ class LossChecks {
 
 void check_loss(const LossFile& file, const std::string& name, Comparison& comparison) {
   const Json& json = file.json.at("cases").at(name);
+  require_described(json);
   const LossGrid grid{file, json.value("grid", std::string("input")) + "/"};
   if (json.contains("error")) return check_refused(grid, json, comparison);
   LossChecks checks(file, grid, name, comparison);

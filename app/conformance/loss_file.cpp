@@ -172,21 +172,44 @@ train::Axis axis_named(const std::string& name) {
   return found->second;
 }
 
-// A stored scaler without options; where it acts follows from its name.
+// A stored scaler without options.
 Scaler stored_scaler(const LossGrid& grid, const std::string& name, at::ScalarType dtype) {
   const at::Tensor values = grid.read("scaler/" + name, dtype);
   if (values.dim() == 3) {
     return train::over_axes(name, values, {train::kBatch, train::kGrid, train::kVariable});
   }
   if (values.dim() != 1) throw NotSupported("scaler " + name + " of several dimensions");
-  if (name.starts_with("node") || name.starts_with("spectral")) {
-    return train::over_axis(name, values, train::kGrid);
+  const LossFile& file = grid.file;
+  AxisLengths lengths{.variable = file.variables.num_outputs()};
+  for (const char* fields : {"batch", "target", "pred"}) {
+    if (!grid.contains(fields)) continue;
+    const std::vector<int64_t>& shape = file.tensors.at(grid.prefix + fields).shape;
+    lengths.grid = shape.at(train::kGrid);
+    lengths.time = file.json.value("times_out", shape.at(train::kTime));
+    break;
   }
-  const bool time = name.starts_with("time") || name.starts_with("lead");
-  return train::over_axis(name, values, time ? train::kTime : train::kVariable);
+  return train::over_axis(name, values, axis_of_scaler(name, values.size(0), lengths));
 }
 
 }  // namespace
+
+train::Axis axis_of_scaler(const std::string& name, int64_t length, const AxisLengths& lengths) {
+  const bool spectral = name.starts_with("spectral");
+  const train::Axis named = spectral || name.starts_with("node") ? train::kGrid
+                            : name.starts_with("time") || name.starts_with("lead")
+                                ? train::kTime
+                                : train::kVariable;
+  const auto length_of = [&](train::Axis axis) {
+    return axis == train::kGrid   ? lengths.grid
+           : axis == train::kTime ? lengths.time
+                                  : lengths.variable;
+  };
+  if (spectral || length == 1 || length == length_of(named)) return named;
+  for (const train::Axis axis : {train::kGrid, train::kVariable, train::kTime}) {
+    if (length == length_of(axis)) return axis;
+  }
+  return train::kGrid;
+}
 
 Scaler make_scaler(const LossGrid& grid, const std::string& name, at::ScalarType dtype) {
   const LossFile& file = grid.file;

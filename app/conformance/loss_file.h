@@ -38,6 +38,14 @@ struct LossGrid {
 
 std::vector<std::string> texts(const Json& json);
 
+// The axis of a stored scaler of one dimension, whose name may tell ("node_weights", "time_steps",
+// "spectral_modes"; else it is of variables) and whose length must fit; a length that is that of no
+// axis is a number of spectral coefficients.
+struct AxisLengths {
+  int64_t time = 0, grid = 0, variable = 0;
+};
+train::Axis axis_of_scaler(const std::string& name, int64_t length, const AxisLengths& lengths);
+
 // A scaler computed from its options (NaN mask: that of the batch), or the stored one.
 train::Scaler make_scaler(const LossGrid& grid, const std::string& name, at::ScalarType dtype);
 

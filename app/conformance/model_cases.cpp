@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <regex>
 
 #include "app/conformance/case_loss.h"
 #include "app/conformance/cases.h"
@@ -246,6 +247,17 @@ double learning_rate(const Json& json) {
   return std::stod(text.substr(at + 3));
 }
 
+// The largest element of a gradient, "... clamped to +-32"; the package's own where nothing is
+// said.
+double clip_limit(const Json& json) {
+  constexpr double kOfPackage = 32.0;
+  const std::string text =
+      json.value("optimizer", Json::object()).value("clip", json.value("adamw", std::string()));
+  static const std::regex kNumber(R"((?:\+-|value ) ?(\d+(?:\.\d+)?(?:e-?\d+)?))");
+  std::smatch match;
+  return std::regex_search(text, match, kNumber) ? std::stod(match[1]) : kOfPackage;
+}
+
 void compare_optimizer(const CaseFile& file, TrainingCase& c, const Expected& expected,
                        const Limits& limits, Comparison& comparison) {
   if (!expected.tensors().contains("adamw_losses")) return;
@@ -259,7 +271,7 @@ void compare_optimizer(const CaseFile& file, TrainingCase& c, const Expected& ex
     comparison.add(concat("adamw_losses[", step, "]"), relative_difference(value, losses[step]),
                    limit, own_error / std::abs(losses[step]));
     if (step + 1 == losses.size()) break;
-    optimizer.step(learning_rate(file.json), /*clip=*/32.0);
+    optimizer.step(learning_rate(file.json), clip_limit(file.json));
   }
   compare_parameters(c.model, expected, "after3/",
                      widened(limits.parameters, static_cast<size_t>(c.steps - 1)),

@@ -25,25 +25,6 @@ graph::Graph graph_of(const CaseFile& file, const SafetensorsFile& tensors) {
                   "it is looked for beside the case and in the two folders above");
 }
 
-std::vector<train::Scaler> stored_scalers(const SafetensorsFile& tensors, const Json& names,
-                                          at::ScalarType dtype, const std::string& prefix) {
-  std::vector<train::Scaler> scalers;
-  for (const Json& item : names) {
-    const auto name = item.get<std::string>();
-    const at::Tensor values = read_tensor(tensors, concat(prefix, "scaler/", name), dtype);
-    if (name.starts_with("nan_mask")) {
-      scalers.push_back(
-          train::over_axes(name, values, {train::kBatch, train::kGrid, train::kVariable}));
-      continue;
-    }
-    const train::Axis axis = name.starts_with("node")   ? train::kGrid
-                             : name.starts_with("time") ? train::kTime
-                                                        : train::kVariable;
-    scalers.push_back(train::over_axis(name, values, axis));
-  }
-  return scalers;
-}
-
 CaseModel::CaseModel(const CaseFile& file, const SafetensorsFile& tensors, at::ScalarType dtype)
     : parameters(dtype, /*seed=*/1) {
   build(file, tensors, at::kCPU);

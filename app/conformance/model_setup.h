@@ -14,10 +14,6 @@ data::VariableTable variables_of(const Json& json);
 // The graph named by "graph_file", looked for beside the case and in the folders above it, or the
 // one inside the case's own tensors.
 graph::Graph graph_of(const CaseFile& file, const SafetensorsFile& tensors);
-// Scalers named by `names`, from the <prefix>scaler/* tensors, in that order.
-std::vector<train::Scaler> stored_scalers(const SafetensorsFile& tensors, const Json& names,
-                                          at::ScalarType dtype, const std::string& prefix = "");
-
 // A network with the weights of a case.
 struct CaseModel {
   model::ParameterSet parameters;

@@ -390,17 +390,23 @@ void check_post_processor(const ProcessorFile& file, const std::string& name,
   compare_exactly(file, name + "/inverse", fields, comparison);
 }
 
-// The package fails to build a bounding with this normaliser of thresholds; we refuse it.
-void check_failing(const std::string& name, Comparison& comparison) {
+// A bounding that the package fails to build; we refuse it. Its class and arguments stand in the
+// case or, of thresholds with another normaliser, in its name.
+void check_failing(const std::string& name, const Json& json, Comparison& comparison) {
   const std::string prefix = "bound_normalized_relu_with_";
-  if (!name.starts_with(prefix)) throw NotSupported("a case that fails in the package");
-  model::BoundingOptions options;
-  options.kind = model::BoundingKind::kNormalizedRelu;
-  options.variables = {"any"};
-  options.thresholds = {0.0};
-  options.normalizer = {name.substr(prefix.size())};
+  if (!json.contains("arguments") && !name.starts_with(prefix))
+    throw NotUnderstood("the case does not say what fails in the package");
   try {
-    options.validate(name);
+    if (json.contains("arguments")) {
+      bounding_options(json.at("class").get<std::string>(), json["arguments"]).validate(name);
+    } else {
+      model::BoundingOptions options;
+      options.kind = model::BoundingKind::kNormalizedRelu;
+      options.variables = {"any"};
+      options.thresholds = {0.0};
+      options.normalizer = {name.substr(prefix.size())};
+      options.validate(name);
+    }
   } catch (const ConfigError&) {
     comparison.require(true, "refused");
     return;
@@ -410,6 +416,8 @@ void check_failing(const std::string& name, Comparison& comparison) {
 
 void check_processor(const ProcessorFile& file, const std::string& name, Comparison& comparison) {
   const Json& json = file.json["cases"].at(name);
+  require_described(json);
+  if (json.contains("error")) return check_failing(name, json, comparison);
   const auto kind = json.at("kind").get<std::string>();
   if (kind == "normalizer") return check_normaliser(file, name, comparison);
   if (kind == "imputer") return check_imputer(file, name, comparison);
@@ -419,7 +427,6 @@ void check_processor(const ProcessorFile& file, const std::string& name, Compari
   }
   if (kind == "remapper") return check_remapper(file, name, comparison);
   if (kind == "postprocessor") return check_post_processor(file, name, comparison);
-  if (json.contains("error")) return check_failing(name, comparison);
   throw NotSupported(kind);
 }
 

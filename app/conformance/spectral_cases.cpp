@@ -249,12 +249,13 @@ Shape shape_of(const Json& json, const char* key) {
 void run_spectral_cases(const CaseFile& file, Report& report) {
   const SafetensorsFile tensors = file.tensors();
   for (const auto& [name, json] : file.json.at("cases").items()) {
-    const SpectralCase c{.name = name,
-                         .input = shape_of(json, "input_shape"),
-                         .output = shape_of(json, "output_shape"),
-                         .complex_output = json.contains("output_shape_complex"),
-                         .octahedral_rows = file.json.at("octahedral_rows").get<Shape>()};
-    report.run("spectral", name, [&](Comparison& comparison) {
+    report.run("spectral", name, [&, &name = name, &json = json](Comparison& comparison) {
+      require_described(json);
+      const SpectralCase c{.name = name,
+                           .input = shape_of(json, "input_shape"),
+                           .output = shape_of(json, "output_shape"),
+                           .complex_output = json.contains("output_shape_complex"),
+                           .octahedral_rows = file.json.at("octahedral_rows").get<Shape>()};
       if (c.input.empty()) return check_round_trip(c, comparison);
       check_transform(tensors, c, comparison);
     });

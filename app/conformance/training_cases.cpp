@@ -6,6 +6,7 @@
 
 #include "app/conformance/cases.h"
 #include "app/conformance/limits.h"
+#include "app/conformance/loss_file.h"
 #include "app/conformance/model_setup.h"
 #include "app/conformance/tensors.h"
 #include "app/device.h"
@@ -109,14 +110,19 @@ train::PointwiseLoss loss_of(const Json& json, const SafetensorsFile& tensors, a
   if (own.value("kind", std::string("MSE")) != "MSE") {
     throw NotSupported("loss " + own["kind"].get<std::string>());
   }
+  const std::vector<int64_t>& shape = tensors.at("data_raw").shape;  // times, members, nodes, ...
+  const AxisLengths lengths{json.value("times_out", int64_t{1}), shape.at(2),
+                            variables_of(json).num_outputs()};
+  const Json names = own.value(
+      "scalers_in_order", Json{"pressure_level", "general_variable", "node_weights", "time_steps"});
   train::PointwiseLoss loss;
-  loss.scalers = stored_scalers(
-      tensors,
-      own.value("scalers_in_order",
-                Json{"pressure_level", "general_variable", "node_weights", "time_steps"}),
-      dtype);
-  for (train::Scaler& scaler : loss.scalers)
-    scaler.factor = scaler.factor.to(device);
+  for (const auto& name : names.get<std::vector<std::string>>()) {
+    const at::Tensor values = read_tensor(tensors, "scaler/" + name, dtype).to(device);
+    const bool of_batch = values.dim() == 3;
+    loss.scalers.push_back(
+        of_batch ? train::over_axes(name, values, {train::kBatch, train::kGrid, train::kVariable})
+                 : train::over_axis(name, values, axis_of_scaler(name, values.size(0), lengths)));
+  }
   return loss;
 }
 

@@ -92,15 +92,17 @@ class Copy {
     write_safetensors(path_ / file, items);
   }
 
-  // Adds `change` to the first number of a tensor.
-  void change(const std::string& file, const std::string& tensor, float change) const {
+  // Adds `change` to a number of a tensor.
+  void change(const std::string& file, const std::string& tensor, float change,
+              size_t index = 0) const {
     rewrite(file, [&](Tensors& tensors) {
       AIFS_CHECK(tensors.at(tensor).dtype == DType::kF32, "'", tensor, "' is not fp32");
       std::vector<std::byte>& bytes = tensors.at(tensor).bytes;
-      float first = 0.0f;
-      std::memcpy(&first, bytes.data(), sizeof first);
-      first += change;
-      std::memcpy(bytes.data(), &first, sizeof first);
+      float number = 0.0f;
+      std::byte* place = bytes.data() + index * sizeof number;
+      std::memcpy(&number, place, sizeof number);
+      number += change;
+      std::memcpy(place, &number, sizeof number);
     });
   }
 

@@ -122,3 +122,18 @@ TEST_CASE("what a case is called does not matter", "[conformance]") {
   spectral.change(file + ".safetensors", "case_0/output", 1e-2f);
   spectral.require_failures({"case_0"});
 }
+
+TEST_CASE("stored scalers act where their length fits, whatever they are called", "[conformance]") {
+  const Copy models("models");
+  fs::copy(test::fixture("golden/graphs"), models.path() / "graphs");
+  fs::remove(models.path() / "graphs" / "graph_o8_tri2.json");
+  models.replace("gnn.json", "\"node_weights\"", "\"areas\"");
+  models.rewrite("gnn.safetensors", [](Copy::Tensors& tensors) {
+    auto scaler = tensors.extract("scaler/node_weights");
+    scaler.key() = "scaler/areas";
+    tensors.insert(std::move(scaler));
+  });
+  REQUIRE(models.counts().passed == 2);
+  models.change("gnn.safetensors", "scaler/areas", 1e-3f);
+  models.require_failures({"gnn", "gnn.f64"});
+}

@@ -53,7 +53,7 @@ TEST_CASE("a residual of one time stands for every time", "[conformance]") {
     residual.bytes = std::move(twice);
   });
   REQUIRE(models.counts().passed == 1);
-  models.change(name + ".safetensors", "residual_output", 1e-3f);
+  models.change(name + ".safetensors", "residual_output", 1e-3f, /*index=*/1);  // 0 is a forcing
   models.require_failures({name});
 }
 
