@@ -88,7 +88,7 @@ TEST_CASE("standard streams that are closed are opened on nothing", "[file_io]")
     return WEXITSTATUS(status);
   };
   REQUIRE(first_file(false) == 0);
-  REQUIRE(first_file(true) == 3);
+  REQUIRE(first_file(true) > 2);
   REQUIRE(fs::file_size(file) == 0);
 }
 
