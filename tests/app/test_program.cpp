@@ -96,6 +96,7 @@ TEST_CASE("mistakes in the configuration name their path and exit with 2", "[pro
   fails("parallel.model=2", "'parallel.model'");
   fails("data.kind=anemoi", "'data.dataset.dataset': no dataset is named");
   fails("data.training.start=2030", "'data.training.end': 2020-01-05 is before the start, 2030");
+  fails("data.training.end=80%", "'data.training.end': '80%' counts dates of a stored dataset");
   fails("run.dir=\"$(printf '\\377')\"", "'run.dir': the text is not valid UTF-8");
   fails("loss.time_weights=[0]", "'loss.time_weights': are all 0");
   REQUIRE(!fs::exists(run));
@@ -108,6 +109,12 @@ TEST_CASE("data that are missing or do not suffice exit with 3", "[program]") {
     require_clean_failure(run_train(folder.path() / "r", more), 3, message);
   };
   fails("--set data.kind=anemoi --set data.dataset=/nowhere/a.zarr", "/nowhere/a.zarr");
+  write_file_atomic(folder.path() / "a.zarr.zip", "PK\x03\x04");
+  fs::create_symlink("circle.zarr", folder.path() / "circle.zarr");
+  const std::string at =
+      concat("--set data.kind=anemoi --set data.dataset=", folder.path().string());
+  fails(at + "/a.zarr.zip", "a.zarr.zip' is a zip archive");
+  fails(at + "/circle.zarr", "cannot examine");
   fails("--set data.training.end=2020-01-01T06:00:00", "no training sample");
   fails("--set data.validation.end=2020-02-01T06:00:00", "no validation sample");
   fails("--set train.validation.lead_times='[\"240h\"]'", "no validation forecast of 240h");

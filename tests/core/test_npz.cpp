@@ -29,7 +29,7 @@ fs::path spoilt(const test::TemporaryFolder& folder, size_t byte, size_t size = 
 
 void append(std::string& bytes, uint64_t value, int width) {
   for (int i = 0; i < width; ++i)
-    bytes += static_cast<char>(value >> (8 * i));
+    bytes += i < 8 ? static_cast<char>(value >> (8 * i)) : '\0';
 }
 
 // What a zip archive says of its one member, where it may differ from what it holds.
