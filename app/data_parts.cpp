@@ -8,7 +8,7 @@
 #include "core/time.h"
 #include "data/analytic_dataset.h"
 #include "data/anemoi_dataset.h"
-#include "data/zarr/store.h"
+#include "data/zarr/caching_store.h"
 #include "graph/gaussian_grid.h"
 
 namespace aifs::app {
@@ -188,7 +188,12 @@ std::optional<SavedData> saved_data_from_text(const std::string& text) {
 
 StorePtr open_store(const RunConfig& config) {
   if (config.data.kind == data::SourceKind::kAnalytic) return nullptr;
-  return data::open_store(config.data.dataset.dataset);
+  const std::string& folder = config.data.dataset.dataset;
+  const data::CacheOptions& cache = config.data.cache;
+  const std::shared_ptr<const zarr::Store> store = data::open_store(folder);
+  if (cache.dir.empty()) return store;
+  return std::make_shared<zarr::CachingStore>(folder, cache.dir,
+                                              static_cast<int64_t>(cache.limit_gib * (1 << 30)));
 }
 
 DataParts make_data(const RunConfig& config, const StorePtr& store, const SavedData* saved) {

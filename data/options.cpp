@@ -14,6 +14,13 @@ void Period::bind(config::Binder& b) {
                      {"last date, incomplete dates end with their period; empty: to the end"});
 }
 
+void CacheOptions::bind(config::Binder& b) {
+  b.text("dir", dir, {"folder on a disk of each host, for example NVMe; empty: no copies"},
+         config::TextKind::kPath);
+  b.number("limit_gib", limit_gib, {.min = 0.001},
+           {"what all copies in it may take; those not used for longest go first", "GiB"});
+}
+
 void DataOptions::bind(config::Binder& b) {
   b.choice("kind", kind,
            {"anemoi reads the Zarr store named in data.dataset, analytic computes exact waves"});
@@ -39,6 +46,10 @@ void DataOptions::bind(config::Binder& b) {
   b.integer("anemoi_workers", anemoi_workers, {.min = 1, .max = 1024},
             {"reproduce the sample order of Anemoi with so many dataloader workers"});
   b.integer("threads", threads, {.min = 1, .max = 256}, {"reader threads"});
+  b.section(
+      "cache", cache,
+      {"copies of chunks of the dataset, made when they are first read and read ever after, by "
+       "all ranks of a host and by later runs"});
   b.integer(
       "retries", retries, {.min = 0, .max = 100},
       {"how often a file that cannot be read, or has vanished, is tried again, after 0.2, 0.8, "

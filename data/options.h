@@ -29,6 +29,14 @@ struct Period {
   void bind(config::Binder& b);
 };
 
+// Copies of chunks on a disk of each host.
+struct CacheOptions {
+  std::string dir;  // empty: none
+  double limit_gib = 100.0;
+
+  void bind(config::Binder& b);
+};
+
 struct DataOptions {
   SourceKind kind = SourceKind::kAnemoi;
   DatasetOptions dataset;    // kind anemoi
@@ -47,6 +55,7 @@ struct DataOptions {
   int64_t anemoi_workers = 1;
   int64_t threads = 2;
   int64_t retries = 3;
+  CacheOptions cache;
   int64_t memory_mib = 0;        // 0: automatic
   int64_t prefetch_batches = 0;  // 0: as many as there is memory for, or a few
 

@@ -166,10 +166,14 @@ bool DirectoryStore::get_range(const std::string& key, size_t offset, size_t len
   return true;
 }
 
-std::unique_ptr<const ValueFile> DirectoryStore::open(const std::string& key) const {
-  auto file = std::make_unique<OpenFile>(path_of(key));
+std::unique_ptr<const ValueFile> open_file(const std::string& path) {
+  auto file = std::make_unique<OpenFile>(path);
   if (!file->valid()) return nullptr;
   return file;
+}
+
+std::unique_ptr<const ValueFile> DirectoryStore::open(const std::string& key) const {
+  return open_file(path_of(key));
 }
 
 std::optional<size_t> DirectoryStore::size(const std::string& key) const {

@@ -101,6 +101,9 @@ class DirectoryStore : public Store {
   std::string folder_;  // no '/' at the end
 };
 
+// Opens a file; null if there is none. Throws DataError.
+std::unique_ptr<const ValueFile> open_file(const std::string& path);
+
 // A map. put() must not run together with anything else.
 class MemoryStore : public Store {
  public:

@@ -16,7 +16,10 @@
 
 #include "core/check.h"
 #include "core/time.h"
+#include "data/anemoi_dataset.h"
+#include "data/zarr/store.h"
 #include "tests/support/catch.h"
+#include "tests/support/zarr_writer.h"
 
 using namespace aifs;
 using namespace aifs::data;
@@ -49,6 +52,8 @@ class CodedDataset : public Dataset {
     ++num_reads;
     std::this_thread::sleep_for(std::chrono::microseconds((row * 7919) % 300));  // out of order
     if (broken_rows.count(row) != 0) throw DataError(concat("row ", row, " is broken"));
+    if (row == busy_row && busy_times-- > 0)
+      throw zarr::ReadError(concat("row ", row, " cannot be read now"));
     size_t i = 0;
     for (int64_t e = 0; e < kMembers; ++e) {
       for (int64_t n = nodes.begin; n < nodes.end; ++n) {
@@ -67,6 +72,8 @@ class CodedDataset : public Dataset {
   std::set<int64_t> broken_rows;
   std::set<int64_t> nan_rows;  // 'b' of the last cell of member 0
   mutable std::atomic<int> num_reads{0};
+  int64_t busy_row = -1;  // fails so many times
+  mutable std::atomic<int> busy_times{0};
 
  private:
   DatasetInfo info_;
@@ -223,6 +230,101 @@ TEST_CASE("fields are filled, then normalised; the mask tells where", "[loader]"
   // Only what was NaN at the first time: rows 3 and 2.
   REQUIRE(batch.nan_mask.sum().item<int64_t>() == 1);
   REQUIRE(batch.nan_mask[0][kNodes - 1][1].item<int>() == 1);
+}
+
+TEST_CASE("a read that fails in passing is tried again, and an error if it goes on", "[loader]") {
+  Fixture f;
+  f.dataset->busy_row = 3;
+  f.dataset->busy_times = 2;
+  f.options.retries = 2;
+  REQUIRE(all_values(f, single_rows(6)).size() == 6);
+  f.dataset->busy_times = 2;
+  f.options.retries = 1;
+  DataLoader loader(f.source, f.options, single_rows(6));
+  Batch batch;
+  for (int64_t row = 0; row < 3; ++row)
+    REQUIRE(loader.next(batch));
+  REQUIRE_THROWS_WITH(loader.next(batch), "row 3 cannot be read now");
+}
+
+TEST_CASE("a loader that waits for another try can be dropped at once", "[loader]") {
+  Fixture f;
+  f.dataset->busy_row = 0;
+  f.dataset->busy_times = 1000;
+  f.options.retries = 100;
+  const auto start = std::chrono::steady_clock::now();
+  {
+    DataLoader loader(f.source, f.options, single_rows(6));
+    REQUIRE(reads_reach(*f.dataset, 3));  // 0.2 and 0.8 s apart
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  REQUIRE(seconds.count() < 2.5);  // the next try would have come after 3.2 s
+}
+
+TEST_CASE("buffers stay within their memory, and one batch must have room", "[loader]") {
+  Fixture f;
+  constexpr int64_t kBatchBytes = 2 * kMembers * kNodes * kVariables * 4;  // as fields and as cells
+  f.options.memory_bytes = 3 * kBatchBytes + 7;
+  {
+    DataLoader loader(f.source, f.options, single_rows(20));
+    Batch batch;
+    for (int row = 0; row < 20; ++row) {
+      REQUIRE(loader.next(batch));
+      REQUIRE(loader.buffer_bytes() <= f.options.memory_bytes);
+    }
+  }
+  f.options.memory_bytes = kBatchBytes - 1;
+  REQUIRE_THROWS_AS(DataLoader(f.source, f.options, single_rows(20)), ConfigError);
+  // Batches that the consumer keeps are more than the loader's own: it goes on all the same.
+  f.options.memory_bytes = 2 * kBatchBytes;
+  REQUIRE(all_values(f, single_rows(12)).size() == 12);
+}
+
+TEST_CASE("the same dates have the same bits whatever chunks, codecs, threads and layout",
+          "[loader]") {
+  constexpr int64_t kCells = 700;
+  std::vector<BatchRequest> requests;
+  for (const int64_t row : {4, 1, 7})
+    requests.push_back({{row, row + 1}, {-1, 0, 1}});
+  std::vector<at::Tensor> expected;
+  const auto check = [&](const test::AnemoiSpec& spec, int64_t threads, BatchLayout layout) {
+    const auto dataset =
+        std::make_shared<AnemoiDataset>(test::write_anemoi(spec), DatasetOptions{.drop = {"msl"}});
+    const DatasetInfo& info = dataset->info();
+    Statistics statistics = info.statistics;
+    const SampleSource source{dataset, Normaliser::create(info.variables, statistics, {}), {}};
+    DataLoader loader(source, {.nodes = {3, kCells - 5}, .threads = threads, .layout = layout},
+                      requests);
+    for (size_t i = 0; i < requests.size(); ++i) {
+      Batch batch;
+      REQUIRE(loader.next(batch));
+      at::Tensor values = batch.values.clone();
+      if (layout == BatchLayout::kFields) values = values.transpose(-1, -2).contiguous();
+      if (expected.size() == i) expected.push_back(values);
+      REQUIRE(at::equal(values, expected[i]));
+    }
+  };
+  test::AnemoiSpec spec{.num_dates = 12, .num_cells = kCells};
+  check(spec, 1, BatchLayout::kCells);
+  for (const int64_t threads : {1, 3, 8}) {
+    for (const BatchLayout layout : {BatchLayout::kCells, BatchLayout::kFields}) {
+      for (const std::vector<int64_t>& chunk : std::vector<std::vector<int64_t>>{{1, 5, 1, kCells},
+                                                                                 {1, 5, 1, 100},
+                                                                                 {1, 2, 1, 333},
+                                                                                 {3, 5, 1, kCells},
+                                                                                 {4, 1, 1, 64}}) {
+        for (const char* codec : {"lz4", "zstd", "blosclz"}) {
+          test::AnemoiSpec other = spec;
+          other.chunks = chunk;
+          other.inner_codec = codec;
+          other.block_bytes = 4096;
+          INFO(threads << " threads, " << codec << ", chunks of " << chunk[0] << " dates and "
+                       << chunk[3] << " cells");
+          check(other, threads, layout);
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("options that cannot work are refused", "[loader]") {

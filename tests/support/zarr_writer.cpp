@@ -182,7 +182,9 @@ std::shared_ptr<zarr::MemoryStore> write_anemoi(const AnemoiSpec& spec) {
                  .chunks = spec.chunks,
                  .dtype = spec.dtype,
                  .compressor = spec.compressor,
-                 .order = spec.order};
+                 .order = spec.order,
+                 .inner_codec = spec.inner_codec,
+                 .block_bytes = spec.block_bytes};
   if (data.chunks.empty()) data.chunks = {1, num_variables, 1, spec.num_cells};
   std::vector<std::string> missing_dates;
   for (const int64_t row : spec.missing) {

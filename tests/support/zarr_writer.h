@@ -48,6 +48,8 @@ struct AnemoiSpec {
   std::vector<int64_t> chunks = {};  // of data; empty: Anemoi's (1, V, 1, N)
   std::string dtype = "<f4";
   std::string compressor = "blosc";
+  std::string inner_codec = "lz4";
+  size_t block_bytes = 0;  // of Blosc; 0: the library chooses
   char order = 'C';
   std::string frequency = "6h";
   int64_t first_date_s = 1577836800;  // 2020-01-01

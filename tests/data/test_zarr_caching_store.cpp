@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/zarr/caching_store.h"
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "core/check.h"
+#include "core/file_io.h"
+#include "tests/support/catch.h"
+#include "tests/support/paths.h"
+
+using namespace aifs;
+using namespace aifs::zarr;
+
+namespace {
+
+// A store of `count` chunks of 1000 bytes, chunk i all of one letter.
+fs::path write_store(const fs::path& folder, int count) {
+  make_directories(folder / "data");
+  write_file_atomic(folder / "data" / ".zarray", "{}");
+  for (int i = 0; i < count; ++i)
+    write_file_atomic(folder / "data" / concat(i, ".0"),
+                      std::string(1000, static_cast<char>('a' + i)));
+  return folder;
+}
+
+// The first letter of a value, read in both ways.
+std::string letter(const Store& store, const std::string& key) {
+  const auto file = store.open(key);
+  if (!file) return "absent";
+  std::string bytes(file->size(), '?');
+  file->read(0, bytes.size(), static_cast<std::byte*>(static_cast<void*>(bytes.data())));
+  Buffer whole;
+  REQUIRE(store.get(key, 2000, whole));
+  REQUIRE(whole.size() == bytes.size());
+  return bytes.substr(0, 1);
+}
+
+int64_t bytes_in(const fs::path& folder) {
+  int64_t bytes = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file() && entry.path().filename() != "origin")
+      bytes += static_cast<int64_t>(entry.file_size());
+  }
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("chunks are copied once, read from the copy, and copied again when they change",
+          "[caching_store]") {
+  const test::TemporaryFolder folder;
+  const fs::path origin = write_store(folder.path() / "a.zarr", 3), cache = folder.path() / "cache";
+  const CachingStore store(origin.string(), cache, 1 << 20);
+  REQUIRE(letter(store, "data/1.0") == "b");
+  REQUIRE(store.num_copies() == 1);
+  REQUIRE(store.num_hits() == 1);  // the second way of reading
+  REQUIRE(letter(store, "data/9.0") == "absent");
+  const CachingStore later(origin.string(), cache, 1 << 20);
+  REQUIRE(letter(later, "data/1.0") == "b");
+  REQUIRE(later.num_copies() == 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // another time of writing
+  write_file_atomic(origin / "data" / "1.0", std::string(1000, 'X'));
+  REQUIRE(letter(later, "data/1.0") == "X");
+  REQUIRE(later.num_copies() == 1);
+  // Metadata are not copied, and another store has copies of its own.
+  REQUIRE(letter(later, "data/.zarray") == "{");
+  REQUIRE(bytes_in(cache) == 1000);
+  const fs::path other = write_store(folder.path() / "b.zarr", 3);
+  REQUIRE(letter(CachingStore(other.string(), cache, 1 << 20), "data/1.0") == "b");
+  REQUIRE(bytes_in(cache) == 2000);
+}
+
+TEST_CASE("the cache keeps its limit, and what was used last", "[caching_store]") {
+  const test::TemporaryFolder folder;
+  const fs::path origin = write_store(folder.path() / "a.zarr", 10),
+                 cache = folder.path() / "cache";
+  const CachingStore store(origin.string(), cache, 3500);
+  for (int i = 0; i < 10; ++i) {
+    REQUIRE(letter(store, concat("data/", i, ".0")) == std::string(1, static_cast<char>('a' + i)));
+    REQUIRE(letter(store, "data/0.0") == "a");  // used all the time
+    REQUIRE(bytes_in(cache) <= 3500);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  const CachingStore later(origin.string(), cache, 3500);
+  REQUIRE(letter(later, "data/0.0") == "a");
+  REQUIRE(letter(later, "data/9.0") == "j");
+  REQUIRE(later.num_copies() == 0);
+  // A chunk beyond the limit is read from the original.
+  const CachingStore small(origin.string(), folder.path() / "small", 500);
+  REQUIRE(letter(small, "data/1.0") == "b");
+  REQUIRE(bytes_in(folder.path() / "small") == 0);
+}
+
+TEST_CASE("many threads and stores may share a cache", "[caching_store]") {
+  const test::TemporaryFolder folder;
+  const fs::path origin = write_store(folder.path() / "a.zarr", 20),
+                 cache = folder.path() / "cache";
+  std::atomic<int> wrong = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        const CachingStore store(origin.string(), cache, t < 2 ? 5000 : 1 << 20);
+        for (int i = 0; i < 200; ++i) {
+          const int chunk = (7 * i + t) % 20;
+          const auto file = store.open(concat("data/", chunk, ".0"));
+          std::byte bytes[1000];
+          file->read(0, 1000, bytes);
+          if (file->size() != 1000 || bytes[999] != static_cast<std::byte>('a' + chunk)) ++wrong;
+        }
+      });
+    }
+  }
+  REQUIRE(wrong == 0);
+}
+
+TEST_CASE("a cache that cannot be is an error at the start; one that fails later is left",
+          "[caching_store]") {
+  const test::TemporaryFolder folder;
+  const fs::path origin = write_store(folder.path() / "a.zarr", 3);
+  write_file_atomic(folder.path() / "file", "");
+  REQUIRE_THROWS_WITH(CachingStore(origin.string(), folder.path() / "file", 1 << 20),
+                      ContainsSubstring("cannot be a cache"));
+  const CachingStore store(origin.string(), folder.path() / "cache", 1 << 20);
+  fs::remove_all(folder.path() / "cache");
+  REQUIRE(letter(store, "data/1.0") == "b");
+  REQUIRE(store.num_copies() == 0);
+}
