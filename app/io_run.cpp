@@ -10,6 +10,7 @@
 #include "app/data_parts.h"
 #include "app/device.h"
 #include "app/failure.h"
+#include "app/host_share.h"
 #include "app/signals.h"
 #include "core/check.h"
 #include "core/log.h"
@@ -55,6 +56,13 @@ class Reading {
       : config_(config), mesh_(mesh), device_(device) {}
 
   void open() { data_ = make_data(config_, open_store(config_)); }
+  // Collective.
+  void share() {
+    shared_ = share_reading(config_, data_,
+                            train::longest_rollout(config_.train.rollout, config_.train.max_epochs,
+                                                   config_.train.max_steps),
+                            mesh_, device_.is_cuda());
+  }
   void run();
   // Samples, rates. Collective.
   std::string summary() const {
@@ -71,6 +79,7 @@ class Reading {
   const parallel::ProcessMesh& mesh_;
   c10::Device device_;
   DataParts data_;
+  SharedReading shared_;
   Figures figures_;
 };
 
@@ -111,7 +120,8 @@ bool Reading::read_epoch(int64_t epoch) {
                                     .threads = config_.data.threads,
                                     .prefetch_batches = config_.data.prefetch_batches,
                                     .memory_bytes = config_.data.memory_mib << 20,
-                                    .retries = config_.data.retries};
+                                    .retries = config_.data.retries,
+                                    .share = shared_.memory};
   const Figures before = figures_;
   const Clock::time_point start = Clock::now();
   data::DeviceFeed feed(data_.training_source, loading, std::move(requests), device_);
@@ -154,6 +164,7 @@ void run_io(const RunConfig& config, parallel::Communicator& world, const c10::D
   Reading reading(config, mesh, device);
   parallel::together(
       world, [&] { reading.open(); }, failure_handling());
+  reading.share();
   defer_stops();
   parallel::together(
       world, [&] { reading.run(); }, failure_handling());

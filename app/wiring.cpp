@@ -300,6 +300,11 @@ train::CheckpointMeta Run::checkpoint_meta() {
 
 train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_from,
                           const std::function<void(int64_t)>& at_step) {
+  shared_reading_ =
+      share_reading(config_, data_,
+                    train::longest_rollout(config_.train.rollout, config_.train.max_epochs,
+                                           config_.train.max_steps),
+                    *mesh_, device_.is_cuda());
   const train::TrainerParts parts{
       .source = data_.training_source,
       .variables = data_.variables,
@@ -315,7 +320,8 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
                   .threads = config_.data.threads,
                   .prefetch_batches = config_.data.prefetch_batches,
                   .memory_bytes = config_.data.memory_mib << 20,
-                  .retries = config_.data.retries},
+                  .retries = config_.data.retries,
+                  .share = shared_reading_.memory},
       .parameters = *parameters_,
       .network = *network_,
       .loss = loss_,

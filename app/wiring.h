@@ -8,6 +8,7 @@
 #include <string>
 
 #include "app/data_parts.h"
+#include "app/host_share.h"
 #include "app/phases.h"
 #include "app/run_config.h"
 #include "graph/graph.h"
@@ -105,6 +106,7 @@ class Run {
   std::unique_ptr<model::EncoderProcessorDecoder> network_;
   train::LossPtr loss_;
   std::unique_ptr<train::Validation> validation_;
+  SharedReading shared_reading_;
 };
 
 }  // namespace aifs::app

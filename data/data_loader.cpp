@@ -15,8 +15,8 @@
 
 #include "core/check.h"
 #include "core/log.h"
-#include "data/field_kernels.h"
-#include "data/row_assembly.h"
+#include "data/batch_reader.h"
+#include "data/host_share.h"
 #include "data/zarr/store.h"
 
 namespace aifs::data {
@@ -26,213 +26,31 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kAutoBatches = 4;  // read ahead where nobody says how many
-// Fields beyond this are written past the caches.
-constexpr int64_t kCachedBytes = int64_t{8} << 20;
-constexpr int64_t kTurnedCells = 8192;  // of one task
-
-// Sizes of a batch.
-struct Sizes {
-  int64_t samples = 0, times = 0, members = 1, nodes = 0, variables = 0;
-
-  int64_t rows() const { return samples * times; }
-  int64_t row_values() const { return members * nodes * variables; }
-  int64_t values() const { return rows() * row_values(); }
-  std::vector<int64_t> shape(BatchLayout layout) const {
-    if (layout == BatchLayout::kCells) return {samples, times, members, nodes, variables};
-    return {samples, times, members, variables, nodes};
-  }
-};
-
-Sizes sizes_of(const SampleSource& source, const LoaderOptions& options,
-               const BatchRequest& request) {
-  const DatasetInfo& info = source.dataset->info();
-  return {.samples = static_cast<int64_t>(request.anchors.size()),
-          .times = static_cast<int64_t>(request.offsets.size()),
-          .members = info.ensemble_size,
-          .nodes = options.nodes.size(),
-          .variables = info.num_variables()};
-}
-
-// Memory of one batch.
-struct Slot {
-  at::Tensor fields, cells, mask;  // cells: only in their layout; mask: only if NaN are filled
-
-  Slot(const Sizes& largest, const LoaderOptions& options, bool fills) {
-    const auto type = at::TensorOptions(at::kFloat).pinned_memory(options.pin_memory);
-    fields = at::empty({largest.values()}, type);
-    if (options.layout == BatchLayout::kCells) cells = at::empty({largest.values()}, type);
-    const int64_t marks = largest.samples * largest.nodes * largest.variables;
-    if (fills) mask = at::empty({marks}, type.dtype(at::kByte));
-  }
-};
-
-int64_t slot_bytes(const Sizes& largest, const LoaderOptions& options, bool fills) {
-  const int64_t copies = options.layout == BatchLayout::kCells ? 2 : 1;
-  return copies * largest.values() * static_cast<int64_t>(sizeof(float)) +
-         (fills ? largest.samples * largest.nodes * largest.variables : 0);
-}
-
-// A batch on its way: its rows are opened, read in pieces, and turned over.
-struct Job {
-  enum class Kind { kOpen, kPiece, kTurn };
-  struct Task {
-    Kind kind;
-    int64_t row = 0;    // of the batch: sample * times + time
-    int64_t first = 0;  // piece, or first cell
-  };
-  struct Row {
-    std::unique_ptr<RowReader> reader;
-    std::unique_ptr<RowAssembly> assembly;
-  };
-
-  size_t number = 0;
-  Sizes sizes;
-  std::unique_ptr<Slot> slot;
-  std::vector<Row> rows;
-  std::deque<Task> tasks;  // that wait for a thread
-  int64_t running = 0;     // tasks that threads are at
-  bool turned = false, done = false;
-  std::exception_ptr error;  // the first one, in the order of rows
-  int64_t error_row = 0;
-
-  float* fields_of(int64_t row) const {
-    return slot->fields.data_ptr<float>() + row * sizes.row_values();
-  }
-  std::span<uint8_t> mask_of(int64_t row) const {
-    // Only the first time of a sample is marked.
-    if (!slot->mask.defined() || row % sizes.times != 0) return {};
-    const int64_t marks = sizes.nodes * sizes.variables;
-    return {slot->mask.data_ptr<uint8_t>() + row / sizes.times * marks, static_cast<size_t>(marks)};
-  }
-};
-
-// What threads and the calling thread of read_batch() do alike.
-class BatchReader {
- public:
-  BatchReader(const SampleSource& source, const LoaderOptions& options)
-      : source_(source), options_(options), maps_(source) {}
-
-  bool fills() const { return !source_.imputer.empty(); }
-  void prepare(Job& job, const BatchRequest& request) const {
-    job.sizes = sizes_of(source_, options_, request);
-    job.rows.resize(static_cast<size_t>(job.sizes.rows()));
-    for (int64_t row = 0; row < job.sizes.rows(); ++row)
-      job.tasks.push_back({Job::Kind::kOpen, row});
-  }
-  // Carries out a task; gives those that follow from it.
-  std::vector<Job::Task> run(Job& job, const BatchRequest& request, Job::Task task,
-                             ReadScratch& scratch) const;
-  // The tasks that follow when all rows are read.
-  std::vector<Job::Task> turns(const Job& job) const;
-
- private:
-  RowPlace place_of(const Job& job, const BatchRequest& request, int64_t row) const;
-
-  const SampleSource& source_;
-  const LoaderOptions& options_;
-  ColumnMaps maps_;
-};
-
-RowPlace BatchReader::place_of(const Job& job, const BatchRequest& request, int64_t row) const {
-  const auto sample = static_cast<size_t>(row / job.sizes.times);
-  const auto time = static_cast<size_t>(row % job.sizes.times);
-  const auto bytes = job.sizes.values() * static_cast<int64_t>(sizeof(float));
-  return {.row = request.anchors[sample] + request.offsets[time],
-          .nodes = options_.nodes,
-          .fields = {job.fields_of(row), static_cast<size_t>(job.sizes.row_values())},
-          .nan_mask = job.mask_of(row),
-          .streams = bytes > kCachedBytes};
-}
-
-std::vector<Job::Task> BatchReader::run(Job& job, const BatchRequest& request, Job::Task task,
-                                        ReadScratch& scratch) const {
-  const Sizes& sizes = job.sizes;
-  std::vector<Job::Task> following;
-  Job::Row& row = job.rows[static_cast<size_t>(task.row)];
-  switch (task.kind) {
-    case Job::Kind::kOpen: {
-      const RowPlace place = place_of(job, request, task.row);
-      std::fill(place.nan_mask.begin(), place.nan_mask.end(), uint8_t{0});
-      if (!maps_.are_independent()) {
-        read_whole_row(source_, maps_, place, scratch);
-        break;
-      }
-      row.reader = source_.dataset->open_row(place.row, place.nodes);
-      row.assembly = std::make_unique<RowAssembly>(source_, maps_, place);
-      const auto count = static_cast<int64_t>(row.reader->num_pieces());
-      for (int64_t piece = 0; piece < count; ++piece)
-        following.push_back({Job::Kind::kPiece, task.row, piece});
-      break;
-    }
-    case Job::Kind::kPiece:
-      row.reader->read_piece(static_cast<size_t>(task.first), *row.assembly, scratch);
-      break;
-    case Job::Kind::kTurn: {
-      const int64_t count = std::min(kTurnedCells, sizes.nodes - task.first);
-      for (int64_t e = 0; e < sizes.members; ++e) {
-        const float* fields =
-            job.fields_of(task.row) + e * sizes.variables * sizes.nodes + task.first;
-        float* cells = job.slot->cells.data_ptr<float>() + task.row * sizes.row_values() +
-                       (e * sizes.nodes + task.first) * sizes.variables;
-        fields_to_cells(fields, sizes.nodes, sizes.variables, count, cells, sizes.variables);
-      }
-      break;
-    }
-  }
-  return following;
-}
-
-std::vector<Job::Task> BatchReader::turns(const Job& job) const {
-  std::vector<Job::Task> tasks;
-  if (options_.layout == BatchLayout::kFields) return tasks;
-  for (int64_t row = 0; row < job.sizes.rows(); ++row) {
-    for (int64_t cell = 0; cell < job.sizes.nodes; cell += kTurnedCells)
-      tasks.push_back({Job::Kind::kTurn, row, cell});
-  }
-  return tasks;
-}
-
-// Tensors over the memory of a slot, which `keep` holds.
-template <class Keep>
-Batch batch_of(const Job& job, const BatchRequest& request, const LoaderOptions& options,
-               const Slot& slot, const Keep& keep) {
-  const Sizes& sizes = job.sizes;
-  const auto view = [&](const at::Tensor& memory, const std::vector<int64_t>& shape) {
-    return at::from_blob(
-        memory.data_ptr(), shape, [keep](void*) {}, memory.options());
-  };
-  Batch batch;
-  batch.anchors = request.anchors;
-  batch.values = view(options.layout == BatchLayout::kCells ? slot.cells : slot.fields,
-                      sizes.shape(options.layout));
-  if (slot.mask.defined())
-    batch.nan_mask = view(slot.mask, {sizes.samples, sizes.nodes, sizes.variables});
-  return batch;
-}
 
 }  // namespace
 
 Batch read_batch(const SampleSource& source, const LoaderOptions& options,
                  const BatchRequest& request) {
-  const BatchReader reader(source, options);
-  Job job;
+  LoaderOptions alone = options;  // of ranks that read together: not in step with the others
+  alone.share = nullptr;
+  const BatchReader reader(source, alone);
+  BatchJob job;
   reader.prepare(job, request);
-  const auto slot = std::make_shared<Slot>(job.sizes, options, reader.fills());
-  job.slot = std::make_unique<Slot>(*slot);  // the same memory
+  job.slot = reader.make_slot(job.sizes, nullptr);
   ReadScratch scratch;
   const auto run_all = [&] {
     while (!job.tasks.empty()) {
-      const Job::Task task = job.tasks.front();
+      const BatchJob::Task task = job.tasks.front();
       job.tasks.pop_front();
-      for (const Job::Task& next : reader.run(job, request, task, scratch))
+      for (const BatchJob::Task& next : reader.run(job, request, task, scratch))
         job.tasks.push_back(next);
     }
   };
   run_all();
-  for (const Job::Task& task : reader.turns(job))
+  for (const BatchJob::Task& task : reader.turns(job))
     job.tasks.push_back(task);
   run_all();
-  return batch_of(job, request, options, *slot, slot);
+  return reader.batch_of(job, request, std::shared_ptr<BatchSlot>(std::move(job.slot)));
 }
 
 struct DataLoader::State : std::enable_shared_from_this<DataLoader::State> {
@@ -242,10 +60,11 @@ struct DataLoader::State : std::enable_shared_from_this<DataLoader::State> {
 
   std::mutex mutex;
   std::condition_variable work, ready, leaving;
-  std::deque<std::unique_ptr<Job>> jobs;  // begun and not delivered, in order
-  std::vector<std::unique_ptr<Slot>> free_slots;
+  std::deque<std::unique_ptr<BatchJob>> jobs;  // begun and not delivered, in order
+  std::vector<std::unique_ptr<BatchSlot>> free_slots;
   size_t next_to_start = 0, next_to_deliver = 0;
-  Sizes largest;
+  BatchSizes largest;
+  int64_t first_number = 0;  // of the batches, where ranks read together
   int64_t most_slots = 1, num_slots = 0;
   bool stopping = false, is_waited_for = false;
   double waited_s = 0.0, busy_s = 0.0;
@@ -253,14 +72,9 @@ struct DataLoader::State : std::enable_shared_from_this<DataLoader::State> {
 
   State(const SampleSource& source, LoaderOptions options_, std::vector<BatchRequest> requests_)
       : options(std::move(options_)), requests(std::move(requests_)), reader(source, options) {
-    for (const BatchRequest& request : requests) {
-      const Sizes sizes = sizes_of(source, options, request);
-      largest.samples = std::max(largest.samples, sizes.samples);
-      largest.times = std::max(largest.times, sizes.times);
-      largest.members = sizes.members;
-      largest.nodes = sizes.nodes;
-      largest.variables = sizes.variables;
-    }
+    largest = reader.largest(requests);
+    if (options.share)
+      first_number = options.share->take_numbers(static_cast<int64_t>(requests.size()));
     most_slots = limit_of_slots();
   }
 
@@ -270,8 +84,9 @@ struct DataLoader::State : std::enable_shared_from_this<DataLoader::State> {
 
   // As many as are read ahead, one that the consumer holds, and no more than there is memory for.
   int64_t limit_of_slots() const {
-    const int64_t bytes = slot_bytes(largest, options, reader.fills());
+    const int64_t bytes = reader.slot_bytes(largest);
     const int64_t wanted = batches_ahead() + 1;
+    if (options.share) return options.share->num_slots();
     if (bytes == 0) return wanted;
     if (options.memory_bytes > 0) {
       const int64_t fit = options.memory_bytes / bytes;
@@ -301,10 +116,14 @@ struct DataLoader::State : std::enable_shared_from_this<DataLoader::State> {
   // Both with the mutex held. A consumer that keeps all buffers gets one more when it waits.
   bool can_start() const {
     return next_to_start < requests.size() &&
-           next_to_start < next_to_deliver + static_cast<size_t>(batches_ahead()) &&
-           (!free_slots.empty() || num_slots < most_slots || (is_waited_for && jobs.empty()));
+           next_to_start < next_to_deliver + static_cast<size_t>(batches_ahead()) && has_slot();
   }
-  Job* job_with_work() const {
+  bool has_slot() const {
+    if (options.share) return options.share->is_free(share_number(next_to_start));
+    return !free_slots.empty() || num_slots < most_slots || (is_waited_for && jobs.empty());
+  }
+  int64_t share_number(size_t number) const { return first_number + static_cast<int64_t>(number); }
+  BatchJob* job_with_work() const {
     for (const auto& job : jobs) {
       if (!job->tasks.empty()) return job.get();
     }
@@ -313,31 +132,40 @@ struct DataLoader::State : std::enable_shared_from_this<DataLoader::State> {
 
   void run_threads();
   void start_job(std::unique_lock<std::mutex>& lock);
-  void work_on(std::unique_lock<std::mutex>& lock, Job& job, ReadScratch& scratch);
+  void work_on(std::unique_lock<std::mutex>& lock, BatchJob& job, ReadScratch& scratch);
   bool wait_to_retry(int64_t attempt, const Error& failure);
-  void advance(Job& job);
-  void give_back(std::unique_ptr<Slot> slot) {
-    {
-      const std::lock_guard lock(mutex);
-      free_slots.push_back(std::move(slot));
-    }
-    work.notify_one();
-  }
+  void advance(BatchJob& job);
+  void finish_reading(BatchJob& job);
+  void look_at_others();
+  void give_back(const BatchJob& job, std::unique_ptr<BatchSlot> slot);
 };
 
+void DataLoader::State::give_back(const BatchJob& job, std::unique_ptr<BatchSlot> slot) {
+  if (options.share) {
+    reader.clear_own_mask(job, *slot);
+    options.share->release(share_number(job.number));
+  }
+  {
+    const std::lock_guard lock(mutex);
+    if (!options.share) free_slots.push_back(std::move(slot));
+  }
+  work.notify_one();
+}
+
 void DataLoader::State::start_job(std::unique_lock<std::mutex>& lock) {
-  Job& job = *jobs.emplace_back(std::make_unique<Job>());
+  BatchJob& job = *jobs.emplace_back(std::make_unique<BatchJob>());
   job.number = next_to_start++;
   if (!free_slots.empty()) {
     job.slot = std::move(free_slots.back());
     free_slots.pop_back();
   } else {
-    ++num_slots;
+    if (!options.share) ++num_slots;
     job.running = 1;  // until it has memory, which takes its time
     lock.unlock();
     std::exception_ptr error;
     try {
-      job.slot = std::make_unique<Slot>(largest, options, reader.fills());
+      std::byte* shared = options.share ? options.share->slot(share_number(job.number)) : nullptr;
+      job.slot = reader.make_slot(largest, shared);
     } catch (...) {
       error = std::current_exception();
     }
@@ -350,30 +178,60 @@ void DataLoader::State::start_job(std::unique_lock<std::mutex>& lock) {
   work.notify_all();
 }
 
-// When no task of a job waits or runs: what comes next.
-void DataLoader::State::advance(Job& job) {
-  if (job.done || job.running > 0 || !job.tasks.empty()) return;
-  if (!job.turned && !job.error) {
-    job.turned = true;
-    for (const Job::Task& task : reader.turns(job))
-      job.tasks.push_back(task);
+// This rank's part of a batch is read, or has failed.
+void DataLoader::State::finish_reading(BatchJob& job) {
+  job.close();
+  job.phase = BatchJob::Phase::kWaitingForOthers;
+  if (!options.share) return;
+  const int64_t number = share_number(job.number);
+  if (job.error) {
+    try {
+      std::rethrow_exception(job.error);
+    } catch (const std::exception& error) {
+      options.share->fail(number, error.what());
+    }
+  }
+  options.share->finish(number);
+}
+
+// Takes a job on to its next phase when no task of this one waits or runs.
+void DataLoader::State::advance(BatchJob& job) {
+  using Phase = BatchJob::Phase;
+  if (job.running > 0 || !job.tasks.empty()) return;
+  if (job.phase == Phase::kReading) finish_reading(job);
+  if (job.phase == Phase::kWaitingForOthers) {
+    if (options.share && !options.share->is_finished(share_number(job.number))) return;
+    const std::string failure =
+        options.share ? options.share->failure(share_number(job.number)) : "";
+    if (!failure.empty()) job.error = std::make_exception_ptr(DataError(failure));
+    job.phase = Phase::kTurning;
+    if (!job.error) {
+      for (const BatchJob::Task& task : reader.turns(job))
+        job.tasks.push_back(task);
+    }
     if (!job.tasks.empty()) {
       work.notify_all();
       return;
     }
   }
-  job.done = true;
-  job.rows.clear();  // closes files
+  job.phase = Phase::kDone;
   ready.notify_all();
 }
 
-void DataLoader::State::work_on(std::unique_lock<std::mutex>& lock, Job& job,
+// Other ranks say nothing: whether they have finished has to be looked at.
+void DataLoader::State::look_at_others() {
+  for (const auto& job : jobs) {
+    if (job->phase == BatchJob::Phase::kWaitingForOthers) advance(*job);
+  }
+}
+
+void DataLoader::State::work_on(std::unique_lock<std::mutex>& lock, BatchJob& job,
                                 ReadScratch& scratch) {
-  const Job::Task task = job.tasks.front();
+  const BatchJob::Task task = job.tasks.front();
   job.tasks.pop_front();
   ++job.running;
   lock.unlock();
-  std::vector<Job::Task> following;
+  std::vector<BatchJob::Task> following;
   std::exception_ptr error;
   const Clock::time_point start = Clock::now();
   for (int64_t attempt = 0;; ++attempt) {
@@ -397,8 +255,8 @@ void DataLoader::State::work_on(std::unique_lock<std::mutex>& lock, Job& job,
   }
   // Rows before the one that failed may fail, too: the first error counts, whoever came first.
   if (job.error) {
-    std::erase_if(job.tasks, [&](const Job::Task& t) { return t.row >= job.error_row; });
-    std::erase_if(following, [&](const Job::Task& t) { return t.row >= job.error_row; });
+    std::erase_if(job.tasks, [&](const BatchJob::Task& t) { return t.row >= job.error_row; });
+    std::erase_if(following, [&](const BatchJob::Task& t) { return t.row >= job.error_row; });
   }
   job.tasks.insert(job.tasks.end(), following.begin(), following.end());
   if (following.size() > 1) work.notify_all();
@@ -417,11 +275,15 @@ bool DataLoader::State::wait_to_retry(int64_t attempt, const Error& failure) {
 void DataLoader::State::run_threads() {
   ReadScratch scratch;
   std::unique_lock lock(mutex);
+  constexpr auto kLook = std::chrono::microseconds(500);
   while (!stopping) {
-    if (Job* job = job_with_work()) {
+    if (options.share) look_at_others();
+    if (BatchJob* job = job_with_work()) {
       work_on(lock, *job, scratch);
     } else if (can_start()) {
       start_job(lock);
+    } else if (options.share) {
+      work.wait_for(lock, kLook);
     } else {
       work.wait(lock);
     }
@@ -460,7 +322,9 @@ bool DataLoader::next(Batch& batch, const GiveUp& give_up) {
   std::unique_lock lock(state.mutex);
   if (state.next_to_deliver == state.requests.size()) return false;
   const Clock::time_point start = Clock::now();
-  const auto is_there = [&] { return !state.jobs.empty() && state.jobs.front()->done; };
+  const auto is_there = [&] {
+    return !state.jobs.empty() && state.jobs.front()->phase == BatchJob::Phase::kDone;
+  };
   bool given_up = false;
   state.is_waited_for = true;
   state.work.notify_one();
@@ -469,19 +333,18 @@ bool DataLoader::next(Batch& batch, const GiveUp& give_up) {
   state.is_waited_for = false;
   state.waited_s += std::chrono::duration<double>(Clock::now() - start).count();
   if (given_up) throw GivenUp();
-  const std::unique_ptr<Job> job = std::move(state.jobs.front());
+  const std::shared_ptr<BatchJob> job = std::move(state.jobs.front());
   state.jobs.pop_front();
   ++state.next_to_deliver;
   lock.unlock();
-  // Goes back to the loader with the last tensor of the batch.
   if (!job->slot) std::rethrow_exception(job->error);
-  Slot& slot = *job->slot;
-  const std::shared_ptr<Slot> keep(job->slot.release(), [loader = state_](Slot* used) {
-    loader->give_back(std::unique_ptr<Slot>(used));
+  // Goes back to the loader with the last tensor of the batch.
+  const std::shared_ptr<BatchSlot> slot(job->slot.release(), [loader = state_, job](BatchSlot* s) {
+    loader->give_back(*job, std::unique_ptr<BatchSlot>(s));
   });
   state.work.notify_all();
   if (job->error) std::rethrow_exception(job->error);
-  batch = batch_of(*job, state.requests[job->number], state.options, slot, keep);
+  batch = state.reader.batch_of(*job, state.requests[job->number], slot);
   return true;
 }
 
@@ -497,7 +360,7 @@ double DataLoader::busy_s() const {
 
 int64_t DataLoader::buffer_bytes() const {
   const std::lock_guard lock(state_->mutex);
-  return state_->num_slots * slot_bytes(state_->largest, state_->options, state_->reader.fills());
+  return state_->num_slots * state_->reader.slot_bytes(state_->largest);
 }
 
 }  // namespace aifs::data

@@ -18,13 +18,16 @@
 
 namespace aifs::data {
 
+class HostShare;
+
 // Order of the last two axes of a batch: one cell after the other, as networks want them, or one
 // variable after the other, as they are read.
 enum class BatchLayout { kCells, kFields };
 
 // One training or validation batch, on the CPU.
 struct Batch {
-  at::Tensor values;    // (B, T, E, N, V) f32, or (B, T, E, V, N); normalised, all variables
+  at::Tensor values;    // (B, T, E, N, V) f32, or (B, T, E, V, N) with fields apart; normalised,
+                        // all variables
   at::Tensor nan_mask;  // (B, N, V) u8: 1 where a filled variable was NaN at the first time;
                         // undefined if nothing is filled
   std::vector<int64_t> anchors;  // (B) row of time offset 0
@@ -47,6 +50,9 @@ struct LoaderOptions {
   int64_t retries = 0;
   bool pin_memory = false;  // page-locked tensors, for asynchronous copies to a GPU
   BatchLayout layout = BatchLayout::kCells;
+  // Memory in which the ranks of this host that need other cells of the same samples read together;
+  // all of them make the same requests. Null: this rank reads for itself.
+  std::shared_ptr<HostShare> share = nullptr;
 };
 
 // Asked now and then by whoever waits for data; true: stop waiting. Empty: wait for ever.

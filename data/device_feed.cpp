@@ -86,9 +86,9 @@ at::Tensor DeviceFeed::Copies::cells_of(const at::Tensor& fields) {
   const at::Tensor rows = fields.flatten(0, 2), turned = cells.flatten(0, 2);
   if (rows.size(0) == 0) return cells;
   if (!staging_.defined() || staging_.sizes() != rows[0].sizes())
-    staging_ = at::empty_like(rows[0], rows.options().device(device_).pinned_memory(false));
+    staging_ = at::empty(rows[0].sizes(), cells.options());
   for (int64_t row = 0; row < rows.size(0); ++row) {
-    staging_.copy_(rows[row], /*non_blocking=*/true);
+    copy_fields(rows[row], staging_);
     fields_to_cells(staging_, turned[row]);
   }
   return cells;

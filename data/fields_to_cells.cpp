@@ -24,4 +24,18 @@ void fields_to_cells(const at::Tensor& fields, const at::Tensor& cells) {
   cells.copy_(fields.t());
 }
 
+void copy_fields(const at::Tensor& host, const at::Tensor& device) {
+#ifdef AIFS_HAVE_CUDA
+  if (device.is_cuda()) {
+    const auto row_bytes = static_cast<size_t>(host.size(1)) * sizeof(float);
+    const size_t pitch = static_cast<size_t>(host.stride(0)) * sizeof(float);
+    C10_CUDA_CHECK(cudaMemcpy2DAsync(device.data_ptr(), row_bytes, host.const_data_ptr(), pitch,
+                                     row_bytes, static_cast<size_t>(host.size(0)),
+                                     cudaMemcpyHostToDevice, c10::cuda::getCurrentCUDAStream()));
+    return;
+  }
+#endif
+  device.copy_(host);
+}
+
 }  // namespace aifs::data

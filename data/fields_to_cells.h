@@ -10,4 +10,8 @@ namespace aifs::data {
 // current stream.
 void fields_to_cells(const at::Tensor& fields, const at::Tensor& cells);
 
+// Copies fields (V, N) of the host, whose rows may lie apart, to a contiguous tensor of the same
+// sizes on a device. Asynchronous on the current stream where the memory is page-locked.
+void copy_fields(const at::Tensor& host, const at::Tensor& device);
+
 }  // namespace aifs::data

@@ -56,6 +56,7 @@ struct DataOptions {
   int64_t threads = 2;
   int64_t retries = 3;
   CacheOptions cache;
+  bool share_on_host = true;
   int64_t memory_mib = 0;        // 0: automatic
   int64_t prefetch_batches = 0;  // 0: as many as there is memory for, or a few
 

@@ -38,6 +38,27 @@ TEST_CASE("a sample over many ranks trains as on one, in fp32 and fp64", "[paral
   }
 }
 
+TEST_CASE("ranks of a host read together, with the bits of each reading for itself", "[parallel]") {
+  const TemporaryFolder folder;
+  const std::string more = concat(kFiveSteps, "--set parallel.model=3 ");
+  for (const char* share : {"true", "false"}) {
+    const auto result =
+        run_ranks(3, folder.path() / share, concat(more, "--set data.share_on_host=", share, " "));
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+  }
+  for (const char* file : {"parameters.safetensors", "optimizer.safetensors"})
+    REQUIRE(read_file(folder.path() / "true" / kLast / file) ==
+            read_file(folder.path() / "false" / kLast / file));
+  // Reading alone, and computing alone.
+  const auto io = run_ranks(2, folder.path() / "io",
+                            concat(kFiveSteps, "--set parallel.model=2 --set run.mode=io "));
+  INFO(io.err);
+  REQUIRE(io.exit_code == 0);
+  REQUIRE_THAT(io.err, ContainsSubstring("read 5 steps") && ContainsSubstring("samples/s"));
+  REQUIRE_FALSE(fs::exists(folder.path() / "io" / "checkpoints"));
+}
+
 TEST_CASE("losses of waves and of scales divide over ranks", "[parallel]") {
   const TemporaryFolder folder;
   const std::string more =

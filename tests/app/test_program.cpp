@@ -219,6 +219,26 @@ TEST_CASE("figures of every step are recorded", "[program]") {
   REQUIRE(!fs::is_empty(run / "tensorboard"));
 }
 
+TEST_CASE("synthetic runs compute on one sample and leave no checkpoint", "[program]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "r";
+  const auto result =
+      run_train(run, "--set run.mode=synthetic --set train.max_steps=12 --set log.every_steps=1");
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  REQUIRE_FALSE(fs::exists(run / "checkpoints" / "latest"));
+  std::istringstream lines(read_file(run / "metrics.jsonl"));
+  double first = 0.0, last = 0.0;
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::json::parse(line);
+    last = json["loss"].get<double>();
+    if (json["step"] == 1) first = last;
+    REQUIRE(json["data_wait_s"].get<double>() == 0.0);
+  }
+  REQUIRE(last < first);  // the same sample again and again
+  require_clean_failure(run_train(run, "--set run.mode=synthetic --resume"), 2, "run.mode");
+}
+
 TEST_CASE("losing the log files does not stop training", "[program]") {
   const test::TemporaryFolder folder;
   const fs::path run = folder.path() / "r";

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -17,6 +18,7 @@
 #include "core/check.h"
 #include "core/time.h"
 #include "data/anemoi_dataset.h"
+#include "data/host_share.h"
 #include "data/zarr/store.h"
 #include "tests/support/catch.h"
 #include "tests/support/zarr_writer.h"
@@ -325,6 +327,80 @@ TEST_CASE("the same dates have the same bits whatever chunks, codecs, threads an
       }
     }
   }
+}
+
+TEST_CASE("ranks of a host that read together get their cells of the same batches", "[loader]") {
+  constexpr int64_t kCells = 700, kSplit = 230, kRanks = 2, kSlots = 3;
+  const test::AnemoiSpec spec{.num_dates = 30, .num_cells = kCells, .block_bytes = 4096};
+  const auto store = test::write_anemoi(spec);
+  std::vector<BatchRequest> requests;
+  for (int64_t row = 1; row < 27; ++row)
+    requests.push_back({{row, 27 - row}, {-1, 0, 1}});
+  const auto open = [&](const std::vector<ImputeRule>& rules) {
+    const auto dataset = std::make_shared<AnemoiDataset>(store, DatasetOptions{});
+    Statistics statistics = dataset->info().statistics;
+    const Imputer imputer(dataset->info().variables, statistics, rules);
+    return SampleSource{dataset, Normaliser::create(dataset->info().variables, statistics, {}),
+                        imputer};
+  };
+  // Where the store has no chunk, everything is NaN: filled by a constant, or by another variable.
+  store->erase("data/8.0.0.0");
+  const std::vector<std::string> all = spec.variables;
+  const std::vector<ImputeRule> constant{{all, ImputeMethod::kConstant, 0.25}};
+  for (const BatchLayout layout : {BatchLayout::kCells, BatchLayout::kFields}) {
+    const SampleSource source = open(constant);
+    const int64_t bytes = 2 * 3 * 5 * kCells * 4 + 2 * 5 * kCells;
+    const NodeRange whole{0, kCells};
+    const auto first = HostShare::create({0, kRanks, whole}, kSlots, bytes);
+    const auto second = HostShare::open(first->name(), {1, kRanks, whole}, kSlots, bytes);
+    first->unlink_name();
+    std::atomic<int> wrong = 0;
+    const auto run_rank = [&](const std::shared_ptr<HostShare>& share, NodeRange nodes) {
+      for (int epoch = 0; epoch < 2; ++epoch) {  // one loader after the other
+        DataLoader loader(source, {.nodes = nodes, .threads = 2, .layout = layout, .share = share},
+                          requests);
+        Batch batch;
+        for (const BatchRequest& request : requests) {
+          if (!loader.next(batch)) ++wrong;
+          const Batch alone = read_batch(source, {.nodes = nodes, .layout = layout}, request);
+          if (!at::equal(batch.values, alone.values) || !at::equal(batch.nan_mask, alone.nan_mask))
+            ++wrong;
+        }
+      }
+    };
+    std::thread other([&] { run_rank(second, {kSplit, kCells}); });
+    run_rank(first, {0, kSplit});
+    other.join();
+    REQUIRE(wrong == 0);
+  }
+}
+
+TEST_CASE("an error of one rank reaches all that read together", "[loader]") {
+  Fixture f;
+  f.dataset->broken_rows = {5};
+  const NodeRange whole{0, kNodes};
+  const int64_t bytes = kMembers * kNodes * kVariables * 4;
+  const auto first = HostShare::create({0, 2, whole}, 3, bytes);
+  const auto second = HostShare::open(first->name(), {1, 2, whole}, 3, bytes);
+  first->unlink_name();
+  std::array<std::string, 2> errors;
+  const auto run_rank = [&](size_t rank, const std::shared_ptr<HostShare>& share) {
+    LoaderOptions options = f.options;
+    options.share = share;
+    DataLoader loader(f.source, options, single_rows(8));
+    Batch batch;
+    try {
+      while (loader.next(batch)) {
+      }
+    } catch (const DataError& error) {
+      errors[rank] = error.what();
+    }
+  };
+  std::thread other([&] { run_rank(1, second); });
+  run_rank(0, first);
+  other.join();
+  REQUIRE(errors[0] == "row 5 is broken");
+  REQUIRE(errors[1] == "row 5 is broken");
 }
 
 TEST_CASE("options that cannot work are refused", "[loader]") {

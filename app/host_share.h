@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory in which ranks of a host that share samples read together.
+#pragma once
+
+#include <memory>
+
+#include "app/data_parts.h"
+#include "data/host_share.h"
+#include "data/page_lock.h"
+#include "parallel/process_mesh.h"
+
+namespace aifs::app {
+
+struct SharedReading {
+  std::shared_ptr<data::HostShare> memory;  // null: each rank reads for itself
+  std::unique_ptr<data::PageLock> lock;     // on GPUs; goes before the memory
+};
+
+// For batches of `data` with up to `rollout` forecast steps. Nothing where a rank has its samples
+// for itself, where ranks of a sample are on several hosts, or where the system has no room, which
+// is said in the log. Collective over the ranks of a sample.
+SharedReading share_reading(const RunConfig& config, const DataParts& data, int64_t rollout,
+                            const parallel::ProcessMesh& mesh, bool on_gpu);
+
+}  // namespace aifs::app
