@@ -4,8 +4,8 @@
 #include <chrono>
 
 #include "core/check.h"
-#include "core/folder_trial.h"
 #include "core/file_io.h"
+#include "core/folder_trial.h"
 #include "graph/edge_attributes.h"
 #include "graph/gaussian_grid.h"
 #include "graph/graph_file.h"

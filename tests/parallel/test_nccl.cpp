@@ -13,8 +13,7 @@ using namespace aifs;
 
 TEST_CASE("NCCL ranks obey the laws of communicators, for GPU and CPU tensors", "[parallel][gpu]") {
   static parallel::Runtime runtime(120.0);
-  const at::Device card =
-      app::choose_device(app::DeviceChoice::kCuda, runtime.local_rank());
+  const at::Device card = app::choose_device(app::DeviceChoice::kCuda, runtime.local_rank());
   runtime.use_nccl();
   for (const at::Device& device : {card, at::Device(at::kCPU)}) {
     for (const auto& [name, law] : test::communicator_laws(device)) {
