@@ -2,6 +2,7 @@
 #include "app/data_parts.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
@@ -10,6 +11,7 @@
 #include "data/anemoi_dataset.h"
 #include "data/zarr/caching_store.h"
 #include "graph/gaussian_grid.h"
+#include "parallel/process_mesh.h"
 
 namespace aifs::app {
 
@@ -198,6 +200,7 @@ StorePtr open_store(const RunConfig& config) {
 
 DataParts make_data(const RunConfig& config, const StorePtr& store, const SavedData* saved) {
   DataParts parts;
+  parts.store = store;
   check_period(config.data.training, "data.training");
   check_period(config.data.validation, "data.validation");
   parts.training = open_dataset(config, store, config.data.training, "training");
@@ -256,6 +259,15 @@ std::vector<std::string> warnings_of(const DataParts& data) {
     }
   }
   return all;
+}
+
+std::string files_read(const DataParts& data, parallel::Communicator& world) {
+  if (!data.store) return "";
+  const double bytes =
+      parallel::sum_over(world, {static_cast<double>(data.store->bytes_read())})[0];
+  char text[64];
+  std::snprintf(text, sizeof text, "%.3f GiB of files were read", bytes / (1 << 30));
+  return text;
 }
 
 }  // namespace aifs::app

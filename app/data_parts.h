@@ -11,6 +11,7 @@
 #include "app/run_config.h"
 #include "data/data_loader.h"
 #include "data/data_record.h"
+#include "parallel/communicator.h"
 #include "train/checkpoint.h"
 #include "train/rollout.h"
 
@@ -30,7 +31,8 @@ struct DataParts {
   data::DataRecord record;  // for checkpoints
   train::Window window;
   int64_t timestep_s = 0;
-  std::vector<std::string> warnings;  // for one rank to say
+  std::vector<std::string> warnings;         // for one rank to say
+  std::shared_ptr<const zarr::Store> store;  // of the files; null: data that are no files
 };
 
 // What weights of a checkpoint are wanted for. Going on with a run and scoring weights need the
@@ -63,5 +65,9 @@ DataParts make_data(const RunConfig& config, const std::shared_ptr<const zarr::S
 // What differs from a checkpoint, and what training and validation data have to say of themselves
 // (which may list their folders), each thing once.
 std::vector<std::string> warnings_of(const DataParts& data);
+
+// "12.3 GiB of files were read", by all ranks since they opened the data; "" for data that are no
+// files. Collective.
+std::string files_read(const DataParts& data, parallel::Communicator& world);
 
 }  // namespace aifs::app

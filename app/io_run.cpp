@@ -66,7 +66,9 @@ class Reading {
   void run();
   // Samples, rates. Collective.
   std::string summary() const {
-    return concat(figures_.steps, " steps, ", text_of(figures_, mesh_, config_.data.threads));
+    const std::string files = files_read(data_, mesh_.world());
+    return concat(figures_.steps, " steps, ", text_of(figures_, mesh_, config_.data.threads),
+                  files.empty() ? "" : concat("; ", files));
   }
 
  private:
@@ -168,8 +170,7 @@ void run_io(const RunConfig& config, parallel::Communicator& world, const c10::D
   defer_stops();
   parallel::together(
       world, [&] { reading.run(); }, failure_handling());
-  const std::string text = reading.summary();
-  log::info("read ", text);
+  log::info("read ", reading.summary());
 }
 
 }  // namespace aifs::app

@@ -380,7 +380,9 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
   parallel::together(mesh_->world(), load, failure_handling());
   trainer.share_state(resume_from.has_value());
   defer_stops();  // from here on there is work to save
-  return trainer.run();
+  const train::Outcome outcome = trainer.run();
+  if (const std::string files = files_read(data_, mesh_->world()); !files.empty()) log::info(files);
+  return outcome;
 }
 
 void Run::start_from_other_run(const train::CheckpointInfo& other) {

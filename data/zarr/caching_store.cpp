@@ -114,7 +114,7 @@ std::unique_ptr<const ValueFile> CachingStore::cached(const std::string& key) co
   ++(is_there ? hits_ : copies_);
   const timespec now_and_same[2] = {{0, UTIME_NOW}, {0, UTIME_OMIT}};
   ::utimensat(AT_FDCWD, copy.c_str(), now_and_same, 0);  // it was used: the oldest goes first
-  return open_file(copy.string());                       // null if another process has removed it
+  return open_file(copy.string(), counter());            // null if another process has removed it
 }
 
 bool CachingStore::make_copy(const std::string& key, const fs::path& copy) const {

@@ -33,6 +33,7 @@ class RememberingStore : public Store {
   std::optional<size_t> size(const std::string& key) const override;
   std::optional<std::vector<std::string>> names_below(const std::string& folder) const override;
   std::vector<std::string> root_names() const override;
+  int64_t bytes_read() const override { return inner_->bytes_read(); }
 
  private:
   // The store that knows the key, after remembering it if that is wanted.

@@ -23,7 +23,8 @@ namespace {
 class OpenFile : public ValueFile {
  public:
   // Not valid() if there is no such file.
-  explicit OpenFile(std::string path) : path_(std::move(path)) {
+  explicit OpenFile(std::string path, ByteCounter* counter = nullptr)
+      : path_(std::move(path)), counter_(counter) {
     // Without O_NONBLOCK, opening a pipe that lies where a chunk should be would wait for ever.
     fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd_ < 0) {
@@ -49,6 +50,7 @@ class OpenFile : public ValueFile {
   size_t size() const override { return size_; }
 
   void read(size_t offset, size_t length, std::byte* out) const override {
+    if (counter_) counter_->fetch_add(static_cast<int64_t>(length), std::memory_order_relaxed);
     while (length > 0) {
       const ssize_t got = ::pread(fd_, out, length, static_cast<off_t>(offset));
       if (got < 0 && errno == EINTR) continue;
@@ -70,6 +72,7 @@ class OpenFile : public ValueFile {
 
  private:
   const std::string path_;
+  ByteCounter* counter_;
   int fd_ = -1;
   size_t size_ = 0;
 };
@@ -147,7 +150,7 @@ DirectoryStore::DirectoryStore(std::string folder) : folder_(std::move(folder)) 
 
 bool DirectoryStore::get(const std::string& key, size_t max_bytes, Buffer& out) const {
   const std::string path = path_of(key);
-  const OpenFile file(path);
+  const OpenFile file(path, counter());
   if (!file.valid()) return false;
   check_size(path, file.size(), max_bytes);
   out.resize(file.size());
@@ -158,7 +161,7 @@ bool DirectoryStore::get(const std::string& key, size_t max_bytes, Buffer& out) 
 bool DirectoryStore::get_range(const std::string& key, size_t offset, size_t length,
                                Buffer& out) const {
   const std::string path = path_of(key);
-  const OpenFile file(path);
+  const OpenFile file(path, counter());
   if (!file.valid()) return false;
   check_range(path, file.size(), offset, length);
   out.resize(length);
@@ -166,14 +169,14 @@ bool DirectoryStore::get_range(const std::string& key, size_t offset, size_t len
   return true;
 }
 
-std::unique_ptr<const ValueFile> open_file(const std::string& path) {
-  auto file = std::make_unique<OpenFile>(path);
+std::unique_ptr<const ValueFile> open_file(const std::string& path, ByteCounter* counter) {
+  auto file = std::make_unique<OpenFile>(path, counter);
   if (!file->valid()) return nullptr;
   return file;
 }
 
 std::unique_ptr<const ValueFile> DirectoryStore::open(const std::string& key) const {
-  return open_file(path_of(key));
+  return open_file(path_of(key), counter());
 }
 
 std::optional<size_t> DirectoryStore::size(const std::string& key) const {

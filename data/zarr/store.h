@@ -6,6 +6,7 @@
 // have 64000 chunks in one. All functions may be called by several threads at once.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -80,9 +81,15 @@ class Store {
   // Names directly below the root, sorted. For the one look at what optional arrays exist.
   virtual std::vector<std::string> root_names() const = 0;
 
+  // Bytes that were read from files since the store was opened; 0 where there are none.
+  virtual int64_t bytes_read() const { return 0; }
+
   // "store/key", as it appears in messages.
   std::string path_of(std::string_view key) const;
 };
+
+// What files have given, counted by all that read of a store.
+using ByteCounter = std::atomic<int64_t>;
 
 // A folder. Does not need to exist until something is read.
 class DirectoryStore : public Store {
@@ -96,13 +103,19 @@ class DirectoryStore : public Store {
   std::optional<size_t> size(const std::string& key) const override;
   std::optional<std::vector<std::string>> names_below(const std::string& folder) const override;
   std::vector<std::string> root_names() const override;
+  int64_t bytes_read() const override { return bytes_read_; }
+
+ protected:
+  ByteCounter* counter() const { return &bytes_read_; }
 
  private:
   std::string folder_;  // no '/' at the end
+  mutable ByteCounter bytes_read_ = 0;
 };
 
-// Opens a file; null if there is none. Throws DataError.
-std::unique_ptr<const ValueFile> open_file(const std::string& path);
+// Opens a file; null if there is none. What is read is added to `counter`, which outlives it.
+// Throws DataError.
+std::unique_ptr<const ValueFile> open_file(const std::string& path, ByteCounter* counter = nullptr);
 
 // A map. put() must not run together with anything else.
 class MemoryStore : public Store {
