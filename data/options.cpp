@@ -54,6 +54,10 @@ void DataOptions::bind(config::Binder& b) {
       "retries", retries, {.min = 0, .max = 100},
       {"how often a file that cannot be read, or has vanished, is tried again, after 0.2, 0.8, "
        "3.2 ... seconds, before the run stops with a checkpoint"});
+  b.boolean(
+      "share_on_host", share_on_host,
+      {"ranks of a host that share samples read them together: each decodes its part of a date "
+       "for all. Not with parallel.reproducible, slices or stages of layers"});
   b.integer(
       "memory_mib", memory_mib, {.min = 0, .max = int64_t{1} << 30},
       {"memory of all buffers that batches are read into, ahead of training; 0: room for a few "

@@ -2,10 +2,13 @@
 #include "data/zarr/caching_store.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/check.h"
@@ -16,8 +19,12 @@ namespace aifs::zarr {
 
 namespace {
 
-constexpr const char* kCopying = ".copying";  // the end of names of copies in the making
-constexpr int64_t kStale_s = 600;             // a copy in the making is given up after so long
+constexpr const char* kFolder = "aifs-chunks";  // in the cache: nothing beside it is touched
+constexpr const char* kCount = "bytes";         // the shared count in it
+constexpr const char* kOrigin = "origin";       // in the folder of a store: where that is
+constexpr const char* kCopying = ".copying";    // the end of names of copies in the making
+constexpr double kKept = 0.9;                   // of the limit, when copies must go
+constexpr int64_t kStale_s = 600;               // a copy in the making is given up after so long
 constexpr size_t kPieceBytes = size_t{4} << 20;
 
 struct Stamp {
@@ -49,16 +56,6 @@ class NewFile {
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
   int descriptor() const { return fd_; }
-  bool write(const std::byte* bytes, size_t length) const {
-    while (length > 0) {
-      const ssize_t written = ::write(fd_, bytes, length);
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return false;
-      bytes += written;
-      length -= static_cast<size_t>(written);
-    }
-    return true;
-  }
   void keep() { kept_ = true; }
 
  private:
@@ -66,6 +63,72 @@ class NewFile {
   int fd_;
   bool kept_ = false;
 };
+
+bool write_all(int descriptor, const std::byte* bytes, size_t length) {
+  while (length > 0) {
+    const ssize_t written = ::write(descriptor, bytes, length);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes += written;
+    length -= static_cast<size_t>(written);
+  }
+  return true;
+}
+
+// The number of bytes of all copies, in a file that processes lock while they change it. Where a
+// file system has no locks, processes may be off by what they add at the same moment.
+class SharedCount {
+ public:
+  explicit SharedCount(const fs::path& path)
+      : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    while (fd_ >= 0 && ::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~SharedCount() {
+    if (fd_ >= 0) ::close(fd_);  // unlocks
+  }
+  SharedCount(const SharedCount&) = delete;
+  SharedCount& operator=(const SharedCount&) = delete;
+
+  bool is_open() const { return fd_ >= 0; }
+  // Nothing if nobody has counted yet.
+  std::optional<int64_t> value() const {
+    int64_t bytes = 0;
+    if (::pread(fd_, &bytes, sizeof bytes, 0) != sizeof bytes || bytes < 0) return std::nullopt;
+    return bytes;
+  }
+  bool set(int64_t bytes) const { return ::pwrite(fd_, &bytes, sizeof bytes, 0) == sizeof bytes; }
+
+ private:
+  int fd_;
+};
+
+struct Copy {
+  fs::path path;
+  int64_t bytes = 0;
+  timespec used{};
+};
+
+bool is_a_copy(const fs::path& path) {
+  return path.filename() != kOrigin && path.extension() != kCopying;
+}
+
+// All copies in a folder of folders. Others may add and remove some meanwhile.
+std::vector<Copy> list_copies(const fs::path& cache) {
+  std::vector<Copy> copies;
+  std::error_code error;
+  for (fs::directory_iterator store(cache, error), end; !error && store != end;
+       store.increment(error)) {
+    std::error_code inner;
+    for (fs::directory_iterator it(store->path(), inner); !inner && it != end;
+         it.increment(inner)) {
+      struct stat info {};
+      if (::stat(it->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+      if (is_a_copy(it->path())) copies.push_back({it->path(), info.st_size, info.st_atim});
+    }
+  }
+  return copies;
+}
 
 // Removes what a process that died was copying. True if the name is free now.
 bool remove_stale(const fs::path& path) {
@@ -79,12 +142,13 @@ bool remove_stale(const fs::path& path) {
 
 CachingStore::CachingStore(const std::string& folder, const fs::path& cache, int64_t limit_bytes)
     : DirectoryStore(folder),
-      cache_(cache),
-      folder_(cache / sha256_hex(absolute_path(name()).string()).substr(0, 16)),
+      cache_(cache / kFolder),
+      folder_(cache_ / sha256_hex(absolute_path(name()).string()).substr(0, 16)),
       limit_bytes_(limit_bytes) {
   try {
     make_directories(folder_);
-    write_file_atomic(folder_ / "origin", absolute_path(name()).string() + "\n");
+    if (!path_exists(folder_ / kOrigin))
+      write_file_atomic(folder_ / kOrigin, absolute_path(name()).string() + "\n");
   } catch (const Error& error) {
     throw DataError(concat("'", cache.string(), "' cannot be a cache: ", error.what()),
                     "choose another folder in data.cache.dir, or none");
@@ -122,21 +186,14 @@ bool CachingStore::make_copy(const std::string& key, const fs::path& copy) const
   if (!remove_stale(partial)) return false;  // somebody else is at it
   const auto original = DirectoryStore::open(key);
   if (!original) return false;
-  make_room(static_cast<int64_t>(original->size()));
   NewFile file(partial);
   if (file.descriptor() < 0) {
     if (errno != EEXIST) give_up(system_error_text());
     return false;
   }
   const Stamp before = stamp_of(path_of(key));
-  std::vector<std::byte> piece(std::min(kPieceBytes, original->size()));
-  for (size_t at = 0; at < original->size(); at += piece.size()) {
-    const size_t length = std::min(piece.size(), original->size() - at);
-    original->read(at, length, piece.data());
-    if (file.write(piece.data(), length)) continue;
-    give_up(system_error_text());
-    return false;
-  }
+  if (!make_room(static_cast<int64_t>(original->size()))) return false;
+  if (!fill(*original, file.descriptor())) return false;
   const timespec times[2] = {before.modified, before.modified};
   if (::futimens(file.descriptor(), times) != 0 || ::rename(partial.c_str(), copy.c_str()) != 0) {
     give_up(system_error_text());
@@ -146,39 +203,52 @@ bool CachingStore::make_copy(const std::string& key, const fs::path& copy) const
   return true;
 }
 
-// Removes what was not used for longest. The count of this process is good enough until the limit
-// is near; then all files are looked at, for others add to them, too.
-void CachingStore::make_room(int64_t bytes) const {
+bool CachingStore::fill(const ValueFile& original, int descriptor) const {
+  std::vector<std::byte> piece(std::min(kPieceBytes, original.size()));
+  for (size_t at = 0; at < original.size(); at += piece.size()) {
+    const size_t length = std::min(piece.size(), original.size() - at);
+    original.read(at, length, piece.data());
+    if (write_all(descriptor, piece.data(), length)) continue;
+    give_up(system_error_text());
+    return false;
+  }
+  return true;
+}
+
+bool CachingStore::make_room(int64_t bytes) const {
   const std::lock_guard lock(mutex_);
-  if (known_bytes_ >= 0 && known_bytes_ + bytes <= limit_bytes_) {
-    known_bytes_ += bytes;
-    return;
+  const SharedCount count(cache_ / kCount);
+  if (!count.is_open()) {
+    give_up(system_error_text());
+    return false;
   }
-  struct Copy {
-    fs::path path;
-    int64_t bytes = 0;
-    timespec used{};
-  };
-  std::vector<Copy> copies;
-  int64_t total = 0;
-  std::error_code error;
-  for (fs::recursive_directory_iterator it(cache_, error), end; !error && it != end;
-       it.increment(error)) {
-    struct stat info {};
-    if (::stat(it->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
-    if (it->path().filename() == "origin") continue;
-    copies.push_back({it->path(), info.st_size, info.st_atim});
-    total += info.st_size;
+  std::optional<int64_t> total = count.value();
+  if (!total || *total + bytes > limit_bytes_) {
+    const auto most = static_cast<int64_t>(kKept * static_cast<double>(limit_bytes_));
+    total = remove_oldest(std::max<int64_t>(0, std::min(most, limit_bytes_ - bytes)));
   }
+  if (*total + bytes > limit_bytes_) {  // copies that others made without being counted
+    count.set(*total);
+    return false;
+  }
+  if (count.set(*total + bytes)) return true;
+  give_up(system_error_text());
+  return false;
+}
+
+int64_t CachingStore::remove_oldest(int64_t most_bytes) const {
+  std::vector<Copy> copies = list_copies(cache_);
   std::sort(copies.begin(), copies.end(), [](const Copy& a, const Copy& b) {
     return std::pair(a.used.tv_sec, a.used.tv_nsec) < std::pair(b.used.tv_sec, b.used.tv_nsec);
   });
+  int64_t total = 0;
+  for (const Copy& copy : copies)
+    total += copy.bytes;
   for (const Copy& copy : copies) {
-    if (total + bytes <= limit_bytes_) break;
-    if (copy.path.string().ends_with(kCopying)) continue;
-    if (::unlink(copy.path.c_str()) == 0) total -= copy.bytes;
+    if (total <= most_bytes) break;
+    if (::unlink(copy.path.c_str()) == 0 || errno == ENOENT) total -= copy.bytes;
   }
-  known_bytes_ = total + bytes;
+  return total;
 }
 
 std::unique_ptr<const ValueFile> CachingStore::open(const std::string& key) const {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/zarr/caching_store.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -40,7 +43,8 @@ std::string letter(const Store& store, const std::string& key) {
 int64_t bytes_in(const fs::path& folder) {
   int64_t bytes = 0;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file() && entry.path().filename() != "origin")
+    const fs::path name = entry.path().filename();
+    if (entry.is_regular_file() && name != "origin" && name != "bytes")
       bytes += static_cast<int64_t>(entry.file_size());
   }
   return bytes;
@@ -114,6 +118,43 @@ TEST_CASE("many threads and stores may share a cache", "[caching_store]") {
     }
   }
   REQUIRE(wrong == 0);
+}
+
+TEST_CASE("nothing but copies is removed from a folder that becomes a cache", "[caching_store]") {
+  const test::TemporaryFolder folder;
+  const fs::path origin = write_store(folder.path() / "a.zarr", 10),
+                 cache = folder.path() / "cache";
+  make_directories(cache / "thesis");
+  write_file_atomic(cache / "thesis" / "chapter", std::string(5000, 'x'));
+  write_file_atomic(cache / "notes", std::string(5000, 'x'));
+  const CachingStore store(origin.string(), cache, 2000);
+  for (int i = 0; i < 10; ++i)
+    letter(store, concat("data/", i, ".0"));
+  REQUIRE(fs::file_size(cache / "thesis" / "chapter") == 5000);
+  REQUIRE(fs::file_size(cache / "notes") == 5000);
+  REQUIRE(bytes_in(cache / "aifs-chunks") <= 2000);
+}
+
+TEST_CASE("processes keep one limit together", "[caching_store]") {
+  const test::TemporaryFolder folder;
+  const fs::path origin = write_store(folder.path() / "a.zarr", 40),
+                 cache = folder.path() / "cache";
+  std::vector<pid_t> children;
+  for (int child = 0; child < 4; ++child) {
+    children.push_back(::fork());
+    if (children.back() != 0) continue;
+    const CachingStore store(origin.string(), cache, 6000);
+    for (int i = 0; i < 10; ++i)
+      store.open(concat("data/", 10 * child + i, ".0"));
+    ::_exit(store.num_copies() == 10 ? 0 : 1);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    REQUIRE(status == 0);
+  }
+  REQUIRE(bytes_in(cache) <= 6000);
+  REQUIRE(bytes_in(cache) >= 5000);
 }
 
 TEST_CASE("a cache that cannot be is an error at the start; one that fails later is left",
