@@ -109,11 +109,8 @@ struct Copy {
   timespec used{};
 };
 
-bool is_a_copy(const fs::path& path) {
-  return path.filename() != kOrigin && path.extension() != kCopying;
-}
-
-// All copies in a folder of folders. Others may add and remove some meanwhile.
+// All copies in a folder of folders, those in the making, too. Others may add and remove some
+// meanwhile.
 std::vector<Copy> list_copies(const fs::path& cache) {
   std::vector<Copy> copies;
   std::error_code error;
@@ -124,7 +121,8 @@ std::vector<Copy> list_copies(const fs::path& cache) {
          it.increment(inner)) {
       struct stat info {};
       if (::stat(it->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
-      if (is_a_copy(it->path())) copies.push_back({it->path(), info.st_size, info.st_atim});
+      if (!it->path().filename().string().starts_with(kOrigin))  // nor while it is written
+        copies.push_back({it->path(), info.st_size, info.st_atim});
     }
   }
   return copies;
@@ -192,7 +190,7 @@ bool CachingStore::make_copy(const std::string& key, const fs::path& copy) const
     return false;
   }
   const Stamp before = stamp_of(path_of(key));
-  if (!make_room(static_cast<int64_t>(original->size()))) return false;
+  if (!make_room(static_cast<int64_t>(original->size()), file.descriptor())) return false;
   if (!fill(*original, file.descriptor())) return false;
   const timespec times[2] = {before.modified, before.modified};
   if (::futimens(file.descriptor(), times) != 0 || ::rename(partial.c_str(), copy.c_str()) != 0) {
@@ -215,7 +213,7 @@ bool CachingStore::fill(const ValueFile& original, int descriptor) const {
   return true;
 }
 
-bool CachingStore::make_room(int64_t bytes) const {
+bool CachingStore::make_room(int64_t bytes, int descriptor) const {
   const std::lock_guard lock(mutex_);
   const SharedCount count(cache_ / kCount);
   if (!count.is_open()) {
@@ -231,7 +229,8 @@ bool CachingStore::make_room(int64_t bytes) const {
     count.set(*total);
     return false;
   }
-  if (count.set(*total + bytes)) return true;
+  // From now on its file has its size, for whoever counts anew.
+  if (count.set(*total + bytes) && ::ftruncate(descriptor, bytes) == 0) return true;
   give_up(system_error_text());
   return false;
 }
@@ -246,6 +245,7 @@ int64_t CachingStore::remove_oldest(int64_t most_bytes) const {
     total += copy.bytes;
   for (const Copy& copy : copies) {
     if (total <= most_bytes) break;
+    if (copy.path.extension() == kCopying) continue;
     if (::unlink(copy.path.c_str()) == 0 || errno == ENOENT) total -= copy.bytes;
   }
   return total;

@@ -38,8 +38,9 @@ class CachingStore : public DirectoryStore {
   bool make_copy(const std::string& key, const std::filesystem::path& copy) const;
   // Copies the bytes; false if that failed, with the reason told.
   bool fill(const ValueFile& original, int descriptor) const;
-  // Counts `bytes` more, after removing copies if they would be too many; false: there is no room.
-  bool make_room(int64_t bytes) const;
+  // Counts `bytes` more for a copy in the making, after removing others if they would be too many;
+  // false: there is no room.
+  bool make_room(int64_t bytes, int descriptor) const;
   int64_t remove_oldest(int64_t most_bytes) const;  // returns the bytes that are left
   void give_up(const std::string& why) const;
 
