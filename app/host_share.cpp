@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/host_share.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "core/host.h"
@@ -11,29 +9,29 @@
 
 namespace aifs::app {
 
-namespace {
-
-constexpr int64_t kMostSlots = 5;  // four batches ahead, one in use
-
-// Batches that have room; 0: not even two.
-int64_t num_slots(const data::DataOptions& options, int64_t batch_bytes) {
-  const int64_t system =
-      static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE) / 4;
-  const int64_t memory = options.memory_mib > 0 ? options.memory_mib << 20 : system;
-  const int64_t wanted = options.prefetch_batches > 0 ? options.prefetch_batches + 1 : kMostSlots;
-  const int64_t slots = std::min(memory / batch_bytes, wanted);
-  return slots < 2 ? 0 : slots;
+data::LoaderOptions loader_options(const data::DataOptions& options, const c10::Device& device,
+                                   int64_t processes) {
+  return {.threads = options.threads,
+          .prefetch_batches = options.prefetch_batches,
+          .memory_bytes = options.memory_mib << 20,
+          .processes = processes,
+          .retries = options.retries,
+          .device = device};
 }
 
-}  // namespace
+int64_t processes_on_machine(parallel::Communicator& world) {
+  const std::vector<std::string> machines = parallel::gather_text(world, machine_identity());
+  return std::count(machines.begin(), machines.end(), machines[static_cast<size_t>(world.rank())]);
+}
 
 SharedReading share_reading(const RunConfig& config, const DataParts& data, int64_t rollout,
-                            const parallel::ProcessMesh& mesh, bool on_gpu) {
+                            const parallel::ProcessMesh& mesh, const c10::Device& device) {
   parallel::Communicator& group = mesh.model();
   const parallel::MeshSizes& sizes = mesh.sizes();
   const bool fits = config.data.share_on_host && !config.parallel.reproducible && sizes.model > 1 &&
                     sizes.tensor == 1 && sizes.pipeline == 1;
   if (!fits) return {};
+  const int64_t processes = processes_on_machine(mesh.world());
   const std::vector<std::string> hosts = parallel::gather_text(group, host_identity());
   if (std::count(hosts.begin(), hosts.end(), hosts[0]) != static_cast<int64_t>(hosts.size()))
     return {};
@@ -43,10 +41,14 @@ SharedReading share_reading(const RunConfig& config, const DataParts& data, int6
       config.data.batch_size * data.window.num_times(rollout) * info.ensemble_size * cells;
   const int64_t bytes =
       4 * values + (config.data.imputer.empty() ? 0 : config.data.batch_size * cells);
-  const int64_t slots = num_slots(config.data, bytes);
+  // The memory of all these ranks together; the first one decides for all.
+  data::LoaderOptions together = loader_options(config.data, device, processes / group.size());
+  together.memory_bytes *= group.size();
+  const int64_t slots = std::stoll(
+      parallel::gather_text(group, std::to_string(data::num_buffers(together, bytes))).front());
   const data::HostShare::Place place{group.rank(), group.size(), {0, info.num_nodes()}};
   SharedReading shared;
-  if (slots > 0 && group.rank() == 0) shared.memory = data::HostShare::create(place, slots, bytes);
+  if (slots > 1 && group.rank() == 0) shared.memory = data::HostShare::create(place, slots, bytes);
   const std::string name =
       parallel::gather_text(group, shared.memory ? shared.memory->name() : "").front();
   if (!name.empty() && group.rank() != 0)
@@ -58,7 +60,7 @@ SharedReading share_reading(const RunConfig& config, const DataParts& data, int6
               bytes >> 20, " MiB");
     return {};
   }
-  if (on_gpu) {
+  if (device.is_cuda()) {
     shared.lock =
         std::make_unique<data::PageLock>(shared.memory->memory(), shared.memory->memory_bytes());
   }

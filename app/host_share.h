@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "app/data_parts.h"
+#include "data/data_loader.h"
 #include "data/host_share.h"
 #include "data/page_lock.h"
 #include "parallel/process_mesh.h"
@@ -20,6 +21,13 @@ struct SharedReading {
 // for itself, where ranks of a sample are on several hosts, or where the system has no room, which
 // is said in the log. Collective over the ranks of a sample.
 SharedReading share_reading(const RunConfig& config, const DataParts& data, int64_t rollout,
-                            const parallel::ProcessMesh& mesh, bool on_gpu);
+                            const parallel::ProcessMesh& mesh, const c10::Device& device);
+
+// How batches are read, but for the cells; `processes` of this machine read alike.
+data::LoaderOptions loader_options(const data::DataOptions& options, const c10::Device& device,
+                                   int64_t processes);
+
+// Of the ranks of `world`. Collective.
+int64_t processes_on_machine(parallel::Communicator& world);
 
 }  // namespace aifs::app

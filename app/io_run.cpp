@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <exception>
 
 #include "app/data_parts.h"
 #include "app/device.h"
@@ -15,8 +16,10 @@
 #include "core/check.h"
 #include "core/log.h"
 #include "core/shares.h"
+#include "data/buffer_pool.h"
 #include "data/device_feed.h"
 #include "data/sampler.h"
+#include "parallel/gather_text.h"
 #include "parallel/process_mesh.h"
 #include "parallel/together.h"
 #include "train/schedule.h"
@@ -53,7 +56,10 @@ std::string text_of(const Figures& own, const parallel::ProcessMesh& mesh, int64
 class Reading {
  public:
   Reading(const RunConfig& config, const parallel::ProcessMesh& mesh, const c10::Device& device)
-      : config_(config), mesh_(mesh), device_(device) {}
+      : config_(config),
+        mesh_(mesh),
+        device_(device),
+        pool_(std::make_shared<data::BufferPool>(device)) {}
 
   void open() { data_ = make_data(config_, open_store(config_)); }
   // Collective.
@@ -61,7 +67,8 @@ class Reading {
     shared_ = share_reading(config_, data_,
                             train::longest_rollout(config_.train.rollout, config_.train.max_epochs,
                                                    config_.train.max_steps),
-                            mesh_, device_.is_cuda());
+                            mesh_, device_);
+    processes_ = processes_on_machine(mesh_.world());
   }
   void run();
   // Samples, rates. Collective.
@@ -72,6 +79,8 @@ class Reading {
   }
 
  private:
+  enum class Turn { kBatch, kEnd, kStop };
+  Turn next_batch(data::DeviceFeed& feed, data::Batch& batch) const;
   // False if it was left.
   bool read_epoch(int64_t epoch);
   std::vector<data::BatchRequest> requests_of(int64_t epoch) const;
@@ -82,6 +91,8 @@ class Reading {
   c10::Device device_;
   DataParts data_;
   SharedReading shared_;
+  int64_t processes_ = 1;  // of this run on this machine
+  std::shared_ptr<data::BufferPool> pool_;
   Figures figures_;
 };
 
@@ -111,6 +122,24 @@ std::vector<data::BatchRequest> Reading::requests_of(int64_t epoch) const {
   return requests;
 }
 
+// Ranks that read together leave together: after a batch, or because one of them was asked to stop
+// or cannot read. The error is thrown where it arose.
+Reading::Turn Reading::next_batch(data::DeviceFeed& feed, data::Batch& batch) const {
+  bool stop = stop_requested(), more = false;
+  std::exception_ptr error;
+  try {
+    more = feed.next(batch, stop_requested);
+  } catch (const data::GivenUp&) {
+    stop = true;
+  } catch (...) {
+    error = std::current_exception();
+  }
+  const bool left = parallel::on_any_rank(mesh_.world(), stop || error != nullptr);
+  if (error) std::rethrow_exception(error);
+  if (left) return Turn::kStop;
+  return more ? Turn::kBatch : Turn::kEnd;
+}
+
 bool Reading::read_epoch(int64_t epoch) {
   const int64_t accumulate = config_.train.accumulate_batches;
   std::vector<data::BatchRequest> requests = requests_of(epoch);
@@ -118,34 +147,26 @@ bool Reading::read_epoch(int64_t epoch) {
     const int64_t left = (config_.train.max_steps - figures_.steps) * accumulate;
     if (left < static_cast<int64_t>(requests.size())) requests.resize(static_cast<size_t>(left));
   }
-  const data::LoaderOptions loading{.nodes = own_cells(),
-                                    .threads = config_.data.threads,
-                                    .prefetch_batches = config_.data.prefetch_batches,
-                                    .memory_bytes = config_.data.memory_mib << 20,
-                                    .retries = config_.data.retries,
-                                    .share = shared_.memory};
+  data::LoaderOptions loading = loader_options(config_.data, device_, processes_);
+  loading.nodes = own_cells();
+  loading.share = shared_.memory;
+  loading.pool = pool_;
   const Figures before = figures_;
   const Clock::time_point start = Clock::now();
   data::DeviceFeed feed(data_.training_source, loading, std::move(requests), device_);
   int64_t batches = 0;
-  bool left = false;
-  try {
-    for (data::Batch batch; feed.next(batch, stop_requested);) {
-      figures_.samples += batch.values.size(0);
-      figures_.bytes += static_cast<int64_t>(batch.values.nbytes());
-      figures_.seconds =
-          before.seconds + std::chrono::duration<double>(Clock::now() - start).count();
-      figures_.busy_s = before.busy_s + feed.busy_s();
-      figures_.steps = before.steps + ++batches / accumulate;
-      if (stop_requested()) break;
-      if (batches % accumulate == 0 && figures_.steps % config_.log.every_steps == 0 &&
-          mesh_.world().size() == 1)
-        log::info("step ", figures_.steps, ": ", text_of(figures_, mesh_, loading.threads));
-    }
-  } catch (const data::GivenUp&) {
-    left = true;
+  for (data::Batch batch;;) {
+    const Turn turn = next_batch(feed, batch);
+    if (turn != Turn::kBatch) return turn == Turn::kEnd;
+    figures_.samples += batch.values.size(0);
+    figures_.bytes += static_cast<int64_t>(batch.values.nbytes());
+    figures_.seconds = before.seconds + std::chrono::duration<double>(Clock::now() - start).count();
+    figures_.busy_s = before.busy_s + feed.busy_s();
+    figures_.steps = before.steps + ++batches / accumulate;
+    if (batches % accumulate == 0 && figures_.steps % config_.log.every_steps == 0 &&
+        mesh_.world().size() == 1)
+      log::info("step ", figures_.steps, ": ", text_of(figures_, mesh_, loading.threads));
   }
-  return !left && !stop_requested();
 }
 
 void Reading::run() {

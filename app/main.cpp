@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <c10/core/AutogradState.h>
 #include <malloc.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -57,6 +58,14 @@ void keep_memory() {
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   mallopt(M_TOP_PAD, 64 << 20);
 #endif
+}
+
+// Every chunk of the batches that are read ahead may be an open file.
+void raise_file_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 // What would show at the first checkpoint: a disk that is full, a quota, a limit of file sizes, and
@@ -374,5 +383,6 @@ int main(int argc, char** argv) {
   const aifs::app::ParsedCommandLine parsed = aifs::app::parse_command_line(argc, argv);
   if (!parsed.exit_code) aifs::app::let_waiting_threads_sleep(argv);
   aifs::app::keep_memory();
+  aifs::app::raise_file_limit();
   return aifs::app::guarded(parsed);
 }

@@ -40,6 +40,7 @@ namespace {
 
 // Cells of the graph and of the dataset must be the same points, up to rounding of the file.
 constexpr double kSamePoint_deg = 1e-3;
+constexpr double kShareOfValidation = 1.0 / 3.0;  // of data.memory_mib, if there is any
 
 using StorePtr = std::shared_ptr<const zarr::Store>;
 
@@ -128,7 +129,11 @@ std::vector<float> cell_weights(train::GridWeights kind, const graph::NodeSet& n
 
 Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device,
          std::optional<SavedData> saved)
-    : config_(std::move(config)), mesh_(&mesh), device_(device), saved_(std::move(saved)) {
+    : config_(std::move(config)),
+      mesh_(&mesh),
+      device_(device),
+      saved_(std::move(saved)),
+      pool_(std::make_shared<data::BufferPool>(device)) {
   if (config_.run.threads > 0) at::set_num_threads(static_cast<int>(config_.run.threads));
   set_arithmetic(config_.train.precision, device_);
   phases_.end("program");
@@ -158,6 +163,7 @@ void Run::share() {
   std::string saved = to_text(saved_);
   app::share(saved, mesh_->world());
   saved_ = saved_data_from_text(saved);
+  processes_ = processes_on_machine(mesh_->world());
   phases_.end("sharing them");
 }
 
@@ -264,6 +270,14 @@ train::LossPtr Run::make_loss() const {
                                           .device = device_});
 }
 
+data::LoaderOptions Run::loading(double share_of_memory) const {
+  data::LoaderOptions options = loader_options(config_.data, device_, processes_);
+  options.memory_bytes =
+      static_cast<int64_t>(share_of_memory * static_cast<double>(options.memory_bytes));
+  options.pool = pool_;
+  return options;
+}
+
 std::unique_ptr<train::Validation> Run::make_validation() const {
   const train::ValidationSetup setup{
       .source = data_.validation_source,
@@ -274,10 +288,7 @@ std::unique_ptr<train::Validation> Run::make_validation() const {
       .post_processor = {data_.variables.output_names(), config_.data.postprocessor},
       .nodes = own_cells(),
       .mesh = *mesh_,
-      .threads = config_.data.threads,
-      .prefetch_batches = config_.data.prefetch_batches,
-      .memory_bytes = config_.data.memory_mib << 20,
-      .retries = config_.data.retries,
+      .loading = loading(kShareOfValidation),
       .dtype = parameters_->dtype(),
       .device = device_,
       .loss_nodes = own_slice(),
@@ -304,7 +315,11 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
       share_reading(config_, data_,
                     train::longest_rollout(config_.train.rollout, config_.train.max_epochs,
                                            config_.train.max_steps),
-                    *mesh_, device_.is_cuda());
+                    *mesh_, device_);
+  const bool validates = config_.train.validation.is_on() && config_.run.mode != Mode::kSynthetic;
+  data::LoaderOptions loader = loading(validates ? 1.0 - kShareOfValidation : 1.0);
+  loader.nodes = own_cells();
+  loader.share = shared_reading_.memory;
   const train::TrainerParts parts{
       .source = data_.training_source,
       .variables = data_.variables,
@@ -316,12 +331,7 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
                    .group = mesh_->replica(),
                    .workers = config_.data.anemoi_workers,
                    .reseed_every_epoch = config_.train.rollout.epoch_increment > 0},
-      .loading = {.nodes = own_cells(),
-                  .threads = config_.data.threads,
-                  .prefetch_batches = config_.data.prefetch_batches,
-                  .memory_bytes = config_.data.memory_mib << 20,
-                  .retries = config_.data.retries,
-                  .share = shared_reading_.memory},
+      .loading = loader,
       .parameters = *parameters_,
       .network = *network_,
       .loss = loss_,

@@ -11,6 +11,7 @@
 #include "app/host_share.h"
 #include "app/phases.h"
 #include "app/run_config.h"
+#include "data/buffer_pool.h"
 #include "graph/graph.h"
 #include "graph/graph_report.h"
 #include "graph/partition.h"
@@ -90,6 +91,8 @@ class Run {
 
   model::GraphTensors make_tensors(at::ScalarType dtype);
   data::NodeRange own_cells() const;
+  // How batches are read, into this share of data.memory_mib.
+  data::LoaderOptions loading(double share_of_memory) const;
   train::NodeSlice own_slice() const;
 
   RunConfig config_;
@@ -97,6 +100,8 @@ class Run {
   at::Device device_;
   Phases phases_;
   std::optional<SavedData> saved_;
+  int64_t processes_ = 1;  // of this run on this machine
+  std::shared_ptr<data::BufferPool> pool_;
   std::string opened_;  // what opening the dataset has read
   DataParts data_;
   GraphParts graph_;

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -13,6 +14,7 @@
 #include "bench/page_cache.h"
 #include "core/check.h"
 #include "data/anemoi_dataset.h"
+#include "data/buffer_pool.h"
 #include "data/device_feed.h"
 #include "data/sampler.h"
 #include "data/zarr/store.h"
@@ -23,6 +25,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
+
+// Batches of a pass that are not timed: the first ones find buffers and files, the last ones keep
+// all threads at work until time ends.
+constexpr size_t kLeadIn = 6, kLeadOut = 6;
 
 // What all threads together have spent and read.
 struct Meter {
@@ -90,7 +96,7 @@ class MeteredStore : public zarr::Store {
   Meter& meter_;
 };
 
-// The first batches of a run with this configuration on one rank.
+// The first batches of a run with this configuration on one rank, those around the timed ones, too.
 std::vector<data::BatchRequest> first_requests(const DataBenchOptions& options,
                                                const app::DataParts& parts) {
   const data::DatasetInfo& info = parts.training->info();
@@ -101,7 +107,7 @@ std::vector<data::BatchRequest> first_requests(const DataBenchOptions& options,
                                .workers = options.config.data.anemoi_workers});
   std::vector<data::BatchRequest> requests;
   for (std::vector<int64_t>& anchors : sampler.epoch(0)) {
-    if (static_cast<int64_t>(requests.size()) == options.batches) break;
+    if (requests.size() == kLeadIn + static_cast<size_t>(options.batches) + kLeadOut) break;
     requests.push_back({std::move(anchors), offsets});
   }
   if (requests.empty()) throw DataError(concat("'", info.name, "' has no training samples"));
@@ -146,9 +152,43 @@ Json read_bare(const DataBenchOptions& options) {
           {"decode_ms", (seconds - file_s) * a_date_ms}};
 }
 
-// One pass over the first batches of a dataset that was opened for it, so that nothing is decoded
-// already.
-Json read_once(const DataBenchOptions& options, const char* name, int64_t threads) {
+// A pass through some batches, timed in the middle of a longer one: reading is under way when time
+// begins to count, and goes on when it ends.
+struct TimedPass {
+  double seconds = 0.0, busy_s = 0.0;  // on the clock; of all threads
+  int64_t samples = 0, bytes = 0, dates = 0, stored_bytes = 0;
+};
+
+TimedPass time_batches(data::DeviceFeed& feed, const DataBenchOptions& options,
+                       const std::vector<data::BatchRequest>& requests, const Meter& files) {
+  TimedPass pass;
+  Clock::time_point start;
+  double busy_before = 0.0;
+  int64_t stored_before = 0;
+  data::Batch batch;
+  for (size_t i = 0; i + kLeadOut < requests.size(); ++i) {
+    if (i == kLeadIn) {
+      app::wait_for(options.device);
+      start = Clock::now();
+      busy_before = feed.busy_s();
+      stored_before = files.bytes;
+    }
+    if (!feed.next(batch)) break;
+    if (i < kLeadIn) continue;
+    pass.samples += batch.values.size(0);
+    pass.dates += batch.values.size(0) * batch.values.size(1);
+    pass.bytes += static_cast<int64_t>(batch.values.nbytes());
+  }
+  app::wait_for(options.device);
+  pass.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  pass.busy_s = feed.busy_s() - busy_before;
+  pass.stored_bytes = files.bytes - stored_before;
+  return pass;
+}
+
+// Reads the first batches of a dataset that was opened for it, so that nothing is decoded already.
+Json read_once(const DataBenchOptions& options, const char* name, int64_t threads,
+               const std::shared_ptr<data::BufferPool>& pool) {
   Meter files;
   const std::shared_ptr<const zarr::Store> store = metered_store(options.config, files);
   Json json{{"case", name}, {"threads", threads}};
@@ -160,29 +200,27 @@ Json read_once(const DataBenchOptions& options, const char* name, int64_t thread
       .nodes = {0, std::max<int64_t>(1, std::llround(options.cells * cells))},
       .threads = threads,
       .prefetch_batches = options.config.data.prefetch_batches,
-      .memory_bytes = options.config.data.memory_mib << 20};
-  const int64_t opening_bytes = files.bytes;
-  const std::vector<data::BatchRequest> requests = first_requests(options, parts);
-  int64_t samples = 0, bytes = 0, dates = 0;
-  for (const data::BatchRequest& request : requests)
-    dates += static_cast<int64_t>(request.anchors.size() * request.offsets.size());
-  const Clock::time_point start = Clock::now();
+      .memory_bytes = options.config.data.memory_mib << 20,
+      .pool = pool};
+  const std::vector<data::BatchRequest> first = first_requests(options, parts);
+  std::vector<data::BatchRequest> requests;
+  const size_t untimed = kLeadIn + kLeadOut;  // in short epochs these are read once more
+  const size_t timed = std::max(first.size(), untimed + 1) - untimed;
+  const size_t count = std::max(timed, std::min<size_t>(first.size(), options.batches));
+  for (size_t i = 0; i < count + untimed; ++i)
+    requests.push_back(first[i % first.size()]);
   data::DeviceFeed feed(parts.training_source, loading, requests, options.device);
-  for (data::Batch batch; feed.next(batch);) {
-    samples += batch.values.size(0);
-    bytes += static_cast<int64_t>(batch.values.nbytes());
-  }
-  app::wait_for(options.device);
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  const auto per_second = [&](int64_t count) { return static_cast<double>(count) / seconds; };
-  json.update({{"samples", samples},
-               {"dates", dates},
-               {"seconds", seconds},
-               {"samples_s", per_second(samples)},
-               {"mb_s", 1e-6 * per_second(bytes)},
-               {"busy", feed.busy_s() / (seconds * static_cast<double>(threads))},
-               {"thread_ms", 1e3 * feed.busy_s() / static_cast<double>(dates)}});
-  if (store) json["stored_mb_s"] = 1e-6 * per_second(files.bytes - opening_bytes);
+  const TimedPass pass = time_batches(feed, options, requests, files);
+  const auto per_second = [&](int64_t count) { return static_cast<double>(count) / pass.seconds; };
+  json.update({{"samples", pass.samples},
+               {"dates", pass.dates},
+               {"seconds", pass.seconds},
+               {"samples_s", per_second(pass.samples)},
+               {"mb_s", 1e-6 * per_second(pass.bytes)},
+               {"busy", std::min(1.0, pass.busy_s / (pass.seconds * static_cast<double>(threads)))},
+               {"thread_ms", 1e3 * pass.busy_s / static_cast<double>(pass.dates)},
+               {"buffer_mib", static_cast<double>(pool->num_bytes()) / 1048576.0}});
+  if (store) json["stored_mb_s"] = 1e-6 * per_second(pass.stored_bytes);
   return json;
 }
 
@@ -202,16 +240,17 @@ Json time_reading(const DataBenchOptions& options, const std::function<void(cons
   };
   std::vector<int64_t> threads = options.threads;
   if (threads.empty()) threads.push_back(options.config.data.threads);
+  const auto pool = std::make_shared<data::BufferPool>(options.device);
   if (store && options.cold) {
     drop_page_cache(store->name());
-    add(read_once(options, "cold", threads.front()));
+    add(read_once(options, "cold", threads.front(), pool));
   }
   if (store) {
     bare = read_bare(options);
     add(bare);
   }
   for (const int64_t count : threads)
-    add(read_once(options, "warm", count));
+    add(read_once(options, "warm", count, pool));
   return results;
 }
 

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <thread>
 
 #include "core/check.h"
+#include "core/control_groups.h"
 
 namespace aifs {
 
@@ -39,13 +39,6 @@ std::vector<int> affinity() {
   return {};
 }
 
-std::optional<std::string> first_line(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!std::getline(file, line)) return std::nullopt;
-  return line;
-}
-
 // A quota in cores, if `folder` limits the time of its processes.
 std::optional<double> quota_of(const fs::path& folder, bool version_2) {
   double quota = 0.0, period = 0.0;
@@ -63,51 +56,14 @@ std::optional<double> quota_of(const fs::path& folder, bool version_2) {
   return quota / period;
 }
 
-// The tightest quota from a group up to the root of the mounted tree. In a container the path may
-// be that of the host, of which only the end of the walk is mounted.
-void tighten(Cores& cores, const fs::path& mount, fs::path group, bool version_2) {
-  for (;;) {
-    const fs::path folder = group.empty() ? mount : mount / group;
-    if (const auto quota = quota_of(folder, version_2);
-        quota && (cores.quota == 0.0 || *quota < cores.quota)) {
-      cores.quota = *quota;
-      cores.quota_group = folder.string();
-    }
-    if (group.empty()) return;
-    group = group.parent_path();
-  }
-}
-
-bool names_cpu(const std::string& controllers) {
-  std::istringstream names(controllers);
-  for (std::string name; std::getline(names, name, ',');) {
-    if (name == "cpu") return true;
-  }
-  return false;
-}
-
-std::string namespace_of_groups(const fs::path& root) {
-  std::error_code ignored;
-  return fs::read_symlink(root / "proc/self/ns/cgroup", ignored).string();
-}
-
+// The tightest quota of all groups.
 void add_quota(Cores& cores, const fs::path& root) {
-  std::ifstream file(root / "proc/self/cgroup");
-  const fs::path mounts = root / "sys/fs/cgroup";
-  for (std::string line; std::getline(file, line);) {  // "4:cpu,cpuacct:/path" or "0::/path"
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const fs::path group = fs::path(line.substr(second + 1)).relative_path();
-    if (controllers.empty()) {
-      for (const char* mount : {"", "unified"})
-        tighten(cores, *mount ? mounts / mount : mounts, group, /*version_2=*/true);
-    } else if (names_cpu(controllers)) {
-      for (const char* mount : {"cpu", "cpu,cpuacct", "cpuacct,cpu"})
-        tighten(cores, mounts / mount, group, /*version_2=*/false);
-    }
+  for (const ControlGroup& group : control_groups("cpu", root)) {
+    const auto quota = quota_of(group.folder, group.version_2);
+    if (!quota || (cores.quota > 0.0 && *quota >= cores.quota)) continue;
+    cores.quota = *quota;
+    cores.quota_group = group.folder.string();
   }
-  // Containers call their groups alike.
   if (cores.quota > 0.0) cores.quota_group += " " + namespace_of_groups(root);
 }
 

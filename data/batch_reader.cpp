@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/time.h"
 #include "data/field_kernels.h"
 #include "data/host_share.h"
+#include "data/zarr/store.h"
 
 namespace aifs::data {
 
@@ -19,11 +21,6 @@ constexpr int64_t kTurnedCells = 8192;  // of one task
 constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
 
 }  // namespace
-
-void BatchJob::close() {
-  assemblies.clear();
-  readers.clear();
-}
 
 BatchReader::BatchReader(const SampleSource& source, const LoaderOptions& options)
     : source_(source), options_(options), maps_(source) {}
@@ -48,13 +45,12 @@ BatchSizes BatchReader::sizes_of(const BatchRequest& request) const {
           .own_nodes = options_.nodes.size()};
 }
 
-BatchSizes BatchReader::largest(const std::vector<BatchRequest>& requests) const {
-  BatchSizes largest = sizes_of({});
-  for (const BatchRequest& request : requests) {
-    largest.samples = std::max(largest.samples, static_cast<int64_t>(request.anchors.size()));
-    largest.times = std::max(largest.times, static_cast<int64_t>(request.offsets.size()));
-  }
-  return largest;
+void BatchReader::grow(BatchSizes& sizes, const BatchRequest& request) const {
+  const BatchSizes wanted = sizes_of(request);
+  const BatchSizes before = sizes;
+  sizes = wanted;
+  sizes.samples = std::max(before.samples, wanted.samples);
+  sizes.times = std::max(before.times, wanted.times);
 }
 
 int64_t BatchReader::shared_bytes(const BatchSizes& sizes) const {
@@ -66,36 +62,35 @@ int64_t BatchReader::slot_bytes(const BatchSizes& sizes) const {
   return shared_bytes(sizes) + (has_cells ? kFloatBytes * sizes.own_values() : 0);
 }
 
-std::unique_ptr<BatchSlot> BatchReader::make_slot(const BatchSizes& sizes,
-                                                  std::byte* shared) const {
+std::unique_ptr<BatchSlot> BatchReader::make_slot(const BatchSizes& sizes, std::byte* shared,
+                                                  BufferPool& pool) const {
   auto slot = std::make_unique<BatchSlot>();
-  const auto type = at::TensorOptions(at::kFloat).pinned_memory(options_.pin_memory);
-  if (options_.layout == BatchLayout::kCells) slot->cells = at::empty({sizes.own_values()}, type);
-  if (shared) {
-    slot->fields = static_cast<float*>(static_cast<void*>(shared));
-    std::byte* marks = shared + kFloatBytes * sizes.values();
-    if (fills()) slot->mask = static_cast<uint8_t*>(static_cast<void*>(marks));
-    return slot;
+  const int64_t fields = kFloatBytes * sizes.values(), marks = fills() ? sizes.marks() : 0;
+  const bool has_cells = options_.layout == BatchLayout::kCells;
+  const int64_t cells = has_cells ? kFloatBytes * sizes.own_values() : 0;
+  const int64_t own = (shared ? 0 : fields + marks) + cells;
+  if (own > 0) slot->memory = pool.take(own);
+  const auto floats = [](std::byte* at) { return static_cast<float*>(static_cast<void*>(at)); };
+  std::byte* next = slot->memory.get();
+  if (has_cells) {  // first: whole floats, on the page
+    slot->cells = floats(next);
+    next += cells;
   }
-  slot->own_fields = at::empty({sizes.values()}, type);
-  slot->fields = slot->own_fields.data_ptr<float>();
-  if (fills()) {
-    slot->own_mask = at::empty({sizes.marks()}, type.dtype(at::kByte));
-    slot->mask = slot->own_mask.data_ptr<uint8_t>();
-  }
+  if (shared) next = shared;
+  slot->fields = floats(next);
+  if (fills()) slot->mask = static_cast<uint8_t*>(static_cast<void*>(next + fields));
   return slot;
 }
 
-void BatchReader::prepare(BatchJob& job, const BatchRequest& request) const {
-  job.sizes = sizes_of(request);
-  job.readers.resize(static_cast<size_t>(job.sizes.rows()));
-  job.assemblies.resize(static_cast<size_t>(job.sizes.rows()));
+void BatchReader::prepare(BatchJob& job) const {
+  job.sizes = sizes_of(job.request);
+  job.rows.resize(static_cast<size_t>(job.sizes.rows()));
   for (int64_t row = 0; row < job.sizes.rows(); ++row)
     job.tasks.push_back({BatchJob::Kind::kOpen, row});
 }
 
-RowPlace BatchReader::place_of(const BatchJob& job, const BatchRequest& request,
-                               int64_t row) const {
+RowPlace BatchReader::place_of(const BatchJob& job, int64_t row) const {
+  const BatchRequest& request = job.request;
   const BatchSizes& sizes = job.sizes;
   const auto sample = row / sizes.times, time = row % sizes.times;
   RowPlace place{.row = request.anchors[static_cast<size_t>(sample)] +
@@ -111,46 +106,77 @@ RowPlace BatchReader::place_of(const BatchJob& job, const BatchRequest& request,
   return place;
 }
 
-std::vector<BatchJob::Task> BatchReader::run(BatchJob& job, const BatchRequest& request,
-                                             BatchJob::Task task, ReadScratch& scratch) const {
-  std::vector<BatchJob::Task> following;
-  const auto row = static_cast<size_t>(task.row);
-  switch (task.kind) {
-    case BatchJob::Kind::kOpen: {
-      const RowPlace place = place_of(job, request, task.row);
-      // A shared mask is clear already: its users have left it so.
-      if (!options_.share) std::fill(place.nan_mask.begin(), place.nan_mask.end(), uint8_t{0});
-      if (!maps_.are_independent()) {
-        if (is_own(task.row)) read_whole_row(source_, maps_, place, scratch);
-        break;
-      }
-      job.readers[row] = source_.dataset->open_row(place.row, place.nodes);
-      job.assemblies[row] = std::make_unique<RowAssembly>(source_, maps_, place);
-      const auto count = static_cast<int64_t>(job.readers[row]->num_pieces());
-      for (int64_t piece = 0; piece < count; ++piece) {
-        if (is_own(task.row + piece))
-          following.push_back({BatchJob::Kind::kPiece, task.row, piece});
-      }
-      break;
-    }
-    case BatchJob::Kind::kPiece:
-      job.readers[row]->read_piece(static_cast<size_t>(task.first), *job.assemblies[row], scratch);
-      break;
-    case BatchJob::Kind::kTurn: {
-      const BatchSizes& sizes = job.sizes;
-      const int64_t count = std::min(kTurnedCells, sizes.own_nodes - task.first);
-      for (int64_t e = 0; e < sizes.members; ++e) {
-        const float* fields = fields_of(job, task.row) + e * sizes.variables * sizes.read_nodes +
-                              own_offset() + task.first;
-        float* cells =
-            job.slot->cells.data_ptr<float>() +
-            ((task.row * sizes.members + e) * sizes.own_nodes + task.first) * sizes.variables;
-        fields_to_cells(fields, sizes.read_nodes, sizes.variables, count, cells, sizes.variables);
-      }
-      break;
-    }
+std::string BatchReader::date_of(const BatchJob& job, int64_t row) const {
+  const DatasetInfo& info = source_.dataset->info();
+  return format_date(info.dates_s[static_cast<size_t>(place_of(job, row).row)]);
+}
+
+std::vector<BatchJob::Task> BatchReader::run(BatchJob& job, BatchJob::Task task,
+                                             ReadScratch& scratch) const {
+  const auto with_date = [&](const DataError& error) {
+    const std::string date = date_of(job, task.row);
+    const std::string what = error.what();
+    return what.find(date) == std::string::npos ? concat(what, " (date ", date, ")") : what;
+  };
+  try {
+    return run_task(job, task, scratch);
+  } catch (const zarr::ReadError& error) {
+    throw zarr::ReadError(with_date(error), error.hint());
+  } catch (const DataError& error) {
+    throw DataError(with_date(error), error.hint());
   }
-  return following;
+}
+
+std::vector<BatchJob::Task> BatchReader::open_row(BatchJob& job, int64_t number,
+                                                  ReadScratch& scratch) const {
+  std::vector<BatchJob::Task> pieces;
+  const RowPlace place = place_of(job, number);
+  // A shared mask is clear already: its users have left it so.
+  if (!options_.share) std::fill(place.nan_mask.begin(), place.nan_mask.end(), uint8_t{0});
+  if (!maps_.are_independent()) {
+    if (is_own(number)) read_whole_row(source_, maps_, place, scratch);
+    return pieces;
+  }
+  std::unique_ptr<RowReader> reader = source_.dataset->open_row(place.row, place.nodes);
+  const auto count = static_cast<int64_t>(reader->num_pieces());
+  for (int64_t piece = 0; piece < count; ++piece) {
+    if (is_own(number + piece)) pieces.push_back({BatchJob::Kind::kPiece, number, piece});
+  }
+  if (pieces.empty()) return pieces;
+  BatchJob::Row& row = job.rows[static_cast<size_t>(number)];
+  row.reader = std::move(reader);
+  row.assembly = std::make_unique<RowAssembly>(source_, maps_, place);
+  row.pieces_left = static_cast<int64_t>(pieces.size());
+  return pieces;
+}
+
+void BatchReader::turn(const BatchJob& job, BatchJob::Task task) const {
+  const BatchSizes& sizes = job.sizes;
+  const int64_t count = std::min(kTurnedCells, sizes.own_nodes - task.first);
+  for (int64_t e = 0; e < sizes.members; ++e) {
+    const float* fields = fields_of(job, task.row) + e * sizes.variables * sizes.read_nodes +
+                          own_offset() + task.first;
+    float* cells =
+        job.slot->cells +
+        ((task.row * sizes.members + e) * sizes.own_nodes + task.first) * sizes.variables;
+    fields_to_cells(fields, sizes.read_nodes, sizes.variables, count, cells, sizes.variables);
+  }
+}
+
+std::vector<BatchJob::Task> BatchReader::run_task(BatchJob& job, BatchJob::Task task,
+                                                  ReadScratch& scratch) const {
+  if (task.kind == BatchJob::Kind::kOpen) return open_row(job, task.row, scratch);
+  if (task.kind == BatchJob::Kind::kTurn) {
+    turn(job, task);
+    return {};
+  }
+  BatchJob::Row& row = job.rows[static_cast<size_t>(task.row)];
+  row.reader->read_piece(static_cast<size_t>(task.first), *row.assembly, scratch);
+  if (--row.pieces_left == 0) {  // files are closed, and what they held is given back
+    row.reader.reset();
+    row.assembly.reset();
+  }
+  return {};
 }
 
 std::vector<BatchJob::Task> BatchReader::turns(const BatchJob& job) const {
@@ -163,17 +189,15 @@ std::vector<BatchJob::Task> BatchReader::turns(const BatchJob& job) const {
   return tasks;
 }
 
-Batch BatchReader::batch_of(const BatchJob& job, const BatchRequest& request,
-                            const std::shared_ptr<BatchSlot>& slot) const {
+Batch BatchReader::batch_of(const BatchJob& job, const std::shared_ptr<BatchSlot>& slot) const {
   const BatchSizes& s = job.sizes;
   const auto type = at::TensorOptions(at::kFloat);
   const auto keep = [slot](void*) {};
   Batch batch;
-  batch.anchors = request.anchors;
+  batch.anchors = job.request.anchors;
   if (options_.layout == BatchLayout::kCells) {
-    batch.values =
-        at::from_blob(slot->cells.data_ptr(),
-                      {s.samples, s.times, s.members, s.own_nodes, s.variables}, keep, type);
+    batch.values = at::from_blob(
+        slot->cells, {s.samples, s.times, s.members, s.own_nodes, s.variables}, keep, type);
   } else {
     const int64_t field = s.read_nodes, member = s.variables * field, row = s.members * member;
     batch.values = at::from_blob(slot->fields + own_offset(),

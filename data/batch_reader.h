@@ -3,13 +3,14 @@
 // pieces, and turned from fields to cells. Used by data_loader.cpp alone.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
+#include <atomic>
 #include <deque>
 #include <exception>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "data/buffer_pool.h"
 #include "data/data_loader.h"
 #include "data/row_assembly.h"
 
@@ -30,10 +31,10 @@ struct BatchSizes {
 
 // Memory of one batch: its own, or a slot of what ranks share.
 struct BatchSlot {
-  float* fields = nullptr;          // (B, T, E, V, N read)
-  uint8_t* mask = nullptr;          // (B, N read, V); null: nothing is filled
-  at::Tensor cells;                 // (B, T, E, N own, V) in that layout, else undefined
-  at::Tensor own_fields, own_mask;  // the memory, if it is not shared
+  float* fields = nullptr;            // (B, T, E, V, N read)
+  uint8_t* mask = nullptr;            // (B, N read, V); null: nothing is filled
+  float* cells = nullptr;             // (B, T, E, N own, V) in that layout, else null
+  std::shared_ptr<std::byte> memory;  // its own; null if there is none
 };
 
 struct BatchJob {
@@ -46,18 +47,20 @@ struct BatchJob {
   enum class Phase { kReading, kWaitingForOthers, kTurning, kDone };
 
   size_t number = 0;
+  BatchRequest request;
   BatchSizes sizes;
   std::unique_ptr<BatchSlot> slot;
-  std::vector<std::unique_ptr<RowReader>> readers;  // of each row, once it is open
-  std::vector<std::unique_ptr<RowAssembly>> assemblies;
+  struct Row {  // once it is open, and until its last piece is read
+    std::unique_ptr<RowReader> reader;
+    std::unique_ptr<RowAssembly> assembly;
+    std::atomic<int64_t> pieces_left = 0;
+  };
+  std::deque<Row> rows;
   std::deque<Task> tasks;  // that wait for a thread
   int64_t running = 0;     // tasks that threads are at
   Phase phase = Phase::kReading;
   std::exception_ptr error;  // the first one, in the order of rows
   int64_t error_row = 0;
-
-  // Closes files, and forgets what was needed to read.
-  void close();
 };
 
 class BatchReader {
@@ -68,29 +71,33 @@ class BatchReader {
   bool fills() const { return !source_.imputer.empty(); }
   NodeRange read_nodes() const;
   BatchSizes sizes_of(const BatchRequest& request) const;
-  // The least sizes that have room for all requests.
-  BatchSizes largest(const std::vector<BatchRequest>& requests) const;
+  // Makes `sizes` those that have room for a request, too.
+  void grow(BatchSizes& sizes, const BatchRequest& request) const;
   // Bytes of a slot: in the memory that ranks may share, and in all.
   int64_t shared_bytes(const BatchSizes& sizes) const;
   int64_t slot_bytes(const BatchSizes& sizes) const;
-  // Own memory, or with `shared` that of a slot of the share.
-  std::unique_ptr<BatchSlot> make_slot(const BatchSizes& sizes, std::byte* shared) const;
+  // Memory of the pool, with `shared` the fields in a slot of the share.
+  std::unique_ptr<BatchSlot> make_slot(const BatchSizes& sizes, std::byte* shared,
+                                       BufferPool& pool) const;
 
   // Fills in sizes and first tasks.
-  void prepare(BatchJob& job, const BatchRequest& request) const;
-  // Carries out a task; returns those that follow from it.
-  std::vector<BatchJob::Task> run(BatchJob& job, const BatchRequest& request, BatchJob::Task task,
-                                  ReadScratch& scratch) const;
+  void prepare(BatchJob& job) const;
+  // Carries out a task; returns those that follow from it. Errors of reading name the date.
+  std::vector<BatchJob::Task> run(BatchJob& job, BatchJob::Task task, ReadScratch& scratch) const;
   // The tasks that follow when all rows are read, by all ranks.
   std::vector<BatchJob::Task> turns(const BatchJob& job) const;
   // Tensors over the memory of a slot, which they keep alive.
-  Batch batch_of(const BatchJob& job, const BatchRequest& request,
-                 const std::shared_ptr<BatchSlot>& slot) const;
+  Batch batch_of(const BatchJob& job, const std::shared_ptr<BatchSlot>& slot) const;
   // Makes the own part of a shared mask what it was before the batch.
   void clear_own_mask(const BatchJob& job, BatchSlot& slot) const;
 
  private:
-  RowPlace place_of(const BatchJob& job, const BatchRequest& request, int64_t row) const;
+  std::vector<BatchJob::Task> run_task(BatchJob& job, BatchJob::Task task,
+                                       ReadScratch& scratch) const;
+  std::vector<BatchJob::Task> open_row(BatchJob& job, int64_t row, ReadScratch& scratch) const;
+  void turn(const BatchJob& job, BatchJob::Task task) const;
+  RowPlace place_of(const BatchJob& job, int64_t row) const;
+  std::string date_of(const BatchJob& job, int64_t row) const;
   float* fields_of(const BatchJob& job, int64_t row) const {
     return job.slot->fields + row * job.sizes.row_values();
   }

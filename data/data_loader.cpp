@@ -2,7 +2,6 @@
 #include "data/data_loader.h"
 
 #include <ATen/ATen.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,12 +9,15 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 
 #include "core/check.h"
 #include "core/log.h"
+#include "core/memory.h"
 #include "data/batch_reader.h"
+#include "data/buffer_pool.h"
 #include "data/host_share.h"
 #include "data/zarr/store.h"
 
@@ -25,24 +27,47 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kAutoBatches = 4;  // read ahead where nobody says how many
+constexpr int64_t kAutoBatches = 4;    // read ahead where nobody says how many
+constexpr int64_t kShareOfMemory = 4;  // all buffers of a machine: one in so many bytes
+constexpr int64_t kMib = int64_t{1} << 20;
 
 }  // namespace
+
+int64_t automatic_memory(int64_t processes) {
+  return usable_memory() / kShareOfMemory / std::max<int64_t>(1, processes);
+}
+
+int64_t num_buffers(const LoaderOptions& options, int64_t batch_bytes) {
+  const bool is_limited = options.memory_bytes > 0;
+  const int64_t memory = is_limited ? options.memory_bytes : automatic_memory(options.processes);
+  const int64_t fit = memory / std::max<int64_t>(1, batch_bytes);
+  if (is_limited && fit == 0) {
+    throw ConfigError("data.memory_mib",
+                      concat("has no room for a batch of ", batch_bytes / kMib + 1, " MiB"),
+                      "give at least twice as much, so that one is read while another is used");
+  }
+  const int64_t room = is_limited ? fit : std::max<int64_t>(fit, 2);
+  if (options.prefetch_batches > 0) return std::min(room, options.prefetch_batches + 1);
+  return is_limited ? room : std::min(room, kAutoBatches + 1);
+}
 
 Batch read_batch(const SampleSource& source, const LoaderOptions& options,
                  const BatchRequest& request) {
   LoaderOptions alone = options;  // of ranks that read together: not in step with the others
   alone.share = nullptr;
   const BatchReader reader(source, alone);
+  BufferPool own_pool(options.device);
+  BufferPool& pool = options.pool ? *options.pool : own_pool;
   BatchJob job;
-  reader.prepare(job, request);
-  job.slot = reader.make_slot(job.sizes, nullptr);
+  job.request = request;
+  reader.prepare(job);
+  job.slot = reader.make_slot(job.sizes, nullptr, pool);
   ReadScratch scratch;
   const auto run_all = [&] {
     while (!job.tasks.empty()) {
       const BatchJob::Task task = job.tasks.front();
       job.tasks.pop_front();
-      for (const BatchJob::Task& next : reader.run(job, request, task, scratch))
+      for (const BatchJob::Task& next : reader.run(job, task, scratch))
         job.tasks.push_back(next);
     }
   };
@@ -50,57 +75,47 @@ Batch read_batch(const SampleSource& source, const LoaderOptions& options,
   for (const BatchJob::Task& task : reader.turns(job))
     job.tasks.push_back(task);
   run_all();
-  return reader.batch_of(job, request, std::shared_ptr<BatchSlot>(std::move(job.slot)));
+  return reader.batch_of(job, std::shared_ptr<BatchSlot>(std::move(job.slot)));
 }
 
 struct DataLoader::State : std::enable_shared_from_this<DataLoader::State> {
   const LoaderOptions options;
-  const std::vector<BatchRequest> requests;
   const BatchReader reader;
+  const std::shared_ptr<BufferPool> pool;
 
   std::mutex mutex;
   std::condition_variable work, ready, leaving;
+  std::deque<BatchRequest> requests;           // not begun
   std::deque<std::unique_ptr<BatchJob>> jobs;  // begun and not delivered, in order
-  std::vector<std::unique_ptr<BatchSlot>> free_slots;
-  size_t next_to_start = 0, next_to_deliver = 0;
+  size_t num_started = 0, num_delivered = 0;
   BatchSizes largest;
   int64_t first_number = 0;  // of the batches, where ranks read together
   int64_t most_slots = 1, num_slots = 0;
-  bool stopping = false, is_waited_for = false;
+  bool stopping = false, is_waited_for = false, is_looking = false;
   double waited_s = 0.0, busy_s = 0.0;
   std::vector<std::jthread> threads;
 
-  State(const SampleSource& source, LoaderOptions options_, std::vector<BatchRequest> requests_)
-      : options(std::move(options_)), requests(std::move(requests_)), reader(source, options) {
-    largest = reader.largest(requests);
-    if (options.share)
-      first_number = options.share->take_numbers(static_cast<int64_t>(requests.size()));
-    most_slots = limit_of_slots();
-  }
+  State(const SampleSource& source, LoaderOptions options_)
+      : options(std::move(options_)),
+        reader(source, options),
+        pool(options.pool ? options.pool : std::make_shared<BufferPool>(options.device)),
+        largest(reader.sizes_of({})) {}
 
-  int64_t batches_ahead() const {
-    return options.prefetch_batches > 0 ? options.prefetch_batches : kAutoBatches;
-  }
-
-  // As many as are read ahead, one that the consumer holds, and no more than there is memory for.
-  int64_t limit_of_slots() const {
-    const int64_t bytes = reader.slot_bytes(largest);
-    const int64_t wanted = batches_ahead() + 1;
-    if (options.share) return options.share->num_slots();
-    if (bytes == 0) return wanted;
-    if (options.memory_bytes > 0) {
-      const int64_t fit = options.memory_bytes / bytes;
-      if (fit == 0) {
-        constexpr int64_t kMib = int64_t{1} << 20;
-        throw ConfigError("data.memory_mib",
-                          concat("has no room for a batch of ", bytes / kMib + 1, " MiB"),
-                          "give at least twice as much, so that one is read while another is used");
-      }
-      return options.prefetch_batches > 0 ? std::min(fit, wanted) : fit;
+  // With the mutex held, or before there are threads.
+  void add(std::vector<BatchRequest> more) {
+    BatchSizes sizes = largest;
+    for (const BatchRequest& request : more)
+      reader.grow(sizes, request);
+    const int64_t slots =
+        options.share ? options.share->num_slots() : num_buffers(options, reader.slot_bytes(sizes));
+    if (options.share) {
+      const int64_t number = options.share->take_numbers(static_cast<int64_t>(more.size()));
+      if (num_started + requests.size() == 0) first_number = number;
     }
-    const int64_t memory =
-        static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
-    return std::clamp<int64_t>(memory / 4 / bytes, 2, wanted);
+    largest = sizes;
+    most_slots = slots;
+    for (BatchRequest& request : more)
+      requests.push_back(std::move(request));
   }
 
   void stop() {
@@ -115,12 +130,16 @@ struct DataLoader::State : std::enable_shared_from_this<DataLoader::State> {
 
   // Both with the mutex held. A consumer that keeps all buffers gets one more when it waits.
   bool can_start() const {
-    return next_to_start < requests.size() &&
-           next_to_start < next_to_deliver + static_cast<size_t>(batches_ahead()) && has_slot();
+    return !requests.empty() &&
+           num_started < num_delivered + static_cast<size_t>(std::max<int64_t>(1, most_ahead())) &&
+           has_slot();
+  }
+  int64_t most_ahead() const {
+    return options.prefetch_batches > 0 ? options.prefetch_batches : most_slots - 1;
   }
   bool has_slot() const {
-    if (options.share) return options.share->is_free(share_number(next_to_start));
-    return !free_slots.empty() || num_slots < most_slots || (is_waited_for && jobs.empty());
+    if (options.share) return options.share->is_free(share_number(num_started));
+    return num_slots < most_slots || (is_waited_for && jobs.empty());
   }
   int64_t share_number(size_t number) const { return first_number + static_cast<int64_t>(number); }
   BatchJob* job_with_work() const {
@@ -145,42 +164,44 @@ void DataLoader::State::give_back(const BatchJob& job, std::unique_ptr<BatchSlot
     reader.clear_own_mask(job, *slot);
     options.share->release(share_number(job.number));
   }
+  slot.reset();  // to the pool, before it is asked for another one
   {
     const std::lock_guard lock(mutex);
-    if (!options.share) free_slots.push_back(std::move(slot));
+    --num_slots;
   }
   work.notify_one();
 }
 
 void DataLoader::State::start_job(std::unique_lock<std::mutex>& lock) {
   BatchJob& job = *jobs.emplace_back(std::make_unique<BatchJob>());
-  job.number = next_to_start++;
-  if (!free_slots.empty()) {
-    job.slot = std::move(free_slots.back());
-    free_slots.pop_back();
-  } else {
-    if (!options.share) ++num_slots;
-    job.running = 1;  // until it has memory, which takes its time
-    lock.unlock();
-    std::exception_ptr error;
-    try {
-      std::byte* shared = options.share ? options.share->slot(share_number(job.number)) : nullptr;
-      job.slot = reader.make_slot(largest, shared);
-    } catch (...) {
-      error = std::current_exception();
-    }
-    lock.lock();
-    job.running = 0;
-    job.error = error;
+  job.number = num_started++;
+  job.request = std::move(requests.front());
+  requests.pop_front();
+  ++num_slots;
+  job.running = 1;  // until it has memory, which may take its time
+  const BatchSizes sizes = largest;
+  lock.unlock();
+  std::exception_ptr error;
+  try {
+    std::byte* shared = options.share ? options.share->slot(share_number(job.number)) : nullptr;
+    job.slot = reader.make_slot(sizes, shared, *pool);
+  } catch (...) {
+    error = std::current_exception();
   }
-  if (!job.error) reader.prepare(job, requests[job.number]);
+  lock.lock();
+  job.running = 0;
+  job.error = error;
+  if (error)
+    --num_slots;
+  else
+    reader.prepare(job);
   advance(job);  // a batch of no samples is done at once
   work.notify_all();
 }
 
 // This rank's part of a batch is read, or has failed.
 void DataLoader::State::finish_reading(BatchJob& job) {
-  job.close();
+  job.rows.clear();
   job.phase = BatchJob::Phase::kWaitingForOthers;
   if (!options.share) return;
   const int64_t number = share_number(job.number);
@@ -218,10 +239,20 @@ void DataLoader::State::advance(BatchJob& job) {
   ready.notify_all();
 }
 
-// Other ranks say nothing: whether they have finished has to be looked at.
+// Other ranks say nothing: whether they have finished, or are gone, has to be looked at.
 void DataLoader::State::look_at_others() {
   for (const auto& job : jobs) {
-    if (job->phase == BatchJob::Phase::kWaitingForOthers) advance(*job);
+    if (job->phase != BatchJob::Phase::kWaitingForOthers) continue;
+    advance(*job);
+    if (job->phase != BatchJob::Phase::kWaitingForOthers) continue;
+    const std::optional<int64_t> lost = options.share->lost_rank();
+    // It may have finished its part before it went.
+    if (!lost || options.share->is_finished(share_number(job->number))) continue;
+    job->error = std::make_exception_ptr(
+        Error(concat("rank ", *lost, " of those that read samples together has ended"),
+              "its own messages say why; go on with --resume"));
+    job->phase = BatchJob::Phase::kDone;
+    ready.notify_all();
   }
 }
 
@@ -230,13 +261,14 @@ void DataLoader::State::work_on(std::unique_lock<std::mutex>& lock, BatchJob& jo
   const BatchJob::Task task = job.tasks.front();
   job.tasks.pop_front();
   ++job.running;
+  if (options.share) work.notify_one();  // somebody has to look at the others
   lock.unlock();
   std::vector<BatchJob::Task> following;
   std::exception_ptr error;
   const Clock::time_point start = Clock::now();
   for (int64_t attempt = 0;; ++attempt) {
     try {
-      following = reader.run(job, requests[job.number], task, scratch);
+      following = reader.run(job, task, scratch);
     } catch (const zarr::ReadError& failure) {
       if (attempt < options.retries && wait_to_retry(attempt, failure)) continue;
       error = std::current_exception();
@@ -282,8 +314,10 @@ void DataLoader::State::run_threads() {
       work_on(lock, *job, scratch);
     } else if (can_start()) {
       start_job(lock);
-    } else if (options.share) {
+    } else if (options.share && !is_looking) {  // one of them is enough
+      is_looking = true;
       work.wait_for(lock, kLook);
+      is_looking = false;
     } else {
       work.wait(lock);
     }
@@ -295,7 +329,8 @@ DataLoader::DataLoader(const SampleSource& source, LoaderOptions options,
   AIFS_CHECK(options.threads > 0 && options.prefetch_batches >= 0 && options.memory_bytes >= 0,
              options.threads, " reader threads, ", options.prefetch_batches, " batches, ",
              options.memory_bytes, " bytes");
-  state_ = std::make_shared<State>(source, std::move(options), std::move(requests));
+  state_ = std::make_shared<State>(source, std::move(options));
+  state_->add(std::move(requests));
   try {
     for (int64_t i = 0; i < state_->options.threads; ++i)
       state_->threads.emplace_back([state = state_.get()] { state->run_threads(); });
@@ -312,7 +347,14 @@ DataLoader::~DataLoader() {
   state_->stop();
   // Slots of batches that were not taken go; tensors that were keep the state alive.
   state_->jobs.clear();
-  state_->free_slots.clear();
+}
+
+void DataLoader::add(std::vector<BatchRequest> requests) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->add(std::move(requests));
+  }
+  state_->work.notify_all();
 }
 
 bool DataLoader::next(Batch& batch, const GiveUp& give_up) {
@@ -320,14 +362,14 @@ bool DataLoader::next(Batch& batch, const GiveUp& give_up) {
   State& state = *state_;
   batch = {};  // its buffer may be the one that is waited for
   std::unique_lock lock(state.mutex);
-  if (state.next_to_deliver == state.requests.size()) return false;
+  if (state.jobs.empty() && state.requests.empty()) return false;
   const Clock::time_point start = Clock::now();
   const auto is_there = [&] {
     return !state.jobs.empty() && state.jobs.front()->phase == BatchJob::Phase::kDone;
   };
   bool given_up = false;
   state.is_waited_for = true;
-  state.work.notify_one();
+  state.work.notify_all();
   while (!given_up && !state.ready.wait_for(lock, kPatience, is_there))
     given_up = give_up && give_up();
   state.is_waited_for = false;
@@ -335,7 +377,7 @@ bool DataLoader::next(Batch& batch, const GiveUp& give_up) {
   if (given_up) throw GivenUp();
   const std::shared_ptr<BatchJob> job = std::move(state.jobs.front());
   state.jobs.pop_front();
-  ++state.next_to_deliver;
+  ++state.num_delivered;
   lock.unlock();
   if (!job->slot) std::rethrow_exception(job->error);
   // Goes back to the loader with the last tensor of the batch.
@@ -344,7 +386,7 @@ bool DataLoader::next(Batch& batch, const GiveUp& give_up) {
   });
   state.work.notify_all();
   if (job->error) std::rethrow_exception(job->error);
-  batch = state.reader.batch_of(*job, state.requests[job->number], slot);
+  batch = state.reader.batch_of(*job, slot);
   return true;
 }
 

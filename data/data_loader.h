@@ -7,6 +7,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <cstdint>
 #include <exception>
@@ -18,6 +19,7 @@
 
 namespace aifs::data {
 
+class BufferPool;
 class HostShare;
 
 // Order of the last two axes of a batch: one cell after the other, as networks want them, or one
@@ -40,20 +42,33 @@ struct BatchRequest {
 };
 
 struct LoaderOptions {
-  NodeRange nodes;  // the cells to read
+  NodeRange nodes = {};  // the cells to read
   int64_t threads = 2;
   // How far to read ahead of the consumer: batches, and bytes of all buffers, those of batches that
-  // the consumer holds included. 0: a sensible number of batches; as many bytes as they take.
+  // the consumer holds included. 0: as many batches as memory_bytes has room for, or a few; as many
+  // bytes as they take, at most this process's share of a quarter of the memory that it may use.
   int64_t prefetch_batches = 0;
   int64_t memory_bytes = 0;
+  int64_t processes = 1;  // of this machine that read like this one
   // How often a read that fails is tried again, after 0.2, 0.8, 3.2, ... seconds.
   int64_t retries = 0;
-  bool pin_memory = false;  // page-locked tensors, for asynchronous copies to a GPU
+  // Batches will be copied to this device: page-locked tensors, if it is a GPU.
+  c10::Device device = c10::Device(c10::kCPU);
   BatchLayout layout = BatchLayout::kCells;
   // Memory in which the ranks of this host that need other cells of the same samples read together;
   // all of them make the same requests. Null: this rank reads for itself.
   std::shared_ptr<HostShare> share = nullptr;
+  // Where buffers come from; null: a pool of the loader's own.
+  std::shared_ptr<BufferPool> pool = nullptr;
 };
+
+// Memory that a process may read batches into if nobody says how much: its share of a quarter of
+// what it may use, among so many of a machine.
+int64_t automatic_memory(int64_t processes);
+
+// How many batches of `batch_bytes` are kept at a time, the one that is used included: as many as
+// are wanted ahead and have room. Throws ConfigError if options.memory_bytes has no room for one.
+int64_t num_buffers(const LoaderOptions& options, int64_t batch_bytes);
 
 // Asked now and then by whoever waits for data; true: stop waiting. Empty: wait for ever.
 using GiveUp = std::function<bool()>;
@@ -78,16 +93,21 @@ class DataLoader {
   DataLoader(const DataLoader&) = delete;
   DataLoader& operator=(const DataLoader&) = delete;
 
-  // The next batch; waits for it. False after the last one. Its tensors may be kept; their buffer
-  // is used again when the last of them is gone. Rethrows the error of a reader thread; throws
-  // GivenUp within a fifth of a second after `give_up` became true, unless the batch is there.
+  // Adds batches after those that are known. Where ranks read together, by all of them. Throws
+  // ConfigError as the constructor.
+  void add(std::vector<BatchRequest> requests);
+
+  // The next batch; waits for it. False after the last one that is known. Its tensors may be kept;
+  // their buffer is used again when the last of them is gone. Rethrows the error of a reader
+  // thread; throws GivenUp within a fifth of a second after `give_up` became true, unless the batch
+  // is there.
   bool next(Batch& batch, const GiveUp& give_up = {});
 
   // Seconds next() has spent waiting since construction.
   double wait_s() const;
   // Seconds that threads have spent reading since construction, all of them together.
   double busy_s() const;
-  // Bytes of all buffers.
+  // Bytes of the buffers of batches that are being read, wait, or are held by the consumer.
   int64_t buffer_bytes() const;
 
  private:

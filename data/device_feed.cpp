@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 LoaderOptions for_device(LoaderOptions options, const c10::Device& device) {
-  options.pin_memory = !device.is_cpu();
+  options.device = device;
   options.layout = device.is_cpu() ? BatchLayout::kCells : BatchLayout::kFields;
   return options;
 }
@@ -178,6 +178,10 @@ DeviceFeed::DeviceFeed(const SampleSource& source, LoaderOptions options,
 }
 
 DeviceFeed::~DeviceFeed() = default;
+
+void DeviceFeed::add(std::vector<BatchRequest> requests) {
+  loader_.add(std::move(requests));
+}
 
 bool DeviceFeed::next(Batch& batch, const GiveUp& give_up) {
   if (!copies_) return loader_.next(batch, give_up);

@@ -10,13 +10,16 @@ namespace aifs::data {
 
 class DeviceFeed {
  public:
-  // As DataLoader; whatever `options` says of layout and page-locked memory, batches have one cell
-  // after the other.
+  // As DataLoader; whatever `options` says of layout and device, batches have one cell after the
+  // other.
   DeviceFeed(const SampleSource& source, LoaderOptions options, std::vector<BatchRequest> requests,
              c10::Device device);
   ~DeviceFeed();
   DeviceFeed(const DeviceFeed&) = delete;
   DeviceFeed& operator=(const DeviceFeed&) = delete;
+
+  // As DataLoader::add(), before the last batch that is known has been taken: the feed ends with it.
+  void add(std::vector<BatchRequest> requests);
 
   // The next batch, its tensors ready for the current stream; one more is on the device, or on its
   // way there. False after the last one. Rethrows the error of a reader thread at the batch it

@@ -20,6 +20,16 @@ namespace {
 constexpr size_t kPage = 4096;  // slots begin on pages
 constexpr size_t kTextBytes = 2048;
 
+// One byte of the file for each rank.
+struct flock lock_of(int64_t rank) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = rank;
+  lock.l_len = 1;
+  return lock;
+}
+
 size_t round_up(size_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
 }
@@ -44,12 +54,25 @@ HostShare::HostShare(std::string name, const Place& place, int64_t slots, int64_
 }
 
 bool HostShare::map(int descriptor) {
+  descriptor_ = descriptor;
+  struct flock own = lock_of(place_.rank);
+  // Held by the open file, not by a process number that a container may not know: gone when the
+  // last descriptor of it is, which is when the process ends.
+  if (::fcntl(descriptor, F_OFD_SETLK, &own) != 0) return false;
   void* found =
       ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, 0);
-  ::close(descriptor);
   if (found == MAP_FAILED) return false;
   memory_ = static_cast<std::byte*>(found);
   return true;
+}
+
+std::optional<int64_t> HostShare::lost_rank() const {
+  for (int64_t rank = 0; rank < place_.ranks; ++rank) {
+    if (rank == place_.rank) continue;
+    struct flock other = lock_of(rank);
+    if (::fcntl(descriptor_, F_OFD_GETLK, &other) == 0 && other.l_type == F_UNLCK) return rank;
+  }
+  return std::nullopt;
 }
 
 std::shared_ptr<HostShare> HostShare::create(const Place& place, int64_t slots,
@@ -82,6 +105,7 @@ std::shared_ptr<HostShare> HostShare::open(const std::string& name, const Place&
 
 HostShare::~HostShare() {
   if (memory_) ::munmap(memory_, bytes_);
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 void HostShare::unlink_name() const {

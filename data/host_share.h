@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "data/dataset.h"
@@ -57,10 +58,13 @@ class HostShare {
   // A rank could not read its pieces: all learn why. The first text counts; at most a few kB.
   void fail(int64_t batch, const std::string& text) const;
   std::string failure(int64_t batch) const;  // "": none
+  // A rank whose process has ended, however it did; the system knows. Nothing if all are there.
+  std::optional<int64_t> lost_rank() const;
 
  private:
   struct Slot;
   HostShare(std::string name, const Place& place, int64_t slots, int64_t slot_bytes);
+  // Takes the descriptor; holds this rank's lock in it as long as the process lives.
   bool map(int descriptor);
   Slot& header(int64_t batch) const;
 
@@ -70,6 +74,7 @@ class HostShare {
   std::byte* memory_ = nullptr;
   size_t bytes_ = 0;
   int64_t next_number_ = 0;
+  int descriptor_ = -1;
 };
 
 }  // namespace aifs::data

@@ -60,8 +60,9 @@ void DataOptions::bind(config::Binder& b) {
        "for all. Not with parallel.reproducible, slices or stages of layers"});
   b.integer(
       "memory_mib", memory_mib, {.min = 0, .max = int64_t{1} << 30},
-      {"memory of all buffers that batches are read into, ahead of training; 0: room for a few "
-       "batches, at most a quarter of the machine's",
+      {"memory of all buffers that batches are read into, ahead of training; a third of it is for "
+       "validation, if there is any. 0: room for a few batches, at most a quarter of what the "
+       "processes of a machine may use together",
        "MiB"});
   b.integer("prefetch_batches", prefetch_batches, {.min = 0, .max = 1024},
             {"batches read ahead of training at most; 0: as many as memory_mib has room for, or 4",

@@ -16,7 +16,7 @@ constexpr double kBusy = 0.8;     // of the threads' time spent reading: more th
 
 std::string FeedWatch::add_step(double step_s, double wait_s, double busy_s) {
   ++seen_;
-  // A new epoch has a new loader.
+  // Training that goes on after an error of reading has a new loader.
   const double busy_in_step_s = busy_s >= busy_before_s_ ? busy_s - busy_before_s_ : busy_s;
   busy_before_s_ = busy_s;
   if (seen_ <= kSkipped || seen_ > kSkipped + kWatched) return "";

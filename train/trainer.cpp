@@ -17,6 +17,7 @@
 #include "core/rng.h"
 #include "core/time.h"
 #include "parallel/gather_text.h"
+#include "train/step_figures.h"
 
 namespace aifs::train {
 
@@ -43,18 +44,6 @@ int64_t longest_rollout(const TrainOptions& train) {
 }
 
 }  // namespace
-
-struct Trainer::StepFigures {
-  double loss = 0.0, lr = 0.0, step_s = 0.0, data_s = 0.0, gradient_norm = 0.0;
-  int64_t rollout = 1, samples = 0, batches = 1;
-  bool stop = false, skipped = false;
-  bool dropped = false;        // some rank lacks a batch: the same on all ranks
-  bool gave_up = false;        // this rank was to stop while it waited for data
-  std::exception_ptr failure;  // what reading data threw on this rank
-  bool finite = true;          // all losses on all ranks
-  NonfiniteReport bad;         // of this rank's first loss that is not finite
-  PipelineLosses losses;
-};
 
 Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
     : options_(options),
@@ -219,6 +208,7 @@ Trainer::EpochEnd Trainer::run_epochs() {
     }
     throw;
   }
+  end_feed();  // what is validated and written at the end has the host to itself
   return end;
 }
 
@@ -235,62 +225,14 @@ bool Trainer::out_of_time() const {
          seconds_since(start_) > 60.0 * options_.train.max_minutes;
 }
 
-// The samples of an epoch are those that the longest rollout in it can use. One that grows within
-// epochs is as long as it can get, so that the order does not depend on where the epoch is resumed.
-std::vector<data::BatchRequest> Trainer::requests_of_epoch() const {
-  const data::DatasetInfo& info = parts_.source.dataset->info();
-  const RolloutOptions& rollout = options_.train.rollout;
-  const int64_t longest = rollout.step_increment > 0
-                              ? std::max(rollout.start, rollout.maximum)
-                              : rollout_at(rollout, state_.epoch, state_.step);
-  const data::Sampler sampler(
-      data::usable_anchors(info.num_rows(), info.missing_rows, parts_.window.offsets(longest)),
-      parts_.sampling);
-  // The longest rollout has samples; a share of them may still be empty.
-  if (sampler.batches_per_epoch() == 0) {
-    throw DataError(
-        concat("'", info.name, "' has ", sampler.num_samples(), " training samples, too few for ",
-               parts_.sampling.num_groups, " replicas"),
-        "widen data.training.start and end, or use fewer replicas");
-  }
-  std::vector<data::BatchRequest> requests;
-  int64_t batch = 0;
-  for (std::vector<int64_t>& anchors : sampler.epoch(state_.epoch)) {
-    const int64_t ahead = batch++ - state_.batch_in_epoch;
-    if (ahead < 0) continue;  // used before the run was resumed
-    const int64_t step = state_.step + ahead / options_.train.accumulate_batches;
-    requests.push_back(
-        {std::move(anchors), parts_.window.offsets(rollout_at(rollout, state_.epoch, step))});
-  }
-  return requests;
-}
-
-void Trainer::check_same_dates(const std::vector<data::BatchRequest>& requests) const {
-  const parallel::ProcessMesh& mesh = parts_.mesh;
-  if (mesh.model().size() * mesh.tensor().size() * mesh.pipeline().size() == 1) return;
-  std::string dates;
-  for (const data::BatchRequest& request : requests) {
-    for (const int64_t anchor : request.anchors)
-      dates += concat(parts_.source.dataset->info().dates_s[static_cast<size_t>(anchor)], ' ');
-  }
-  const std::string hash = sha256_hex(dates);
-  for (parallel::Communicator* group : {&mesh.model(), &mesh.tensor(), &mesh.pipeline()})
-    parallel::require_same(*group, concat("dates of epoch ", state_.epoch), hash);
-}
-
 Trainer::EpochEnd Trainer::run_epoch() {
-  std::vector<data::BatchRequest> requests = requests_of_epoch();
-  check_same_dates(requests);
-  auto left = static_cast<int64_t>(requests.size());
-  if (options_.resident_data) requests.clear();
+  int64_t left = begin_epoch();
   if (left == 0) {  // resumed where epochs had more batches: this one is over
     ++state_.epoch;
     state_.batch_in_epoch = 0;
     return EpochEnd::kDone;
   }
-  data::DeviceFeed loader(parts_.source, parts_.loading, std::move(requests), parts_.device);
   Clock::time_point step_start = Clock::now();
-  double waited_before = 0.0;
   while (left > 0) {
     StepFigures figures;
     figures.rollout = rollout_at(options_.train.rollout, state_.epoch, state_.step);
@@ -299,15 +241,16 @@ Trainer::EpochEnd Trainer::run_epoch() {
     step_first_batch_ = state_.batch_in_epoch;
     if (options_.at_step) options_.at_step(state_.step + 1);
     reducer_->start_step(state_.step);
-    accumulate_gradients(loader, figures);
+    accumulate_gradients(figures);
     figures.loss /= static_cast<double>(figures.batches);
     shards_->release_all();
     if (figures.dropped) return give_step_up(figures);
     update_weights(figures);
-    figures.data_s = loader.wait_s() - std::exchange(waited_before, loader.wait_s());
+    const double waited_s = feed_ ? feed_->wait_s() : 0.0;
+    figures.data_s = waited_s - std::exchange(waited_before_s_, waited_s);
     figures.step_s = seconds_since(step_start);
     record(figures);
-    watch_feed(figures, loader.busy_s());
+    watch_feed(figures);
     if (left == 0) {
       ++state_.epoch;
       state_.batch_in_epoch = 0;
@@ -365,7 +308,7 @@ int64_t Trainer::gradient_divisor(int64_t batches) const {
                                                             : options_.train.accumulate_batches;
 }
 
-void Trainer::accumulate_gradients(data::DeviceFeed& loader, StepFigures& figures) {
+void Trainer::accumulate_gradients(StepFigures& figures) {
   const int64_t batches = figures.batches;
   const parallel::StageLinks& stages = parts_.mesh.stage_links();
   // Stages meet several times in a rollout: one batch after the other.
@@ -373,59 +316,11 @@ void Trainer::accumulate_gradients(data::DeviceFeed& loader, StepFigures& figure
   run_passes(
       one_forward_one_backward(overlaps ? stages.stage() : 0, overlaps ? stages.count() : 1,
                                batches),
-      [&](int64_t batch) { return forward_pass(loader, figures, batch + 1 == batches); },
+      [&](int64_t batch) { return forward_pass(figures, batch + 1 == batches); },
       [&](const at::Tensor& total, int64_t batch) {
         backward_pass(total, figures, /*last=*/batch + 1 == batches);
       });
   if (stages.count() > 1) agree_in_pipeline(figures);
-}
-
-void Trainer::take_batch(data::DeviceFeed& loader, StepFigures& figures) {
-  const PartTimer::Scope scope(timer_, Part::kData);
-  const bool missing = figures.gave_up || figures.failure;  // a batch of this step, earlier
-  try {
-    if (options_.resident_data) {
-      const int64_t times = parts_.window.num_times(figures.rollout);
-      if (!resident_.values.defined() || resident_.values.size(1) != times)
-        resident_ = first_batch(figures.rollout);
-      batch_ = resident_;
-      return;
-    }
-    const std::shared_ptr<void> work = parts_.mesh.world().at_work("reading data");
-    if (!missing) loader.next(batch_, [this] { return wants_to_stop(); });
-    if (!missing) return;
-  } catch (const data::GivenUp&) {
-    figures.gave_up = true;
-  } catch (const std::exception&) {
-    figures.failure = std::current_exception();
-  }
-  const data::DatasetInfo& info = parts_.source.dataset->info();
-  const int64_t samples = parts_.sampling.batch_size, nodes = parts_.loading.nodes.size();
-  const at::TensorOptions options = at::TensorOptions(parts_.device);
-  batch_ = {};
-  batch_.values = at::zeros({samples, parts_.window.num_times(figures.rollout), info.ensemble_size,
-                             nodes, info.num_variables()},
-                            options.dtype(at::kFloat));
-  if (!parts_.source.imputer.empty())
-    batch_.nan_mask = at::zeros({samples, nodes, info.num_variables()}, options.dtype(at::kByte));
-}
-
-data::Batch Trainer::first_batch(int64_t rollout) const {
-  const data::BatchRequest request = requests_of_epoch().front();
-  data::Batch batch = data::read_batch(parts_.source, parts_.loading,
-                                       {request.anchors, parts_.window.offsets(rollout)});
-  batch.values = batch.values.to(parts_.device);
-  if (batch.nan_mask.defined()) batch.nan_mask = batch.nan_mask.to(parts_.device);
-  return batch;
-}
-
-void Trainer::watch_feed(const StepFigures& figures, double busy_s) {
-  if (!parts_.mesh.is_main() || options_.resident_data) return;
-  if (!feed_watch_) feed_watch_.emplace(parts_.loading.threads, usable_cores());
-  const std::string text = feed_watch_->add_step(figures.step_s, figures.data_s, busy_s);
-  if (text.empty()) return;
-  log_->clear_progress();
-  log::warning(text);
 }
 
 Trainer::EpochEnd Trainer::give_step_up(const StepFigures& figures) {
@@ -437,9 +332,9 @@ Trainer::EpochEnd Trainer::give_step_up(const StepFigures& figures) {
   return EpochEnd::kStop;  // not reached: it has thrown
 }
 
-at::Tensor Trainer::forward_pass(data::DeviceFeed& loader, StepFigures& figures, bool last) {
+at::Tensor Trainer::forward_pass(StepFigures& figures, bool last) {
   if (figures.dropped) return {};
-  take_batch(loader, figures);
+  take_batch(figures);
   batch_place_ = {static_cast<uint32_t>(state_.epoch),
                   static_cast<uint32_t>(state_.batch_in_epoch++)};
   shards_->start_pass(figures.rollout);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -96,13 +97,26 @@ class Trainer {
   void start_logs(bool resumed);
   EpochEnd run_epochs();
   EpochEnd run_epoch();
-  std::vector<data::BatchRequest> requests_of_epoch() const;
+  // Where an epoch begins in this process.
+  struct EpochStart {
+    int64_t epoch = 0, step = 0, batch_in_epoch = 0;
+  };
+  std::vector<data::BatchRequest> requests_of_epoch(const EpochStart& start) const;
   // Throws on all ranks unless those that share a sample are about to read the same dates.
-  void check_same_dates(const std::vector<data::BatchRequest>& requests) const;
+  // Collective.
+  void check_same_dates(const EpochStart& start,
+                        const std::vector<data::BatchRequest>& requests) const;
+  // Gives the feed the batches of the next epoch, if there will be one: reading goes on while an
+  // epoch ends, and stops where training does. Collective.
+  void feed_next_epoch();
+  // The number of batches that are left of the epoch at hand; the feed has them, and those of the
+  // next epoch. Collective.
+  int64_t begin_epoch();
+  void end_feed();
   // The next batch. Data that cannot be read, or a wish to stop while waiting for them, are noted
   // in the figures; a batch of zeros takes the place of the missing one, so that this rank can take
   // part in what all ranks do before they hear of it.
-  void take_batch(data::DeviceFeed& loader, StepFigures& figures);
+  void take_batch(StepFigures& figures);
   // The first batch of the epoch at hand, on the device.
   data::Batch first_batch(int64_t rollout) const;
   // Ends a step that lacks a batch on some rank: the position goes back to where the step began.
@@ -115,9 +129,9 @@ class Trainer {
   void save_before_error();
   // Adds the gradients of the next batches. Where the loss of any rank is not finite, none adds
   // any or, in a pipeline, the step is not finite.
-  void accumulate_gradients(data::DeviceFeed& loader, StepFigures& figures);
+  void accumulate_gradients(StepFigures& figures);
   // What a backward pass begins with; undefined: there is none.
-  at::Tensor forward_pass(data::DeviceFeed& loader, StepFigures& figures, bool last);
+  at::Tensor forward_pass(StepFigures& figures, bool last);
   void backward_pass(const at::Tensor& total, const StepFigures& figures, bool last);
   // The loss of this replica, which all its ranks know, or of another one is not finite. All ranks
   // call it.
@@ -146,8 +160,8 @@ class Trainer {
   // is bad, after a checkpoint. The report is empty where another rank has found it. Collective.
   void skip_or_fail(const NonfiniteReport& report);
   void record(const StepFigures& figures);
-  // Says once if reading does not keep up. `busy_s`: of the reader threads.
-  void watch_feed(const StepFigures& figures, double busy_s);
+  // Says once if reading does not keep up.
+  void watch_feed(const StepFigures& figures);
   // True if it was left because somebody wants to stop: the same on all ranks.
   bool validate();
   ValidationResult validation_result();
@@ -175,8 +189,13 @@ class Trainer {
   std::optional<WeightAverage> average_;
   LoopState state_;
   LossScale loss_scale_;
-  data::Batch batch_;     // the one at hand
-  data::Batch resident_;  // the only one, with resident data
+  std::unique_ptr<data::DeviceFeed> feed_;  // of all epochs; none with resident data
+  EpochStart next_fed_;                     // the first epoch that the feed has not got
+  std::deque<int64_t> fed_epochs_;   // batches of the epochs that it has and that have not begun
+  std::deque<int64_t> fed_samples_;  // of the batches that it has and that were not taken
+  double waited_before_s_ = 0.0;     // by the feed, until the step at hand
+  data::Batch batch_;                // the one at hand
+  data::Batch resident_;             // the only one, with resident data
   std::optional<FeedWatch> feed_watch_;
   std::array<uint32_t, 2> batch_place_{};  // its epoch and number
   PassRecorder recorder_;

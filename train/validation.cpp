@@ -216,12 +216,8 @@ ValidationResult Validation::run(const Forecaster& forecaster, const Loss& loss,
   std::vector<data::BatchRequest> requests;
   for (const Date& date : dates_)
     requests.push_back({{date.row}, setup_.window.offsets(std::min(date.steps, needed))});
-  data::LoaderOptions loading;
+  data::LoaderOptions loading = setup_.loading;
   loading.nodes = setup_.nodes;
-  loading.threads = setup_.threads;
-  loading.prefetch_batches = setup_.prefetch_batches;
-  loading.memory_bytes = setup_.memory_bytes;
-  loading.retries = setup_.retries;
   data::DeviceFeed loader(setup_.source, loading, std::move(requests), setup_.device);
 
   Sums sums = zero_sums();

@@ -59,7 +59,7 @@ struct ValidationSetup {
   data::PostProcessor post_processor = {};
   data::NodeRange nodes;  // this rank's cells
   const parallel::ProcessMesh& mesh;
-  int64_t threads = 1, prefetch_batches = 1, memory_bytes = 0, retries = 0;  // of reading
+  data::LoaderOptions loading = {.threads = 1, .prefetch_batches = 1};  // but for its nodes
   at::ScalarType dtype = at::kFloat;
   at::Device device = at::kCPU;
   NodeSlice loss_nodes = {};    // `nodes` among those of the model group

@@ -18,6 +18,7 @@
 #include "core/check.h"
 #include "core/time.h"
 #include "data/anemoi_dataset.h"
+#include "data/buffer_pool.h"
 #include "data/host_share.h"
 #include "data/zarr/store.h"
 #include "tests/support/catch.h"
@@ -246,7 +247,7 @@ TEST_CASE("a read that fails in passing is tried again, and an error if it goes 
   Batch batch;
   for (int64_t row = 0; row < 3; ++row)
     REQUIRE(loader.next(batch));
-  REQUIRE_THROWS_WITH(loader.next(batch), "row 3 cannot be read now");
+  REQUIRE_THROWS_WITH(loader.next(batch), "row 3 cannot be read now (date 2020-01-01T18:00:00)");
 }
 
 TEST_CASE("a loader that waits for another try can be dropped at once", "[loader]") {
@@ -399,8 +400,58 @@ TEST_CASE("an error of one rank reaches all that read together", "[loader]") {
   std::thread other([&] { run_rank(1, second); });
   run_rank(0, first);
   other.join();
-  REQUIRE(errors[0] == "row 5 is broken");
-  REQUIRE(errors[1] == "row 5 is broken");
+  REQUIRE(errors[0] == "row 5 is broken (date 2020-01-02T06:00:00)");
+  REQUIRE(errors[1] == errors[0]);
+}
+
+TEST_CASE("a rank that ends does not leave those waiting that read with it", "[loader]") {
+  Fixture f;
+  const NodeRange whole{0, kNodes};
+  const int64_t bytes = kMembers * kNodes * kVariables * 4;
+  const auto first = HostShare::create({0, 2, whole}, 3, bytes);
+  auto second = HostShare::open(first->name(), {1, 2, whole}, 3, bytes);
+  first->unlink_name();
+  f.options.share = first;
+  DataLoader loader(f.source, f.options, single_rows(8));
+  Batch batch;
+  const auto in_half_a_second = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+  REQUIRE_THROWS_AS(
+      loader.next(batch, [&] { return std::chrono::steady_clock::now() > in_half_a_second; }),
+      GivenUp);
+  second.reset();  // as the end of its process does
+  REQUIRE_THROWS_WITH(loader.next(batch), ContainsSubstring("rank 1 of those that read"));
+}
+
+TEST_CASE("batches can be added while others are read, larger ones, too", "[loader]") {
+  Fixture f;
+  f.options.memory_bytes = 6 * 2 * kMembers * kNodes * kVariables * 4;
+  f.options.prefetch_batches = 0;
+  DataLoader loader(f.source, f.options, single_rows(3));
+  Batch batch;
+  REQUIRE(loader.next(batch));
+  loader.add({{{7}, {0, 1}}, {{8, 9}, {0}}});
+  const std::vector<int64_t> rows{1, 2, 7, 8};
+  for (const int64_t row : rows) {
+    REQUIRE(loader.next(batch));
+    REQUIRE(batch.anchors.front() == row);
+    REQUIRE(batch.values[0][0][0][0][0].item<float>() == code(row, 0, 0, 0));
+  }
+  REQUIRE_FALSE(loader.next(batch));
+  loader.add(single_rows(1));
+  REQUIRE(loader.next(batch));
+  REQUIRE_FALSE(loader.next(batch));
+}
+
+TEST_CASE("loaders that share a pool use the same buffers one after the other", "[loader]") {
+  Fixture f;
+  f.options.pool = std::make_shared<BufferPool>();
+  for (int epoch = 0; epoch < 5; ++epoch) {
+    DataLoader loader(f.source, f.options, single_rows(kRows));
+    Batch batch;
+    while (loader.next(batch)) {
+    }
+  }
+  REQUIRE(f.options.pool->num_allocations() <= f.options.prefetch_batches + 1);
 }
 
 TEST_CASE("options that cannot work are refused", "[loader]") {

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -76,6 +77,30 @@ TEST_CASE("a failure of one rank reaches all, at its batch", "[host_share]") {
   REQUIRE(first->failure(7).size() > 1000);
   REQUIRE(first->take_numbers(5) == 0);
   REQUIRE(first->take_numbers(2) == 5);
+}
+
+TEST_CASE("a rank whose process has ended is known to the others", "[host_share]") {
+  const auto first = HostShare::create(kFirst, kSlots, kBytes);
+  REQUIRE(first);
+  REQUIRE(first->lost_rank() == 1);  // it never came
+  int to_child[2], to_parent[2];
+  REQUIRE(::pipe(to_child) == 0);
+  REQUIRE(::pipe(to_parent) == 0);
+  const pid_t child = ::fork();
+  char byte = 0;
+  if (child == 0) {
+    const auto second = HostShare::open(first->name(), kSecond, kSlots, kBytes);
+    static_cast<void>(::write(to_parent[1], &byte, 1));
+    static_cast<void>(::read(to_child[0], &byte, 1));
+    ::kill(::getpid(), SIGKILL);
+  }
+  REQUIRE(::read(to_parent[0], &byte, 1) == 1);
+  REQUIRE_FALSE(first->lost_rank().has_value());
+  REQUIRE(::write(to_child[1], &byte, 1) == 1);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(first->lost_rank() == 1);
+  first->unlink_name();
 }
 
 TEST_CASE("memory that is not there is no share", "[host_share]") {

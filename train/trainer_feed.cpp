@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the trainer's batches come from: one feed for all epochs, so that the first batches of an
+// epoch are read while the one before it ends.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "core/check.h"
+#include "core/cores.h"
+#include "core/file_io.h"
+#include "core/log.h"
+#include "parallel/gather_text.h"
+#include "train/step_figures.h"
+
+namespace aifs::train {
+
+// The samples of an epoch are those that the longest rollout in it can use. One that grows within
+// epochs is as long as it can get, so that the order does not depend on where the epoch is resumed.
+std::vector<data::BatchRequest> Trainer::requests_of_epoch(const EpochStart& start) const {
+  const data::DatasetInfo& info = parts_.source.dataset->info();
+  const RolloutOptions& rollout = options_.train.rollout;
+  const int64_t longest = rollout.step_increment > 0 ? std::max(rollout.start, rollout.maximum)
+                                                     : rollout_at(rollout, start.epoch, start.step);
+  const data::Sampler sampler(
+      data::usable_anchors(info.num_rows(), info.missing_rows, parts_.window.offsets(longest)),
+      parts_.sampling);
+  // The longest rollout has samples; a share of them may still be empty.
+  if (sampler.batches_per_epoch() == 0) {
+    throw DataError(
+        concat("'", info.name, "' has ", sampler.num_samples(), " training samples, too few for ",
+               parts_.sampling.num_groups, " replicas"),
+        "widen data.training.start and end, or use fewer replicas");
+  }
+  std::vector<data::BatchRequest> requests;
+  int64_t batch = 0;
+  for (std::vector<int64_t>& anchors : sampler.epoch(start.epoch)) {
+    const int64_t ahead = batch++ - start.batch_in_epoch;
+    if (ahead < 0) continue;  // used before the run was resumed
+    const int64_t step = start.step + ahead / options_.train.accumulate_batches;
+    requests.push_back(
+        {std::move(anchors), parts_.window.offsets(rollout_at(rollout, start.epoch, step))});
+  }
+  return requests;
+}
+
+void Trainer::check_same_dates(const EpochStart& start,
+                               const std::vector<data::BatchRequest>& requests) const {
+  const parallel::ProcessMesh& mesh = parts_.mesh;
+  if (mesh.model().size() * mesh.tensor().size() * mesh.pipeline().size() == 1) return;
+  std::string dates;
+  for (const data::BatchRequest& request : requests) {
+    for (const int64_t anchor : request.anchors)
+      dates += concat(parts_.source.dataset->info().dates_s[static_cast<size_t>(anchor)], ' ');
+  }
+  const std::string hash = sha256_hex(dates);
+  for (parallel::Communicator* group : {&mesh.model(), &mesh.tensor(), &mesh.pipeline()})
+    parallel::require_same(*group, concat("dates of epoch ", start.epoch), hash);
+}
+
+void Trainer::feed_next_epoch() {
+  const TrainOptions& train = options_.train;
+  if (train.max_epochs > 0 && next_fed_.epoch >= train.max_epochs) return;
+  if (train.max_steps > 0 && next_fed_.step >= train.max_steps) return;
+  std::vector<data::BatchRequest> requests = requests_of_epoch(next_fed_);
+  const int64_t accumulated = train.accumulate_batches;
+  const auto whole = static_cast<int64_t>(requests.size());
+  const int64_t steps = (whole + accumulated - 1) / accumulated;
+  // Nothing is read beyond the last step.
+  if (train.max_steps > 0 && next_fed_.step + steps > train.max_steps)
+    requests.resize(static_cast<size_t>((train.max_steps - next_fed_.step) * accumulated));
+  check_same_dates(next_fed_, requests);
+  fed_epochs_.push_back(whole);
+  next_fed_ = {.epoch = next_fed_.epoch + 1, .step = next_fed_.step + steps};
+  if (options_.resident_data || requests.empty()) return;
+  for (const data::BatchRequest& request : requests)
+    fed_samples_.push_back(static_cast<int64_t>(request.anchors.size()));
+  if (feed_) {
+    feed_->add(std::move(requests));
+  } else {
+    feed_ = std::make_unique<data::DeviceFeed>(parts_.source, parts_.loading, std::move(requests),
+                                               parts_.device);
+  }
+}
+
+int64_t Trainer::begin_epoch() {
+  if (fed_epochs_.empty()) {
+    end_feed();
+    next_fed_ = {state_.epoch, state_.step, state_.batch_in_epoch};
+    feed_next_epoch();
+  }
+  try {
+    feed_next_epoch();
+  } catch (const DataError&) {
+    // Too few samples for its rollout: an error when it begins, not while this one can be done.
+  }
+  const int64_t batches = fed_epochs_.front();
+  fed_epochs_.pop_front();
+  return batches;
+}
+
+void Trainer::end_feed() {
+  feed_.reset();
+  fed_epochs_.clear();
+  fed_samples_.clear();
+  waited_before_s_ = 0.0;
+}
+
+void Trainer::take_batch(StepFigures& figures) {
+  const PartTimer::Scope scope(timer_, Part::kData);
+  const bool missing = figures.gave_up || figures.failure;  // a batch of this step, earlier
+  int64_t samples = parts_.sampling.batch_size;
+  if (!fed_samples_.empty()) {
+    samples = fed_samples_.front();
+    fed_samples_.pop_front();
+  }
+  try {
+    if (options_.resident_data) {
+      const int64_t times = parts_.window.num_times(figures.rollout);
+      if (!resident_.values.defined() || resident_.values.size(1) != times)
+        resident_ = first_batch(figures.rollout);
+      batch_ = resident_;
+      return;
+    }
+    const std::shared_ptr<void> work = parts_.mesh.world().at_work("reading data");
+    if (!missing) feed_->next(batch_, [this] { return wants_to_stop(); });
+    if (!missing) return;
+  } catch (const data::GivenUp&) {
+    figures.gave_up = true;
+  } catch (const std::exception&) {
+    figures.failure = std::current_exception();
+  }
+  const data::DatasetInfo& info = parts_.source.dataset->info();
+  const int64_t nodes = parts_.loading.nodes.size();
+  const at::TensorOptions options = at::TensorOptions(parts_.device);
+  batch_ = {};
+  batch_.values = at::zeros({samples, parts_.window.num_times(figures.rollout), info.ensemble_size,
+                             nodes, info.num_variables()},
+                            options.dtype(at::kFloat));
+  if (!parts_.source.imputer.empty())
+    batch_.nan_mask = at::zeros({samples, nodes, info.num_variables()}, options.dtype(at::kByte));
+}
+
+data::Batch Trainer::first_batch(int64_t rollout) const {
+  const data::BatchRequest request =
+      requests_of_epoch({state_.epoch, state_.step, state_.batch_in_epoch}).front();
+  data::Batch batch = data::read_batch(parts_.source, parts_.loading,
+                                       {request.anchors, parts_.window.offsets(rollout)});
+  batch.values = batch.values.to(parts_.device);
+  if (batch.nan_mask.defined()) batch.nan_mask = batch.nan_mask.to(parts_.device);
+  return batch;
+}
+
+void Trainer::watch_feed(const StepFigures& figures) {
+  if (!parts_.mesh.is_main() || options_.resident_data) return;
+  if (!feed_watch_) feed_watch_.emplace(parts_.loading.threads, usable_cores());
+  const std::string text = feed_watch_->add_step(figures.step_s, figures.data_s, feed_->busy_s());
+  if (text.empty()) return;
+  log_->clear_progress();
+  log::warning(text);
+}
+
+}  // namespace aifs::train
