@@ -204,14 +204,12 @@ Json read_once(const DataBenchOptions& options, const char* name, int64_t thread
       .pool = pool};
   const std::vector<data::BatchRequest> first = first_requests(options, parts);
   std::vector<data::BatchRequest> requests;
-  const size_t untimed = kLeadIn + kLeadOut;  // in short epochs these are read once more
-  const size_t timed = std::max(first.size(), untimed + 1) - untimed;
-  const size_t count = std::max(timed, std::min<size_t>(first.size(), options.batches));
-  for (size_t i = 0; i < count + untimed; ++i)
-    requests.push_back(first[i % first.size()]);
+  const size_t timed = std::min(first.size(), static_cast<size_t>(options.batches));
+  for (size_t i = 0; i < kLeadIn + timed + kLeadOut; ++i)
+    requests.push_back(first[i % first.size()]);  // short epochs are read again
   data::DeviceFeed feed(parts.training_source, loading, requests, options.device);
   const TimedPass pass = time_batches(feed, options, requests, files);
-  const auto per_second = [&](int64_t count) { return static_cast<double>(count) / pass.seconds; };
+  const auto per_second = [&](int64_t n) { return static_cast<double>(n) / pass.seconds; };
   json.update({{"samples", pass.samples},
                {"dates", pass.dates},
                {"seconds", pass.seconds},

@@ -18,7 +18,7 @@ class DeviceFeed {
   DeviceFeed(const DeviceFeed&) = delete;
   DeviceFeed& operator=(const DeviceFeed&) = delete;
 
-  // As DataLoader::add(), before the last batch that is known has been taken: the feed ends with it.
+  // As DataLoader::add(), before the last batch that is known was taken: the feed ends with it.
   void add(std::vector<BatchRequest> requests);
 
   // The next batch, its tensors ready for the current stream; one more is on the device, or on its
