@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kTime = 0, kVariable = 1, kMember = 2, kCell = 3;  // axes of "data"
 constexpr size_t kMostDatesShown = 3;
+constexpr int64_t kMostLists = 100000;  // of folders: some seconds, on slow file systems a minute
 // Beyond the stored range by this share of it a value was never seen and hardly meant.
 constexpr double kFar = 0.25;
 
@@ -30,9 +31,9 @@ std::vector<std::string> far_from(double value, const DatasetInfo& info) {
 
 }  // namespace
 
-std::optional<std::vector<int64_t>> find_absent_rows(const zarr::Array& data,
-                                                     std::span<const int64_t> stored_rows,
-                                                     std::span<const int64_t> variables) {
+std::optional<AbsentRows> find_absent_rows(const zarr::Array& data,
+                                           std::span<const int64_t> stored_rows,
+                                           std::span<const int64_t> variables) {
   const zarr::ArrayMeta& meta = data.meta();
   const std::vector<int64_t>& file = meta.sharding ? meta.sharding->shape : meta.chunk.shape;
   std::set<int64_t> needed;  // along the axis of variables
@@ -41,22 +42,32 @@ std::optional<std::vector<int64_t>> find_absent_rows(const zarr::Array& data,
   const auto along = [&](size_t axis) { return (meta.shape[axis] + file[axis] - 1) / file[axis]; };
   const int64_t files_per_row = static_cast<int64_t>(needed.size()) * along(kMember) * along(kCell);
 
-  std::unordered_map<int64_t, int64_t> present;  // along the axis of time
-  const bool is_listed = data.list_chunks([&](std::span<const int64_t> chunk) {
+  AbsentRows absent;
+  std::unordered_map<int64_t, int64_t> present;  // files, along the axis of time
+  std::vector<int64_t> folders;
+  const auto count = [&](std::span<const int64_t> chunk) {
     if (chunk.size() == 1) {
-      present[chunk[kTime]] = files_per_row;
+      folders.push_back(chunk[kTime]);
     } else if (needed.contains(chunk[kVariable]) && chunk[kMember] < along(kMember) &&
                chunk[kCell] < along(kCell)) {
       ++present[chunk[kTime]];
     }
-  });
-  if (!is_listed) return std::nullopt;
-  std::vector<int64_t> absent;
+  };
+  if (!data.list_chunks(count)) return std::nullopt;
+  // Of one date: its own folder, those of its variables, and those of their members.
+  const int64_t lists = 1 + along(kVariable) * (1 + along(kMember));
+  absent.is_exact = static_cast<int64_t>(folders.size()) * lists <= kMostLists;
+  for (const int64_t folder : folders) {
+    if (!absent.is_exact)
+      present[folder] = files_per_row;
+    else if (!data.list_chunks_below(folder, count))
+      return std::nullopt;
+  }
   for (size_t i = 0; i < stored_rows.size(); ++i) {
     if (stored_rows[i] < 0) continue;
     const auto found = present.find(stored_rows[i] / file[kTime]);
     if (found == present.end() || found->second < files_per_row)
-      absent.push_back(static_cast<int64_t>(i));
+      absent.rows.push_back(static_cast<int64_t>(i));
   }
   return absent;
 }

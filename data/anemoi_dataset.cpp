@@ -110,7 +110,7 @@ struct AnemoiDataset::State {
   bool strict;
   std::vector<ColumnMap> columns;  // stored variable -> column, ascending by stored variable
   mutable std::once_flag absent_once = {}, surprise_once = {};
-  mutable std::optional<std::vector<int64_t>> absent_rows = {};  // see known_absent_rows()
+  mutable std::optional<AbsentRows> absent_rows = {};  // see known_absent_rows()
 
   State(const std::shared_ptr<const zarr::Store>& store, const DatasetOptions& options)
       : group(open_anemoi_group(*store)),
@@ -129,9 +129,9 @@ struct AnemoiDataset::State {
 
   const zarr::ChunkLayout& layout() const { return data.meta().chunk; }
 
-  const std::optional<std::vector<int64_t>>& known_absent_rows() const;
+  const std::optional<AbsentRows>& known_absent_rows() const;
   void note_absent(int64_t row, std::span<const int64_t> chunk) const;
-  bool rows_are_exact() const;
+  bool was_there(const AbsentRows& known, std::span<const int64_t> chunk) const;
   zarr::Region region_of(int64_t row, NodeRange nodes) const;
   void check_request(int64_t row, NodeRange nodes) const;
 };
@@ -220,13 +220,14 @@ void AnemoiDataset::read(int64_t row, NodeRange nodes, std::span<float> out) con
 std::vector<std::string> AnemoiDataset::warnings() const {
   const State& state = *state_;
   std::vector<std::string> all = state.metadata.warnings;
-  const auto& absent = state.known_absent_rows();
-  if (!absent || absent->empty()) return all;
+  const auto& known = state.known_absent_rows();
+  if (!known || known->rows.empty()) return all;
+  const std::vector<int64_t>& absent = known->rows;
   const zarr::ArrayMeta& meta = state.data.meta();
   const auto refuse = [&](const std::string& why, const std::string& hint) {
-    throw DataError(concat("'", info().name, "': ", absent->size(), " of ", info().num_rows(),
+    throw DataError(concat("'", info().name, "': ", absent.size(), " of ", info().num_rows(),
                            " dates have no chunk, the first of them ",
-                           date_text(info(), absent->front()), ", ", why),
+                           date_text(info(), absent.front()), ", ", why),
                     hint);
   };
   if (!meta.fill.defined) {
@@ -239,7 +240,7 @@ std::vector<std::string> AnemoiDataset::warnings() const {
         concat("restore the chunks; without data.dataset.strict they are read as the fill_value ",
                meta.fill.text(meta.type)));
   }
-  all.push_back(concat("'", info().name, "': ", describe_absent_rows(meta, info(), *absent)));
+  all.push_back(concat("'", info().name, "': ", describe_absent_rows(meta, info(), absent)));
   return all;
 }
 
@@ -264,7 +265,7 @@ zarr::Region AnemoiDataset::State::region_of(int64_t row, NodeRange nodes) const
 }
 
 // Found out once, when somebody asks or an absent chunk is met: most datasets have none.
-const std::optional<std::vector<int64_t>>& AnemoiDataset::State::known_absent_rows() const {
+const std::optional<AbsentRows>& AnemoiDataset::State::known_absent_rows() const {
   std::call_once(absent_once, [&] {
     std::vector<int64_t> rows = metadata.stored_rows;
     for (const int64_t row : metadata.info.missing_rows)
@@ -289,8 +290,8 @@ void AnemoiDataset::State::note_absent(int64_t row, std::span<const int64_t> chu
                            meta.fill.text(meta.type)));
   }
   const auto& known = known_absent_rows();
-  if (known && std::binary_search(known->begin(), known->end(), row)) return;
-  if (known && rows_are_exact()) {
+  if (known && std::binary_search(known->rows.begin(), known->rows.end(), row)) return;
+  if (known && was_there(*known, chunk)) {
     throw zarr::ReadError(
         concat(data.absent_text(chunk), ", but it was there when the dataset was opened (",
                date_text(metadata.info, row), ")"),
@@ -303,10 +304,18 @@ void AnemoiDataset::State::note_absent(int64_t row, std::span<const int64_t> chu
   });
 }
 
-// True if known_absent_rows() has all rows that lack a chunk: not so where only a part of what
-// there is can be seen from one list.
-bool AnemoiDataset::State::rows_are_exact() const {
-  return data.meta().keys.separator != '/' && !data.meta().sharding;
+// True if an absent chunk of a row that lacked nothing was there when the dataset was opened: its
+// file is gone (a shard that is there may lack it) or, where not all files were listed, its folder.
+bool AnemoiDataset::State::was_there(const AbsentRows& known,
+                                     std::span<const int64_t> chunk) const {
+  if (data.has_file(chunk)) return false;
+  if (known.is_exact) return true;
+  bool has_any = false;
+  const int64_t in_one_file = data.meta().sharding ? data.meta().sharding->shape[0] : 1;
+  const bool is_listed = data.list_chunks_below(
+      data.meta().sharding ? chunk[0] * data.meta().chunk.shape[0] / in_one_file : chunk[0],
+      [&](std::span<const int64_t>) { has_any = true; });
+  return is_listed && !has_any;
 }
 
 void AnemoiDataset::State::check_request(int64_t row, NodeRange nodes) const {

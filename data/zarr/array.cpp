@@ -125,6 +125,29 @@ bool Array::list_chunks(const std::function<void(std::span<const int64_t>)>& vis
   return true;
 }
 
+bool Array::list_chunks_below(int64_t first,
+                              const std::function<void(std::span<const int64_t>)>& visit) const {
+  const size_t axes = meta_.shape.size();
+  bool is_listed = true;
+  std::vector<int64_t> chunk{first};
+  const std::function<void(const std::string&)> descend = [&](const std::string& folder) {
+    if (chunk.size() == axes) return visit(chunk);
+    const auto names = store_->names_below(folder);
+    is_listed = is_listed && names.has_value();
+    for (const std::string& name : names.value_or(std::vector<std::string>{})) {
+      int64_t index = -1;
+      const char* const end = name.data() + name.size();
+      const auto [next, error] = std::from_chars(name.data(), end, index);
+      if (error != std::errc() || next != end || index < 0) continue;  // somebody else's file
+      chunk.push_back(index);
+      descend(concat(folder, "/", name));
+      chunk.pop_back();
+    }
+  };
+  descend(concat(path_, meta_.keys.has_prefix ? "/c/" : "/", first));
+  return is_listed;
+}
+
 size_t Array::decoded_bytes() const {
   if (meta_.chunk_bytes() > kMaxDecodedBytes) {
     throw DataError(concat("a chunk needs ", meta_.chunk_bytes(), " bytes according to '",

@@ -58,6 +58,14 @@ class Array {
   // coordinate where chunks lie in folders below folders), in any order, from one list of a folder.
   // False if the store cannot be listed.
   bool list_chunks(const std::function<void(std::span<const int64_t> chunk)>& visit) const;
+  // The same where chunks lie in folders below folders, of those whose first coordinate is given,
+  // with all coordinates: one list for every folder.
+  bool list_chunks_below(int64_t first,
+                         const std::function<void(std::span<const int64_t> chunk)>& visit) const;
+  // True if the file is there that the chunk is in, or would be.
+  bool has_file(std::span<const int64_t> chunk) const {
+    return store_->size(chunk_key(chunk)).has_value();
+  }
 
   // The file of a chunk, for messages.
   std::string chunk_path(std::span<const int64_t> chunk) const;

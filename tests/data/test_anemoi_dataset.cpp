@@ -175,6 +175,31 @@ TEST_CASE("an absent chunk reads as the fill value, and is told before", "[anemo
   REQUIRE(AnemoiDataset(store, {}).warnings().empty());
 }
 
+TEST_CASE("a chunk that goes after the dataset was opened is worth another try, and no fill value",
+          "[anemoi_dataset]") {
+  for (const char* key : {"data/2.0.0.0", "data/2/0/0/0"}) {
+    const auto store = test::write_anemoi(AnemoiSpec{});
+    if (std::string(key).find('/', 5) != std::string::npos) {
+      test::edit(*store, "data/.zarray", "\"dimension_separator\": \".\"",
+                 "\"dimension_separator\": \"/\"");
+      for (int date = 0; date < 6; ++date) {
+        const std::string flat = concat("data/", date, ".0.0.0");
+        store->put(concat("data/", date, "/0/0/0"), store->values().at(flat));
+        store->erase(flat);
+      }
+    }
+    const AnemoiDataset dataset(store, {});
+    REQUIRE(dataset.warnings().empty());
+    store->erase(key);
+    std::vector<float> out(60);
+    REQUIRE_THROWS_AS(dataset.read(2, {0, 12}, out), zarr::ReadError);
+    REQUIRE_THROWS_WITH(dataset.read(2, {0, 12}, out),
+                        ContainsSubstring(key) && ContainsSubstring("it was there") &&
+                            ContainsSubstring("2020-01-01T12:00:00"));
+    check_row(dataset, AnemoiSpec{}, 3, {0, 12}, up_to(6), up_to(5));
+  }
+}
+
 TEST_CASE("strict refuses absent chunks, whatever the fill value", "[anemoi_dataset]") {
   const auto store = test::write_anemoi(AnemoiSpec{});
   store->erase("data/2.0.0.0");
