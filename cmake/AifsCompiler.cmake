@@ -46,6 +46,13 @@ if(AIFS_SANITIZE)
   target_compile_definitions(aifs_options INTERFACE AIFS_SANITIZE)
 endif()
 
+option(AIFS_FUZZ "Build the harnesses of tests/fuzz with libFuzzer (clang)" OFF)
+if(AIFS_FUZZ)
+  target_compile_options(aifs_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
+  target_link_options(aifs_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 # Programs find their libraries relative to themselves once installed.
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/aifs-train")
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)

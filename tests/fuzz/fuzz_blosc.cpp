@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Blosc buffer, decoded as a whole and by blocks. Two bytes before it say how many items of four
+// bytes are expected.
+#include "data/zarr/array.h"
+#include "data/zarr/blosc_blocks.h"
+#include "data/zarr/codec_factory.h"
+#include "tests/fuzz/fuzz.h"
+
+using namespace aifs;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
+  if (size < 3) return 0;
+  const size_t expected = 4 * (size_t{bytes[0]} + 256 * size_t{bytes[1]});
+  zarr::MemoryStore store("fuzz");
+  store.put("x", fuzz::text_of(bytes + 2, size - 2));
+  const auto file = store.open("x");
+  fuzz::run([&] {
+    zarr::Buffer encoded, decoded;
+    store.get("x", size, encoded);
+    zarr::make_codec_v2("blosc")->decode({encoded.data(), encoded.size()},
+                                         {.size = expected, .exact = true}, decoded);
+  });
+  return fuzz::run([&] {
+    const auto blocks = zarr::BloscBlocks::open(*file, 0, file->size(), expected, 4);
+    if (!blocks) return;
+    zarr::ChunkScratch scratch;
+    for (size_t block = 0; block < blocks->num_blocks(); ++block)
+      blocks->decode(*file, block, blocks->range(block).end, scratch);
+  });
+}
