@@ -101,11 +101,13 @@ void AnemoiRow::read_piece(size_t piece, FieldSink& sink, ReadScratch& scratch) 
 void AnemoiRow::put_block(const Part& part, size_t block, FieldSink& sink,
                           ReadScratch& scratch) const {
   const zarr::ItemRange items = part.chunk->items(block);
-  int64_t end = items.begin;  // of what is needed
+  zarr::ItemRange needed{items.end, items.begin};
   for_each_run(part, [&](const Run& run) {
-    if (run.begin < items.end) end = std::max(end, std::min(run.end, items.end));
+    if (run.begin >= items.end || run.end <= items.begin) return;
+    needed.begin = std::min(needed.begin, std::max(run.begin, items.begin));
+    needed.end = std::max(needed.end, std::min(run.end, items.end));
   });
-  const zarr::BlockView view = part.chunk->decode(block, end, scratch.chunk);
+  const zarr::BlockView view = part.chunk->decode(block, needed, scratch.chunk);
   const int64_t first_cell = request_.nodes.begin + part.place.in_region[kCell];
   for_each_run(part, [&](const Run& run) {
     const int64_t from = std::max(run.begin, items.begin), to = std::min(run.end, items.end);

@@ -274,7 +274,7 @@ class WholeChunk : public ChunkPieces {
       : array_(array), chunk_(chunk.begin(), chunk.end()) {}
   size_t num_pieces() const override { return 1; }
   ItemRange items(size_t) const override { return {0, array_.grid().items_per_chunk()}; }
-  BlockView decode(size_t, int64_t, ChunkScratch& scratch) const override {
+  BlockView decode(size_t, ItemRange, ChunkScratch& scratch) const override {
     const ChunkView view = array_.decode_chunk(chunk_, {}, scratch);
     if (!view.items) throw DataError(concat(array_.absent_text(chunk_), ": it was there before"));
     return {view.items};
@@ -313,8 +313,11 @@ class BloscPieces : public FilePieces {
       : FilePieces(std::move(file), bytes, item_bytes), blocks_(std::move(blocks)) {}
   size_t num_pieces() const override { return blocks_->num_blocks(); }
   ItemRange items(size_t piece) const override { return items_of(blocks_->range(piece)); }
-  BlockView decode(size_t piece, int64_t end, ChunkScratch& scratch) const override {
-    return blocks_->decode(*file_, piece, static_cast<size_t>(end * item_bytes_), scratch);
+  BlockView decode(size_t piece, ItemRange needed, ChunkScratch& scratch) const override {
+    return blocks_->decode(*file_, piece,
+                           {static_cast<size_t>(needed.begin * item_bytes_),
+                            static_cast<size_t>(needed.end * item_bytes_)},
+                           scratch);
   }
 
  private:
@@ -329,11 +332,12 @@ class RawPieces : public FilePieces {
     return (bytes_.end - bytes_.begin + piece_bytes() - 1) / piece_bytes();
   }
   ItemRange items(size_t piece) const override { return items_of(range(piece)); }
-  BlockView decode(size_t piece, int64_t end, ChunkScratch& scratch) const override {
+  BlockView decode(size_t piece, ItemRange needed, ChunkScratch& scratch) const override {
     const ByteRange bytes = range(piece);
-    const size_t wanted = std::min(bytes.end, static_cast<size_t>(end * item_bytes_)) - bytes.begin;
-    scratch.decoded.resize(wanted);
-    file_->read(bytes_.begin + bytes.begin, wanted, scratch.decoded.data());
+    const size_t end = std::min(bytes.end, static_cast<size_t>(needed.end * item_bytes_));
+    const size_t begin = std::max(bytes.begin, static_cast<size_t>(needed.begin * item_bytes_));
+    scratch.decoded.resize(end - bytes.begin);
+    file_->read(bytes_.begin + begin, end - begin, scratch.decoded.data() + begin - bytes.begin);
     return {scratch.decoded.data()};
   }
 
@@ -353,9 +357,9 @@ class NamedPieces : public ChunkPieces {
   size_t num_pieces() const override { return inner_->num_pieces(); }
   ItemRange items(size_t piece) const override { return inner_->items(piece); }
   void prefetch() const override { inner_->prefetch(); }
-  BlockView decode(size_t piece, int64_t end, ChunkScratch& scratch) const override {
+  BlockView decode(size_t piece, ItemRange needed, ChunkScratch& scratch) const override {
     try {
-      return inner_->decode(piece, end, scratch);
+      return inner_->decode(piece, needed, scratch);
     } catch (const DataError& error) {
       if (std::string_view(error.what()).find(path_) != std::string_view::npos) throw;
       throw DataError(concat("'", path_, "': ", error.what()), error.hint());

@@ -16,6 +16,7 @@ namespace aifs::zarr {
 
 namespace {
 
+constexpr size_t kGuessBytes = 512;
 constexpr size_t kHeaderBytes = BLOSC_MIN_HEADER_LENGTH;
 // Limits of c-blosc within which the bytes of a block are compressed as one stream per byte of an
 // item.
@@ -123,19 +124,29 @@ ByteRange BloscBlocks::range(size_t block) const {
   return {begin, std::min(begin + header_.block_bytes, header_.decoded_bytes)};
 }
 
+namespace {
+
+// The first `wanted` bytes of an LZ4 stream of `size`, of which `encoded` is the beginning. False
+// if that is too little of it.
+bool decode_lz4_prefix(std::span<const std::byte> encoded, std::byte* out, size_t wanted,
+                       size_t size) {
+  const int got = LZ4_decompress_safe_partial(chars(encoded.data()), chars(out),
+                                              static_cast<int>(encoded.size()),
+                                              static_cast<int>(wanted), static_cast<int>(size));
+  return got >= static_cast<int>(wanted);
+}
+
+}  // namespace
+
 void BloscBlocks::decode_stream(std::span<const std::byte> encoded, std::byte* out, size_t size,
                                 size_t wanted) const {
   bool done = false;
   switch (format_) {
     case Format::kLz4: {
-      const int got =
-          wanted < size
-              ? LZ4_decompress_safe_partial(chars(encoded.data()), chars(out),
-                                            static_cast<int>(encoded.size()),
-                                            static_cast<int>(wanted), static_cast<int>(size))
-              : LZ4_decompress_safe(chars(encoded.data()), chars(out),
-                                    static_cast<int>(encoded.size()), static_cast<int>(size));
-      done = wanted < size ? got >= static_cast<int>(wanted) : got == static_cast<int>(size);
+      done = wanted < size ? decode_lz4_prefix(encoded, out, wanted, size)
+                           : LZ4_decompress_safe(chars(encoded.data()), chars(out),
+                                                 static_cast<int>(encoded.size()),
+                                                 static_cast<int>(size)) == static_cast<int>(size);
       break;
     }
     case Format::kZstd: {
@@ -157,11 +168,56 @@ void BloscBlocks::decode_stream(std::span<const std::byte> encoded, std::byte* o
   if (!done) throw_corrupt("a stream of a Blosc block cannot be decoded");
 }
 
-BlockView BloscBlocks::decode(const ValueFile& file, size_t block, size_t end,
+void BloscBlocks::decode_streams_in_part(const ValueFile& file, size_t block, ByteRange needed,
+                                         ChunkScratch& scratch) const {
+  const ByteRange place = encoded_[block];
+  const size_t stream_bytes = header_.block_bytes / header_.type_bytes;
+  size_t at = place.begin;
+  for (size_t stream = 0; stream < header_.type_bytes; ++stream) {
+    std::byte head[4];
+    if (place.end - at < sizeof head) throw_corrupt("a Blosc block ends before its last stream");
+    file.read(offset_ + at, sizeof head, head);
+    at += sizeof head;
+    const int32_t promised = i32_at(head);
+    if (promised <= 0 || static_cast<size_t>(promised) > place.end - at)
+      throw_corrupt(concat("a stream of a Blosc block promises ", promised, " bytes"));
+    const auto length = static_cast<size_t>(promised);
+    std::byte* out = scratch.decoded.data() + stream * stream_bytes;
+    if (length == stream_bytes) {  // copied
+      file.read(offset_ + at + needed.begin, needed.end - needed.begin, out + needed.begin);
+    } else {
+      // What comes first is decoded first, but how much of the stream that takes is a guess.
+      const size_t share = length * needed.end / stream_bytes;
+      const size_t guess =
+          format_ == Format::kLz4 ? std::min(length, share + share / 8 + kGuessBytes) : length;
+      scratch.encoded.resize(length);
+      file.read(offset_ + at, guess, scratch.encoded.data());
+      if (guess == length ||
+          !decode_lz4_prefix(scratch.encoded.bytes().first(guess), out, needed.end, stream_bytes)) {
+        file.read(offset_ + at + guess, length - guess, scratch.encoded.data() + guess);
+        decode_stream(scratch.encoded.bytes(), out, stream_bytes, needed.end);
+      }
+    }
+    at += length;
+  }
+}
+
+BlockView BloscBlocks::decode(const ValueFile& file, size_t block, ByteRange needed,
                               ChunkScratch& scratch) const {
   const ByteRange bytes = range(block);
-  const size_t size = bytes.end - bytes.begin;
+  const size_t size = bytes.end - bytes.begin, end = needed.end;
   const ByteRange place = encoded_[block];
+  const size_t first_byte = std::max(needed.begin, bytes.begin) - bytes.begin;
+  const size_t last_byte = std::min(end, bytes.end) - bytes.begin;
+  if (split_ && shuffled_ && !header_.copied && size == header_.block_bytes &&
+      last_byte - first_byte < size / 4 * 3) {
+    scratch.decoded.resize(size);
+    decode_streams_in_part(file, block,
+                           {first_byte / header_.type_bytes,
+                            (last_byte + header_.type_bytes - 1) / header_.type_bytes},
+                           scratch);
+    return {scratch.decoded.data(), true, size / header_.type_bytes};
+  }
   scratch.encoded.resize(place.end - place.begin);
   file.read(offset_ + place.begin, scratch.encoded.size(), scratch.encoded.data());
   if (header_.copied) return {scratch.encoded.data()};

@@ -37,9 +37,11 @@ class BloscBlocks {
   size_t num_blocks() const { return header_.num_blocks(); }
   // Decoded bytes of a block; whole items.
   ByteRange range(size_t block) const;
-  // Decodes a block as far as the items before byte `end` of the decoded buffer need it. The result
-  // lies in the scratch. Throws DataError, without the name of the file. Thread-safe.
-  BlockView decode(const ValueFile& file, size_t block, size_t end, ChunkScratch& scratch) const;
+  // Decodes a block as far as the items in the bytes `needed` of the decoded buffer need it; others
+  // are undefined. The result lies in the scratch. Throws DataError, without the name of the file.
+  // Thread-safe.
+  BlockView decode(const ValueFile& file, size_t block, ByteRange needed,
+                   ChunkScratch& scratch) const;
 
  private:
   enum class Format { kCopied, kLz4, kZlib, kZstd };
@@ -49,6 +51,9 @@ class BloscBlocks {
   // Decodes one stream of `size` bytes, or as much of it as `wanted`.
   void decode_stream(std::span<const std::byte> encoded, std::byte* out, size_t size,
                      size_t wanted) const;
+  // Decodes bytes `needed` of every stream of a shuffled block, reading little else of the file.
+  void decode_streams_in_part(const ValueFile& file, size_t block, ByteRange needed,
+                              ChunkScratch& scratch) const;
 
   BloscHeader header_;
   Format format_ = Format::kCopied;

@@ -21,10 +21,10 @@ class ChunkPieces {
   virtual ~ChunkPieces() = default;
   virtual size_t num_pieces() const = 0;
   virtual ItemRange items(size_t piece) const = 0;
-  // Decodes a piece as far as its items before `end` (counted in the chunk) need it; its first item
-  // is the first of the view. The view lies in the scratch. Thread-safe. Throws DataError naming
-  // the file of the chunk.
-  virtual BlockView decode(size_t piece, int64_t end, ChunkScratch& scratch) const = 0;
+  // Decodes the `needed` items of a piece (counted in the chunk), and no more than that takes;
+  // what the view has of others is undefined. Its first item is that of the piece. The view lies in
+  // the scratch. Thread-safe. Throws DataError naming the file of the chunk.
+  virtual BlockView decode(size_t piece, ItemRange needed, ChunkScratch& scratch) const = 0;
   // Tells the system that all of it will be read soon.
   virtual void prefetch() const {}
 };

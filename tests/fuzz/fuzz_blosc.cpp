@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Blosc buffer, decoded as a whole and by blocks. Two bytes before it say how many items of four
 // bytes are expected.
+#include <algorithm>
+
 #include "data/zarr/array.h"
 #include "data/zarr/blosc_blocks.h"
 #include "data/zarr/codec_factory.h"
@@ -24,7 +26,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     const auto blocks = zarr::BloscBlocks::open(*file, 0, file->size(), expected, 4);
     if (!blocks) return;
     zarr::ChunkScratch scratch;
-    for (size_t block = 0; block < blocks->num_blocks(); ++block)
-      blocks->decode(*file, block, blocks->range(block).end, scratch);
+    for (size_t block = 0; block < blocks->num_blocks(); ++block) {
+      const zarr::ByteRange range = blocks->range(block);
+      blocks->decode(*file, block, range, scratch);
+      const size_t middle = range.begin + (range.end - range.begin) / 8 * 4;
+      blocks->decode(*file, block, {middle, std::max(middle + 4, range.end - 4)}, scratch);
+    }
   });
 }
