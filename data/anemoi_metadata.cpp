@@ -378,8 +378,8 @@ zarr::Group open_anemoi_group(const zarr::Store& store) {
 }
 
 AnemoiMetadata read_anemoi_metadata(const std::shared_ptr<const zarr::Store>& store,
-                                    const zarr::Group& group, const zarr::Array& data,
-                                    bool strict) {
+                                    const zarr::Group& group, const zarr::Array& data, bool strict,
+                                    bool needs_statistics) {
   const std::vector<int64_t>& shape = data.meta().shape;
   if (shape.size() != 4 || *std::min_element(shape.begin(), shape.end()) < 1) {
     throw DataError(concat("'", data.meta().file, "': shape ", Json(shape).dump(),
@@ -401,7 +401,7 @@ AnemoiMetadata read_anemoi_metadata(const std::shared_ptr<const zarr::Store>& st
   info.missing_rows = std::move(axis.missing_rows);
   metadata.stored_rows = std::move(axis.stored_rows);
   const size_t num_warnings = metadata.warnings.size();
-  info.statistics = read_statistics(reader, "", shape[1], true);
+  info.statistics = read_statistics(reader, "", shape[1], needs_statistics);
   if (metadata.warnings.size() > num_warnings) note_odd_means(info, metadata.warnings);
   info.tendencies = read_tendencies(reader, shape[1]);
   info.constant_fields = constant_fields(group, info);

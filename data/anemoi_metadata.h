@@ -32,9 +32,10 @@ zarr::Group open_anemoi_group(const zarr::Store& store);
 
 // Reads everything but the fields. `data`: the array "data". `strict`: absent chunks are errors,
 // else they hold the fill value of their array. Throws DataError naming the file or attribute that
-// is wrong. Statistics may hold NaN or zeros: that is for the normaliser to refuse.
+// is wrong. Statistics may hold NaN or zeros: that is for the normaliser to refuse. Where they are
+// not there, that is an error unless `needs_statistics` is false: they are NaN then.
 AnemoiMetadata read_anemoi_metadata(const std::shared_ptr<const zarr::Store>& store,
                                     const zarr::Group& group, const zarr::Array& data,
-                                    bool strict = false);
+                                    bool strict = false, bool needs_statistics = true);
 
 }  // namespace aifs::data
