@@ -17,6 +17,7 @@ constexpr const char* kFooter = R"(Examples
   aifs-train --config configs/o96.json --resume            go on from the latest checkpoint
   aifs-train --config configs/o96.json --validate-only     score the latest checkpoint
   aifs-train export --format anemoi runs/a OUT             a model for Anemoi
+  aifs-train data info DATASET.zarr                        what is in a dataset; data --help: more
   aifs-train --config configs/o96.json --set graph.grid=o96 --variables 88,13,1 --dry-run --ranks 64
                                                            plan a run on paper, without its dataset
 
@@ -111,14 +112,18 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
   const auto* from_others =
       add_exchange(app, "import", "make a run of a model of Anemoi: a checkpoint to start from",
                    "folder that export or tools/anemoi_checkpoint.py wrote", "new run", exchange);
+  DataCommand data;
+  const auto* data_command = add_data_commands(app, data);
   app.require_subcommand(0, 1);
   try {
     app.parse(argc, argv);
     exchange.import = from_others->parsed();
     if (to_others->parsed() || from_others->parsed()) c.exchange = exchange;
+    if (data_command->parsed()) c.data = data;
     c.resume = resume->count() > 0;
     c.validate_only = validate->count() > 0;
-    const bool needs_config = !(c.print_schema || c.print_reference || c.version || c.exchange);
+    const bool needs_config =
+        !(c.print_schema || c.print_reference || c.version || c.exchange || c.data);
     if (needs_config && c.config.empty()) throw CLI::RequiredError("--config");
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, err;

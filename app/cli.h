@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/data_tools/options.h"
 #include "app/plan_request.h"
 
 namespace aifs::app {
@@ -30,6 +31,7 @@ struct CommandLine {
   PlanRequest plan;  // of --dry-run
   bool version = false;
   std::optional<ExchangeCommand> exchange;
+  std::optional<DataCommand> data;
 };
 
 // Parses; on --help or a mistake gives the exit code, and what to print, instead.

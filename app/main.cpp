@@ -15,6 +15,7 @@
 #include "app/check_config.h"
 #include "app/checkpoints.h"
 #include "app/cli.h"
+#include "app/data_tools/commands.h"
 #include "app/device.h"
 #include "app/exchange.h"
 #include "app/exit_codes.h"
@@ -354,6 +355,7 @@ int execute(const ParsedCommandLine& parsed) {
   }
   if (parsed.exit_code) return run_with_others(parsed);
   if (c.exchange) return exchange_model(c);
+  if (c.data) return run_data_command(*c.data);
   if (c.version) return std::fputs(versions_text().c_str(), stdout), kSuccess;
   if (c.print_schema) return std::fputs(schema_json().c_str(), stdout), kSuccess;
   if (c.print_reference) return std::fputs(reference_markdown().c_str(), stdout), kSuccess;

@@ -8,12 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli_checks.h"
+#include "app/data_tools/read_rates.h"
 #include "app/device.h"
 #include "app/exit_codes.h"
 #include "app/versions.h"
 #include "bench/comm.h"
 #include "bench/compare.h"
-#include "bench/data.h"
 #include "bench/kernels.h"
 #include "bench/step.h"
 #include "core/check.h"
@@ -234,34 +234,20 @@ int run_kernels(CommandLine& c) {
 }
 
 void print_reading(const Json& result) {
-  const auto number = [&](const char* key) { return result[key].get<double>(); };
-  if (result["case"] == "bare") {
-    std::printf("bare  %8.1f ms a date on one thread: %.1f reading, %.1f decoding\n",
-                number("date_ms"), number("read_ms"), number("decode_ms"));
-    return;
-  }
-  std::printf(
-      "%-5s %3.0f threads %8.2f samples/s %9.1f MB/s, busy %5.1f %%, %8.2f ms of a thread "
-      "for a date",
-      result["case"].get<std::string>().c_str(), number("threads"), number("samples_s"),
-      number("mb_s"), 100.0 * number("busy"), number("thread_ms"));
-  if (result.contains("share")) std::printf(", %.2f of the bare rate", number("share"));
-  if (result.contains("resident"))
-    std::printf("; %.0f %% of the files in memory before", 100.0 * number("resident"));
-  std::printf("\n");
+  std::puts(app::reading_text(result).c_str());
   std::fflush(stdout);
 }
 
 // Times the reading of a configuration's training data.
 int run_data(const CommandLine& c) {
-  const DataBenchOptions options{.config = app::load_config(c.config, c.overrides),
-                                 .batches = c.batches,
-                                 .device = own_device(c),
-                                 .threads = c.readers,
-                                 .cells = c.cells,
-                                 .cold = !c.warm_only};
+  const app::ReadRateOptions options{.config = app::load_config(c.config, c.overrides),
+                                     .batches = c.batches,
+                                     .device = own_device(c),
+                                     .threads = c.readers,
+                                     .cells = c.cells,
+                                     .cold = !c.warm_only};
   const Json earlier = earlier_results(c);
-  Json json{{"results", time_reading(options, print_reading)}};
+  Json json{{"results", app::time_reading(options, print_reading)}};
   for (Json& result : json["results"])
     result["card"] = app::device_name(options.device);
   write_signed(json, c, options.device);

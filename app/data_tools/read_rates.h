@@ -6,14 +6,15 @@
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <vector>
 
 #include "app/run_config.h"
 
-namespace aifs::bench {
+namespace aifs::app {
 
-struct DataBenchOptions {
-  app::RunConfig config;
+struct ReadRateOptions {
+  RunConfig config;
   int64_t batches = 50;  // the first of an epoch; fewer if it has fewer
   c10::Device device = c10::kCPU;
   std::vector<int64_t> threads = {};  // of readers, one pass each; none: data.threads
@@ -32,7 +33,10 @@ struct DataBenchOptions {
 // thread_ms and share_of_decode = bare decode_ms / thread_ms.
 // Throws ConfigError, and DataError for what is wrong with the data.
 nlohmann::ordered_json time_reading(
-    const DataBenchOptions& options,
+    const ReadRateOptions& options,
     const std::function<void(const nlohmann::ordered_json&)>& visit);
 
-}  // namespace aifs::bench
+// A result in one line, for people.
+std::string reading_text(const nlohmann::ordered_json& result);
+
+}  // namespace aifs::app

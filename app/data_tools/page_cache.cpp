@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/page_cache.h"
+#include "app/data_tools/page_cache.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-namespace aifs::bench {
+namespace aifs::app {
 
 namespace {
 
@@ -54,4 +54,4 @@ double resident_share(const fs::path& folder) {
   return pages == 0 ? 1.0 : static_cast<double>(resident) / static_cast<double>(pages);
 }
 
-}  // namespace aifs::bench
+}  // namespace aifs::app

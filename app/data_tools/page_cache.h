@@ -4,7 +4,7 @@
 
 #include "core/file_io.h"
 
-namespace aifs::bench {
+namespace aifs::app {
 
 // Asks the system to forget them. It need not: see below.
 void drop_page_cache(const fs::path& folder);
@@ -12,4 +12,4 @@ void drop_page_cache(const fs::path& folder);
 // The share of their bytes that is in memory; 1 if they are empty or the system does not tell.
 double resident_share(const fs::path& folder);
 
-}  // namespace aifs::bench
+}  // namespace aifs::app

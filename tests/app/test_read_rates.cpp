@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/data.h"
+#include "app/data_tools/read_rates.h"
 
 #include <nlohmann/json.hpp>
 
-#include "bench/page_cache.h"
+#include "app/data_tools/page_cache.h"
 #include "core/check.h"
 #include "tests/support/catch.h"
 #include "tests/support/paths.h"
 #include "tests/support/zarr_writer.h"
 
 using namespace aifs;
-using namespace aifs::bench;
+using namespace aifs::app;
 using Json = nlohmann::ordered_json;
 
 namespace {

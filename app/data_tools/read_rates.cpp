@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/data.h"
+#include "app/data_tools/read_rates.h"
 
 #include <ATen/ATen.h>
 
@@ -7,11 +7,12 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "app/data_parts.h"
+#include "app/data_tools/page_cache.h"
 #include "app/device.h"
-#include "bench/page_cache.h"
 #include "core/check.h"
 #include "data/anemoi_dataset.h"
 #include "data/buffer_pool.h"
@@ -19,7 +20,7 @@
 #include "data/sampler.h"
 #include "data/zarr/store.h"
 
-namespace aifs::bench {
+namespace aifs::app {
 
 namespace {
 
@@ -97,8 +98,8 @@ class MeteredStore : public zarr::Store {
 };
 
 // The first batches of a run with this configuration on one rank, those around the timed ones, too.
-std::vector<data::BatchRequest> first_requests(const DataBenchOptions& options,
-                                               const app::DataParts& parts) {
+std::vector<data::BatchRequest> first_requests(const ReadRateOptions& options,
+                                               const DataParts& parts) {
   const data::DatasetInfo& info = parts.training->info();
   const std::vector<int64_t> offsets = parts.window.offsets(/*steps=*/1);
   const data::Sampler sampler(data::usable_anchors(info.num_rows(), info.missing_rows, offsets),
@@ -115,17 +116,17 @@ std::vector<data::BatchRequest> first_requests(const DataBenchOptions& options,
 }
 
 // A store that is counted, or none for data that are no files.
-std::shared_ptr<const zarr::Store> metered_store(const app::RunConfig& config, Meter& files) {
-  const std::shared_ptr<const zarr::Store> store = app::open_store(config);
+std::shared_ptr<const zarr::Store> metered_store(const RunConfig& config, Meter& files) {
+  const std::shared_ptr<const zarr::Store> store = open_store(config);
   return store ? std::make_shared<MeteredStore>(store, files) : nullptr;
 }
 
 // Whole chunks of a few dates, read and decoded by this thread.
-Json read_bare(const DataBenchOptions& options) {
+Json read_bare(const ReadRateOptions& options) {
   constexpr int64_t kDates = 8;
   Meter files;
   const std::shared_ptr<const zarr::Store> store = metered_store(options.config, files);
-  const app::DataParts parts = app::make_data(options.config, store);
+  const DataParts parts = make_data(options.config, store);
   const zarr::Array array(store, "data");
   const auto* dataset = dynamic_cast<const data::AnemoiDataset*>(parts.training.get());
   const int64_t first = dataset->stored_row(0);
@@ -159,7 +160,7 @@ struct TimedPass {
   int64_t samples = 0, bytes = 0, dates = 0, stored_bytes = 0;
 };
 
-TimedPass time_batches(data::DeviceFeed& feed, const DataBenchOptions& options,
+TimedPass time_batches(data::DeviceFeed& feed, const ReadRateOptions& options,
                        const std::vector<data::BatchRequest>& requests, const Meter& files) {
   TimedPass pass;
   Clock::time_point start;
@@ -168,7 +169,7 @@ TimedPass time_batches(data::DeviceFeed& feed, const DataBenchOptions& options,
   data::Batch batch;
   for (size_t i = 0; i + kLeadOut < requests.size(); ++i) {
     if (i == kLeadIn) {
-      app::wait_for(options.device);
+      wait_for(options.device);
       start = Clock::now();
       busy_before = feed.busy_s();
       stored_before = files.bytes;
@@ -179,7 +180,7 @@ TimedPass time_batches(data::DeviceFeed& feed, const DataBenchOptions& options,
     pass.dates += batch.values.size(0) * batch.values.size(1);
     pass.bytes += static_cast<int64_t>(batch.values.nbytes());
   }
-  app::wait_for(options.device);
+  wait_for(options.device);
   pass.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   pass.busy_s = feed.busy_s() - busy_before;
   pass.stored_bytes = files.bytes - stored_before;
@@ -187,14 +188,14 @@ TimedPass time_batches(data::DeviceFeed& feed, const DataBenchOptions& options,
 }
 
 // Reads the first batches of a dataset that was opened for it, so that nothing is decoded already.
-Json read_once(const DataBenchOptions& options, const char* name, int64_t threads,
+Json read_once(const ReadRateOptions& options, const char* name, int64_t threads,
                const std::shared_ptr<data::BufferPool>& pool) {
   Meter files;
   const std::shared_ptr<const zarr::Store> store = metered_store(options.config, files);
   Json json{{"case", name}, {"threads", threads}};
   if (options.cells < 1.0) json["cells"] = options.cells;
   if (store) json["resident"] = resident_share(store->name());
-  const app::DataParts parts = app::make_data(options.config, store);
+  const DataParts parts = make_data(options.config, store);
   const auto cells = static_cast<double>(parts.training->info().num_nodes());
   const data::LoaderOptions loading{
       .nodes = {0, std::max<int64_t>(1, std::llround(options.cells * cells))},
@@ -224,8 +225,8 @@ Json read_once(const DataBenchOptions& options, const char* name, int64_t thread
 
 }  // namespace
 
-Json time_reading(const DataBenchOptions& options, const std::function<void(const Json&)>& visit) {
-  const auto store = app::open_store(options.config);
+Json time_reading(const ReadRateOptions& options, const std::function<void(const Json&)>& visit) {
+  const auto store = open_store(options.config);
   Json results = Json::array(), bare;
   const auto add = [&](Json result) {
     if (!bare.is_null() && result.contains("thread_ms")) {
@@ -252,4 +253,29 @@ Json time_reading(const DataBenchOptions& options, const std::function<void(cons
   return results;
 }
 
-}  // namespace aifs::bench
+std::string reading_text(const Json& result) {
+  const auto number = [&](const char* key) { return result[key].get<double>(); };
+  char text[256];
+  if (result["case"] == "bare") {
+    std::snprintf(text, sizeof text,
+                  "bare  %8.1f ms a date on one thread: %.1f reading, %.1f decoding",
+                  number("date_ms"), number("read_ms"), number("decode_ms"));
+    return text;
+  }
+  std::snprintf(text, sizeof text,
+                "%-5s %3.0f threads %8.2f samples/s %9.1f MB/s, busy %5.1f %%, %8.2f ms of a "
+                "thread for a date",
+                result["case"].get<std::string>().c_str(), number("threads"), number("samples_s"),
+                number("mb_s"), 100.0 * number("busy"), number("thread_ms"));
+  std::string line = text;
+  const auto add = [&](const char* format, double value) {
+    std::snprintf(text, sizeof text, format, value);
+    line += text;
+  };
+  if (result.contains("share")) add(", %.2f of the bare rate", number("share"));
+  if (result.contains("resident"))
+    add("; %.0f %% of the files in memory before", 100.0 * number("resident"));
+  return line;
+}
+
+}  // namespace aifs::app
