@@ -90,9 +90,9 @@ TEST_CASE("a rank whose process has ended is known to the others", "[host_share]
   char byte = 0;
   if (child == 0) {
     const auto second = HostShare::open(first->name(), kSecond, kSlots, kBytes);
-    static_cast<void>(::write(to_parent[1], &byte, 1));
-    static_cast<void>(::read(to_child[0], &byte, 1));
-    ::kill(::getpid(), SIGKILL);
+    if (::write(to_parent[1], &byte, 1) == 1 && ::read(to_child[0], &byte, 1) == 1)
+      ::kill(::getpid(), SIGKILL);
+    ::_exit(1);
   }
   REQUIRE(::read(to_parent[0], &byte, 1) == 1);
   REQUIRE_FALSE(first->lost_rank().has_value());
