@@ -84,6 +84,7 @@ class MeteredStore : public zarr::Store {
   }
   std::optional<size_t> size(const std::string& key) const override { return inner_->size(key); }
   std::vector<std::string> root_names() const override { return inner_->root_names(); }
+  bool drop_copy(const std::string& key) const override { return inner_->drop_copy(key); }
 
  private:
   template <class Read>

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <functional>
+#include <mutex>
 #include <new>
 
 #include "core/check.h"
@@ -240,6 +242,7 @@ auto Array::in_chunk(std::span<const int64_t> chunk, Body&& body) const {
   try {
     return body();
   } catch (const DataError& error) {
+    if (store_->drop_copy(chunk_key(chunk))) return in_chunk(chunk, body);
     const std::string path = chunk_path(chunk);
     // What the store says names the file, and keeps its type.
     if (std::string_view(error.what()).find(path) != std::string_view::npos) throw;
@@ -349,11 +352,14 @@ class RawPieces : public FilePieces {
   }
 };
 
-// Names the file of the chunk in the errors of another.
+// Names the file of the chunk in the errors of another; where that was a damaged copy, goes on with
+// the original.
 class NamedPieces : public ChunkPieces {
  public:
-  NamedPieces(std::unique_ptr<ChunkPieces> inner, std::string path)
-      : inner_(std::move(inner)), path_(std::move(path)) {}
+  // `reopen` gives the same chunk without its copy, or null if there was none.
+  NamedPieces(std::unique_ptr<ChunkPieces> inner, std::string path,
+              std::function<std::unique_ptr<ChunkPieces>()> reopen)
+      : inner_(std::move(inner)), path_(std::move(path)), reopen_(std::move(reopen)) {}
   size_t num_pieces() const override { return inner_->num_pieces(); }
   ItemRange items(size_t piece) const override { return inner_->items(piece); }
   void prefetch() const override { inner_->prefetch(); }
@@ -361,14 +367,24 @@ class NamedPieces : public ChunkPieces {
     try {
       return inner_->decode(piece, needed, scratch);
     } catch (const DataError& error) {
+      if (const ChunkPieces* original = reopened()) return original->decode(piece, needed, scratch);
       if (std::string_view(error.what()).find(path_) != std::string_view::npos) throw;
       throw DataError(concat("'", path_, "': ", error.what()), error.hint());
     }
   }
 
  private:
+  const ChunkPieces* reopened() const {
+    const std::lock_guard lock(mutex_);
+    if (!reopened_) reopened_ = reopen_();
+    return reopened_.get();
+  }
+
   const std::unique_ptr<ChunkPieces> inner_;
   const std::string path_;
+  const std::function<std::unique_ptr<ChunkPieces>()> reopen_;
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<ChunkPieces> reopened_;
 };
 
 }  // namespace
@@ -401,7 +417,11 @@ std::unique_ptr<ChunkPieces> Array::open_chunk(std::span<const int64_t> chunk) c
       pieces = std::make_unique<BloscPieces>(std::move(file), bytes, meta_.type.item_bytes,
                                              std::move(blocks));
     }
-    return std::make_unique<NamedPieces>(std::move(pieces), chunk_path(chunk));
+    return std::make_unique<NamedPieces>(
+        std::move(pieces), chunk_path(chunk),
+        [this, number = std::vector<int64_t>(chunk.begin(), chunk.end())] {
+          return store_->drop_copy(chunk_key(number)) ? open_chunk(number) : nullptr;
+        });
   });
 }
 

@@ -251,6 +251,13 @@ int64_t CachingStore::remove_oldest(int64_t most_bytes) const {
   return total;
 }
 
+bool CachingStore::drop_copy(const std::string& key) const {
+  if (::unlink(copy_of(key).c_str()) != 0) return false;
+  log::warning("the copy of '", path_of(key), "' in the cache '", cache_.string(),
+               "' is damaged: it is made anew");
+  return true;
+}
+
 std::unique_ptr<const ValueFile> CachingStore::open(const std::string& key) const {
   if (auto copy = cached(key)) return copy;
   return DirectoryStore::open(key);

@@ -27,6 +27,9 @@ class CachingStore : public DirectoryStore {
   std::unique_ptr<const ValueFile> open(const std::string& key) const override;
   bool get(const std::string& key, size_t max_bytes, Buffer& out) const override;
 
+  // Removes the copy of a chunk, damaged by the disk it is on.
+  bool drop_copy(const std::string& key) const override;
+
   // Chunks that were read from copies, and that were copied, by this object.
   int64_t num_hits() const { return hits_; }
   int64_t num_copies() const { return copies_; }

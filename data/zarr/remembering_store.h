@@ -34,6 +34,7 @@ class RememberingStore : public Store {
   std::optional<std::vector<std::string>> names_below(const std::string& folder) const override;
   std::vector<std::string> root_names() const override;
   int64_t bytes_read() const override { return inner_->bytes_read(); }
+  bool drop_copy(const std::string& key) const override { return inner_->drop_copy(key); }
 
  private:
   // The store that knows the key, after remembering it if that is wanted.

@@ -84,6 +84,10 @@ class Store {
   // Bytes that were read from files since the store was opened; 0 where there are none.
   virtual int64_t bytes_read() const { return 0; }
 
+  // Told of a value that makes no sense. True if it came from a copy, which is dropped: reading it
+  // again gives the original.
+  virtual bool drop_copy(const std::string&) const { return false; }
+
   // "store/key", as it appears in messages.
   std::string path_of(std::string_view key) const;
 };

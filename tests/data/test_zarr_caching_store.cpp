@@ -5,13 +5,17 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstring>
+#include <fstream>
 #include <thread>
 #include <vector>
 
 #include "core/check.h"
 #include "core/file_io.h"
+#include "data/zarr/array.h"
 #include "tests/support/catch.h"
 #include "tests/support/paths.h"
+#include "tests/support/zarr_writer.h"
 
 using namespace aifs;
 using namespace aifs::zarr;
@@ -155,6 +159,55 @@ TEST_CASE("processes keep one limit together", "[caching_store]") {
   }
   REQUIRE(bytes_in(cache) <= 6000);
   REQUIRE(bytes_in(cache) >= 5000);
+}
+
+TEST_CASE("a copy that its disk has damaged is made anew, and nobody reads it", "[caching_store]") {
+  const test::TemporaryFolder folder;
+  const test::ArraySpec spec{.shape = {40000}, .chunks = {40000}, .block_bytes = 8192};
+  MemoryStore written("memory");
+  test::write_array(written, "data", spec, [](const auto& at) { return 0.5 * at[0]; });
+  test::write_to_folder(written, folder.path() / "a.zarr");
+  const fs::path cache = folder.path() / "cache";
+  const auto store =
+      std::make_shared<CachingStore>((folder.path() / "a.zarr").string(), cache, 1 << 20);
+  const auto sum_of_pieces = [&] {
+    const Array array(store, "data");
+    const std::vector<int64_t> first{0};
+    const auto chunk = array.open_chunk(first);
+    ChunkScratch scratch;
+    double sum = 0.0;
+    for (size_t piece = 0; piece < chunk->num_pieces(); ++piece) {
+      const ItemRange items = chunk->items(piece);
+      const BlockView view = chunk->decode(piece, items, scratch);
+      REQUIRE(view.planar);
+      for (int64_t i = 0; i < items.end - items.begin; ++i) {
+        std::byte bytes[4];
+        for (size_t b = 0; b < 4; ++b)
+          bytes[b] = view.bytes[b * view.plane_bytes + static_cast<size_t>(i)];
+        float value = 0.0F;
+        std::memcpy(&value, bytes, sizeof value);
+        sum += static_cast<double>(value);
+      }
+    }
+    return sum;
+  };
+  const double right = sum_of_pieces();
+  REQUIRE(right == 0.5 * 39999.0 * 40000.0 / 2.0);
+  fs::path copy;
+  for (const auto& entry : fs::recursive_directory_iterator(cache)) {
+    if (entry.path().filename() == "data_0") copy = entry.path();
+  }
+  const auto time = fs::last_write_time(copy);
+  for (const size_t at : {size_t{3}, size_t{20}, size_t{fs::file_size(copy) / 2}}) {
+    std::string bytes = read_file(copy);
+    for (size_t i = at; i < std::min(bytes.size(), at + 3000); ++i)
+      bytes[i] = static_cast<char>(~bytes[i]);
+    std::ofstream(copy, std::ios::binary) << bytes;
+    fs::last_write_time(copy, time);
+    REQUIRE(sum_of_pieces() == right);
+  }
+  REQUIRE(Array(store, "data").read<double>(Region::whole({40000}), AbsentChunk::kError)[39999] ==
+          0.5 * 39999.0);
 }
 
 TEST_CASE("a cache that cannot be is an error at the start; one that fails later is left",
