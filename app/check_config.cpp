@@ -7,6 +7,7 @@
 #include "app/device.h"
 #include "app/model_graph.h"
 #include "app/period_overlap.h"
+#include "app/weights_match.h"
 #include "app/wiring.h"
 #include "core/check.h"
 #include "core/file_kind.h"
@@ -31,9 +32,10 @@ class Checks {
 
   CheckReport run() {
     check_run_folder();
+    find_weights();
     open_data();
     check_graph();
-    check_weights();
+    compare_weights();
     check_ranks();
     return std::move(report_);
   }
@@ -59,14 +61,20 @@ class Checks {
   void open_data();
   void check_data() const;
   void check_graph();
-  void check_weights();
+  void find_weights();
+  void compare_weights();
   void check_ranks();
+  void take(const train::CheckpointInfo& found, WeightUse use) {
+    checkpoint_ = found;
+    saved_ = saved_data(use, found);
+  }
 
   const RunConfig& config_;
   const CheckRequest& request_;
   CheckReport report_;
-  std::optional<SavedData> saved_;  // of the checkpoint whose weights are wanted
-  std::optional<DataParts> data_;   // none: not on this machine
+  std::optional<train::CheckpointInfo> checkpoint_;  // whose weights are wanted
+  std::optional<SavedData> saved_;                   // of it
+  std::optional<DataParts> data_;                    // none: not on this machine
 };
 
 void Checks::check_run_folder() {
@@ -84,13 +92,13 @@ void Checks::check_run_folder() {
       break;
     case CheckRequest::Use::kResume:
       if (const auto found = checkpoint_to_resume(config_, request_.checkpoint)) {
-        saved_ = saved_data(WeightUse::kResume, *found);
+        take(*found, WeightUse::kResume);
         note("checkpoint: '", found->path.string(), "' is sound");
       }
       break;
     case CheckRequest::Use::kValidate: {
       const auto found = checkpoint_to_validate(config_, request_.checkpoint);
-      saved_ = saved_data(WeightUse::kScore, found);
+      take(found, WeightUse::kScore);
       note("checkpoint: '", found.path.string(), "' is sound");
       break;
     }
@@ -134,10 +142,7 @@ void Checks::check_data() const {
     model::Bounding(model::ParameterScope(scratch, std::to_string(i)), config_.model.bounding[i],
                     layout.outputs, concat("model.bounding.", i));
   }
-  train::check_training_samples(
-      info, data_->window,
-      train::longest_rollout(config_.train.rollout, config_.train.max_epochs,
-                             config_.train.max_steps));
+  train::check_training_samples(info, data_->window, config_.train.longest_rollout());
   const parallel::ProcessMesh mesh;
   const train::Validation validation(
       config_.train.validation, {.source = data_->validation_source,
@@ -187,11 +192,49 @@ void Checks::check_graph() {
   note("graph: ", text);
 }
 
-void Checks::check_weights() {
+void Checks::find_weights() {
   const std::string& from = config_.init.from;
-  if (from.empty() || request_.use != CheckRequest::Use::kTrain) return;
+  if (from.empty() || checkpoint_ || request_.use == CheckRequest::Use::kValidate) return;
   if (!is_here("init.from", from, "the run or checkpoint")) return;
-  note("weights: '", find_checkpoint(from, "init.from").path.string(), "' is sound");
+  take(find_checkpoint(from, "init.from"), WeightUse::kStart);
+  note("weights: '", checkpoint_->path.string(), "' is sound");
+}
+
+// As the start would: by the tensors of the network, on the graph itself.
+void Checks::compare_weights() {
+  if (!checkpoint_) return;
+  if (!data_ || (!config_.model.hierarchy.meshes.empty() && !path_exists(config_.graph.file))) {
+    report_.not_here.push_back(concat("the weights of '", checkpoint_->path.string(),
+                                      "' beside network and graph, for lack of these"));
+    return;
+  }
+  const data::DatasetInfo& info = data_->training->info();
+  graph::GraphOptions options = config_.graph;
+  if (!request_.files || !path_exists(options.file)) options.file.clear();  // nothing is written
+  const graph::Graph graph =
+      graph::load_or_build_graph(options, {info.latitudes_deg, info.longitudes_deg});
+  const at::ScalarType dtype = train::weight_type(config_.train.precision);
+  model::ParameterSet parameters(dtype, /*seed=*/0);
+  const model::EncoderProcessorDecoder network(
+      parameters, config_.model,
+      model::GraphTensors::create(graph, config_.model.edge_attributes, dtype),
+      field_layout(*data_));
+  parameters.flatten(at::kCPU);
+  const auto add = [&](const std::vector<std::string>& texts) {
+    report_.warnings.insert(report_.warnings.end(), texts.begin(), texts.end());
+  };
+  const std::string hash = graph.content_hash();
+  if (saved_->use == WeightUse::kStart) {
+    add(check_weights(*checkpoint_, saved_->use, config_, hash));
+    const train::InitReport report =
+        train::init_parameters(*checkpoint_, parameters, config_.init.may_skip);
+    add(to_lines(report));
+    note("weights: ", report.num_taken, " tensors are taken");
+    return;
+  }
+  train::load_parameters(*checkpoint_, parameters);
+  add(check_weights(*checkpoint_, saved_->use, config_, hash));
+  note("weights: they fit network, graph and data");
 }
 
 void Checks::check_ranks() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds out whether a configuration would run, without building a graph or a network.
+// Finds out whether a configuration would run, without building a graph or a network but where
+// weights of a checkpoint are to be compared with them.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -29,9 +30,10 @@ struct CheckReport {
 };
 
 // Checks names of variables, periods, statistics, losses, boundings, the data grid and its graph,
-// weights to start from, the run folder and the device. A graph file is read, but none is built; a
-// grid of millions of nodes takes seconds. Writes nothing. Throws ConfigError or DataError for the
-// first fault; a file that is not there is none, but goes to `not_here`. Local, one process.
+// weights of a checkpoint, the run folder and the device. A graph file is read; a graph is built
+// only if such weights are wanted, else a grid of millions of nodes takes seconds. Writes nothing.
+// Throws ConfigError or DataError for the first fault; a file that is not there is none, but goes
+// to `not_here`. Local, one process.
 CheckReport check_config(const RunConfig& config, const CheckRequest& request = {});
 
 // Throws ConfigError for options that the device cannot do.

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "app/data_match.h"
 #include "core/check.h"
 #include "core/time.h"
 #include "data/analytic_dataset.h"
@@ -76,95 +77,20 @@ void check_period(const data::Period& period, const std::string& path) {
   throw ConfigError(path + ".end", concat(period.end, " is before the start, ", period.start));
 }
 
-std::string joined(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts)
-    all += (all.empty() ? " " : "; ") + text;
-  return all;
-}
-
-// The differences mean that the weights do not belong to these data.
-[[noreturn]] void refuse(const SavedData& saved, const std::vector<std::string>& differences,
-                         const std::string& hint) {
-  const std::string what = concat("the weights of checkpoint '", saved.checkpoint,
-                                  "' belong to other data:", joined(differences));
-  if (saved.use == WeightUse::kStart) throw ConfigError("init.from", what, hint);
-  throw DataError(what, hint);
-}
-
-void check_variables(const SavedData& saved, const data::DatasetInfo& info,
-                     const data::VariableTable& table, DataParts& parts) {
-  const std::vector<std::string> differences =
-      data::variable_differences(*saved.record, info.variables, table);
-  if (differences.empty()) return;
-  const auto count = [](const data::DataRecord& record, data::Role left_out) {
-    return std::count_if(record.variables.begin(), record.variables.end(),
-                         [&](const data::VariableRecord& v) { return v.role != left_out; });
-  };
-  // Where neither inputs nor outputs are as many as before, no tensor of the network that has
-  // columns of variables fits by chance: init.may_skip decides on them.
-  const bool other_shapes = count(*saved.record, data::Role::kDiagnostic) != table.num_inputs() &&
-                            count(*saved.record, data::Role::kForcing) != table.num_outputs();
-  if (saved.use == WeightUse::kStart && other_shapes) {
-    parts.warnings.push_back(concat("the weights of checkpoint '", saved.checkpoint,
-                                    "' were trained on other variables:", joined(differences)));
-    return;
-  }
-  refuse(saved, differences,
-         "restore names and order (data.dataset.select) and roles (data.forcing, data.diagnostic) "
-         "of that run");
-}
-
-bool takes_saved_tables(const RunConfig& config, const SavedData& saved) {
-  if (config.data.tables == data::TableSource::kCheckpoint) return true;
-  return config.data.tables == data::TableSource::kAuto && saved.use == WeightUse::kScore;
-}
-
-// After all tables are made.
-void check_tables(const RunConfig& config, const SavedData& saved, const data::DatasetInfo& info,
-                  DataParts& parts) {
-  const bool takes_saved = takes_saved_tables(config, saved);
-  const std::vector<std::string> tables = data::table_differences(*saved.record, parts.record);
-  const auto warn = [&](const std::string& what, const std::vector<std::string>& differences) {
-    if (!differences.empty())
-      parts.warnings.push_back(
-          concat(what, " checkpoint '", saved.checkpoint, "':", joined(differences)));
-  };
-  const bool asked_for = config.data.tables == data::TableSource::kDataset;
-  if (tables.empty() || asked_for || saved.use == WeightUse::kStart) {
-    warn("values are not normalised, filled or mapped as in", tables);
-  } else {
-    refuse(saved, tables,
-           takes_saved
-               ? "restore data.normalizer, data.imputer, data.remapper and data.timestep of "
-                 "that run"
-               : "restore the dataset or the options of section data; or keep the tables of "
-                 "the checkpoint with data.tables \"checkpoint\"");
-  }
-  if (takes_saved) {
-    data::DataRecord own = parts.record;
-    const data::Statistics& s = info.statistics;
-    for (size_t v = 0; v < own.variables.size(); ++v) {
-      data::VariableRecord& variable = own.variables[v];
-      variable.mean = s.mean[v], variable.stdev = s.stdev[v];
-      variable.minimum = s.minimum[v], variable.maximum = s.maximum[v];
-    }
-    const std::vector<std::string> others = data::statistics_differences(*saved.record, own);
-    if (!others.empty())
-      parts.warnings.push_back(concat("the statistics are those of checkpoint '", saved.checkpoint,
-                                      "', not of '", info.name, "':", joined(others)));
-  } else {
-    warn("statistics differ from", data::statistics_differences(*saved.record, parts.record));
-  }
-  if (saved.use == WeightUse::kResume)
-    warn("dates differ from those of", data::period_differences(*saved.record, parts.record));
-}
-
 }  // namespace
 
 SavedData saved_data(WeightUse use, const train::CheckpointInfo& checkpoint) {
-  SavedData saved{use, checkpoint.path.string(), std::nullopt};
+  SavedData saved{.use = use, .checkpoint = checkpoint.path.string()};
   if (checkpoint.meta.data_json.empty()) return saved;
+  const auto times = [&](const char* key) {
+    const config::Json config =
+        config::Json::parse(checkpoint.meta.config_json, nullptr, /*allow_exceptions=*/false);
+    const config::Json::json_pointer pointer(concat("/data/", key));
+    const bool is_there = config.is_object() && config.contains(pointer);
+    return is_there && config[pointer].is_number_integer() ? config[pointer].get<int64_t>() : 1;
+  };
+  saved.times_in = times("multistep_input");
+  saved.times_out = times("multistep_output");
   const fs::path manifest = checkpoint.path / "manifest.json";
   saved.record = data::data_record_from_json(config::Json::parse(checkpoint.meta.data_json),
                                              manifest.string());
@@ -173,7 +99,10 @@ SavedData saved_data(WeightUse use, const train::CheckpointInfo& checkpoint) {
 
 std::string to_text(const std::optional<SavedData>& saved) {
   if (!saved) return "";
-  config::Json json{{"use", static_cast<int>(saved->use)}, {"checkpoint", saved->checkpoint}};
+  config::Json json{{"use", static_cast<int>(saved->use)},
+                    {"checkpoint", saved->checkpoint},
+                    {"times_in", saved->times_in},
+                    {"times_out", saved->times_out}};
   if (saved->record) json["record"] = data::to_json(*saved->record);
   return json.dump();
 }
@@ -181,8 +110,10 @@ std::string to_text(const std::optional<SavedData>& saved) {
 std::optional<SavedData> saved_data_from_text(const std::string& text) {
   if (text.empty()) return std::nullopt;
   const config::Json json = config::Json::parse(text);
-  SavedData saved{static_cast<WeightUse>(json.at("use").get<int>()),
-                  json.at("checkpoint").get<std::string>(), std::nullopt};
+  SavedData saved{.use = static_cast<WeightUse>(json.at("use").get<int>()),
+                  .checkpoint = json.at("checkpoint").get<std::string>(),
+                  .times_in = json.at("times_in").get<int64_t>(),
+                  .times_out = json.at("times_out").get<int64_t>()};
   if (json.contains("record"))
     saved.record = data::data_record_from_json(json.at("record"), saved.checkpoint);
   return saved;
@@ -218,16 +149,11 @@ DataParts make_data(const RunConfig& config, const StorePtr& store, const SavedD
                                     "variables and statistics its weights belong to: not checked"));
     saved = nullptr;
   }
-  if (saved) check_variables(*saved, info, parts.variables, parts);
-  const bool same_variables =
-      saved && data::variable_differences(*saved->record, info.variables, parts.variables).empty();
+  if (saved) check_variables(config, *saved, parts);
   parts.statistics = info.statistics;
   parts.tendencies = info.tendencies;
-  if (same_variables && takes_saved_tables(config, *saved)) {
-    const data::DataRecord& record = *saved->record;
-    parts.statistics = record.statistics();
-    parts.tendencies = record.tendencies;
-  }
+  if (saved && takes_saved_tables(config, *saved))
+    take_saved_statistics(*saved->record, info, parts);
   const data::Statistics statistics = parts.statistics;  // a remap changes the others
   parts.timestep_s = parse_duration(config.data.timestep);
   const data::Imputer imputer(info.variables, parts.statistics, config.data.imputer);
@@ -246,7 +172,7 @@ DataParts make_data(const RunConfig& config, const StorePtr& store, const SavedD
                   .validation = data::period_of(parts.validation->info())};
   parts.window = {config.data.multistep_input, config.data.multistep_output,
                   rows_per_timestep(info, parts.timestep_s)};
-  if (same_variables) check_tables(config, *saved, info, parts);
+  if (saved) check_tables(config, *saved, info, parts);
   return parts;
 }
 
@@ -259,6 +185,16 @@ std::vector<std::string> warnings_of(const DataParts& data) {
     }
   }
   return all;
+}
+
+data::SamplerOptions sampling_of(const RunConfig& config, const parallel::ProcessMesh& mesh) {
+  return {.seed = static_cast<uint64_t>(config.run.seed),
+          .shuffle = true,
+          .batch_size = config.data.batch_size,
+          .num_groups = mesh.sizes().data,
+          .group = mesh.replica(),
+          .workers = config.data.anemoi_workers,
+          .reseed_every_epoch = config.train.rollout.epoch_increment > 0};
 }
 
 std::string files_read(const DataParts& data, parallel::Communicator& world) {

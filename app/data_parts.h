@@ -11,7 +11,8 @@
 #include "app/run_config.h"
 #include "data/data_loader.h"
 #include "data/data_record.h"
-#include "parallel/communicator.h"
+#include "data/sampler.h"
+#include "parallel/process_mesh.h"
 #include "train/checkpoint.h"
 #include "train/rollout.h"
 
@@ -42,8 +43,9 @@ enum class WeightUse { kResume, kScore, kStart };
 // What a checkpoint says of the data that its weights belong to.
 struct SavedData {
   WeightUse use = WeightUse::kResume;
-  std::string checkpoint;                  // for messages
-  std::optional<data::DataRecord> record;  // none: written by a program that kept none
+  std::string checkpoint;                       // for messages
+  std::optional<data::DataRecord> record = {};  // none: written by a program that kept none
+  int64_t times_in = 1, times_out = 1;          // of inputs and outputs of a step
 };
 
 SavedData saved_data(WeightUse use, const train::CheckpointInfo& checkpoint);
@@ -65,6 +67,9 @@ DataParts make_data(const RunConfig& config, const std::shared_ptr<const zarr::S
 // What differs from a checkpoint, and what training and validation data have to say of themselves
 // (which may list their folders), each thing once.
 std::vector<std::string> warnings_of(const DataParts& data);
+
+// The order of training samples of this rank's replica.
+data::SamplerOptions sampling_of(const RunConfig& config, const parallel::ProcessMesh& mesh);
 
 // "12.3 GiB of files were read", by all ranks since they opened the data; "" for data that are no
 // files. Collective.

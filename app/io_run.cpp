@@ -18,11 +18,10 @@
 #include "core/shares.h"
 #include "data/buffer_pool.h"
 #include "data/device_feed.h"
-#include "data/sampler.h"
 #include "parallel/gather_text.h"
 #include "parallel/process_mesh.h"
 #include "parallel/together.h"
-#include "train/schedule.h"
+#include "train/epoch_requests.h"
 
 namespace aifs::app {
 
@@ -61,13 +60,14 @@ class Reading {
         device_(device),
         pool_(std::make_shared<data::BufferPool>(device)) {}
 
-  void open() { data_ = make_data(config_, open_store(config_)); }
+  void open() {
+    data_ = make_data(config_, open_store(config_));
+    train::check_training_samples(data_.training->info(), data_.window,
+                                  config_.train.longest_rollout());
+  }
   // Collective.
   void share() {
-    shared_ = share_reading(config_, data_,
-                            train::longest_rollout(config_.train.rollout, config_.train.max_epochs,
-                                                   config_.train.max_steps),
-                            mesh_, device_);
+    shared_ = share_reading(config_, data_, config_.train.longest_rollout(), mesh_, device_);
     processes_ = processes_on_machine(mesh_.world());
   }
   void run();
@@ -83,7 +83,6 @@ class Reading {
   Turn next_batch(data::DeviceFeed& feed, data::Batch& batch) const;
   // False if it was left.
   bool read_epoch(int64_t epoch);
-  std::vector<data::BatchRequest> requests_of(int64_t epoch) const;
   data::NodeRange own_cells() const;
 
   const RunConfig& config_;
@@ -101,25 +100,6 @@ data::NodeRange Reading::own_cells() const {
   const std::vector<int64_t> starts = data::balanced_offsets(cells, mesh_.model().size());
   const auto rank = static_cast<size_t>(mesh_.model().rank());
   return {starts[rank], starts[rank + 1]};
-}
-
-std::vector<data::BatchRequest> Reading::requests_of(int64_t epoch) const {
-  const data::DatasetInfo& info = data_.training->info();
-  const int64_t rollout = train::rollout_at(config_.train.rollout, epoch, figures_.steps);
-  const std::vector<int64_t> offsets = data_.window.offsets(rollout);
-  const data::Sampler sampler(data::usable_anchors(info.num_rows(), info.missing_rows, offsets),
-                              {.seed = static_cast<uint64_t>(config_.run.seed),
-                               .batch_size = config_.data.batch_size,
-                               .num_groups = mesh_.sizes().data,
-                               .group = mesh_.replica(),
-                               .workers = config_.data.anemoi_workers});
-  std::vector<data::BatchRequest> requests;
-  for (std::vector<int64_t>& anchors : sampler.epoch(epoch))
-    requests.push_back({std::move(anchors), offsets});
-  if (requests.empty())
-    throw DataError(concat("'", info.name, "' has no training sample for each replica"),
-                    "widen data.training.start and end, or use fewer replicas");
-  return requests;
 }
 
 // Ranks that read together leave together: after a batch, or because one of them was asked to stop
@@ -142,7 +122,9 @@ Reading::Turn Reading::next_batch(data::DeviceFeed& feed, data::Batch& batch) co
 
 bool Reading::read_epoch(int64_t epoch) {
   const int64_t accumulate = config_.train.accumulate_batches;
-  std::vector<data::BatchRequest> requests = requests_of(epoch);
+  std::vector<data::BatchRequest> requests = train::requests_of_epoch(
+      {data_.training->info(), data_.window, sampling_of(config_, mesh_), config_.train},
+      {.step = figures_.steps, .epoch = epoch});
   if (config_.train.max_steps > 0) {
     const int64_t left = (config_.train.max_steps - figures_.steps) * accumulate;
     if (left < static_cast<int64_t>(requests.size())) requests.resize(static_cast<size_t>(left));

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <utility>
 
 #include "app/check_config.h"
@@ -32,6 +33,7 @@
 #include "core/folder_trial.h"
 #include "core/host.h"
 #include "core/log.h"
+#include "core/stale_files.h"
 #include "core/time.h"
 #include "parallel/comm_virtual.h"
 #include "parallel/counting_communicator.h"
@@ -73,19 +75,26 @@ void raise_file_limit() {
 // operations that the file system has not got.
 void try_run_folder(const Run& run) {
   const RunConfig& config = run.config();
-  std::string missing;
-  for (const std::string& operation : missing_operations(config.run.dir))
-    missing += (missing.empty() ? "" : "; ") + operation;
-  if (!missing.empty()) {
-    log::warning("the file system of '", config.run.dir,
+  const fs::path checkpoints = checkpoint_folder(config);
+  make_directories(checkpoints);
+  for (const fs::path& folder : {fs::path(config.run.dir), checkpoints})
+    remove_stale_files(folder, "", /*quiet_s=*/0.0);  // the lock says that nobody else writes here
+  // One may be a link to another file system.
+  std::map<std::string, std::string> lacking;
+  for (const fs::path& folder : {fs::path(config.run.dir), checkpoints}) {
+    std::string missing;
+    for (const std::string& operation : missing_operations(folder))
+      missing += (missing.empty() ? "" : "; ") + operation;
+    if (!missing.empty()) lacking.try_emplace(missing, folder.string());
+  }
+  for (const auto& [missing, folder] : lacking) {
+    log::warning("the file system of '", folder,
                  "' lacks operations, and this run does without: ", missing);
   }
   const bool ademamix = config.optimizer.adamw.kind == train::OptimizerKind::kAdemamix;
   const bool average = config.optimizer.average.kind != train::AverageKind::kNone;
   const int64_t states = (ademamix ? 3 : 2) + (average ? 1 : 0);
-  make_directories(checkpoint_folder(config));
-  check_room(checkpoint_folder(config), "a checkpoint",
-             train::checkpoint_file_bytes(run.parameters(), states));
+  check_room(checkpoints, "a checkpoint", train::checkpoint_file_bytes(run.parameters(), states));
 }
 
 int train(Run& run, const std::optional<train::CheckpointInfo>& resume_from,

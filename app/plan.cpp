@@ -167,8 +167,7 @@ plan::StepInput step_input(const RunConfig& config, const graph::Graph& graph,
   input.mapper_sources = config.parallel.mapper_sources;
   input.attention = config.parallel.attention;
   input.arithmetic = arithmetic_of(precision);
-  input.rollout =
-      train::longest_rollout(config.train.rollout, config.train.max_epochs, config.train.max_steps);
+  input.rollout = config.train.longest_rollout();
   input.recompute_steps = config.train.rollout.recompute && input.rollout > 1;
   input.accumulate_batches = config.train.accumulate_batches;
   input.batch_size = config.data.batch_size;

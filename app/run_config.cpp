@@ -276,13 +276,67 @@ std::string config_hash(RunConfig& config) {
   return sha256_hex(std::string_view(numbers_only(tree).dump()));
 }
 
+namespace {
+
+// An effective configuration of another program, with the defaults of this one where it has no
+// value; null if it is none.
+config::Json completed(const std::string& config_json) {
+  const config::Json given = config::Json::parse(config_json, nullptr, /*allow_exceptions=*/false);
+  if (!given.is_object()) return nullptr;
+  RunConfig defaults;
+  config::Json tree = config::write_object(config::fields_of(defaults));
+  tree.merge_patch(given);
+  return tree;
+}
+
+// What the same weights are another function with; the rest of section model says how it is
+// computed, or how weights start.
+bool shapes_function(const std::string& path) {
+  if (path == "data.multistep_input" || path == "data.multistep_output") return true;
+  return path.starts_with("model.") && !path.ends_with(".zero_extractor") &&
+         path != "model.ensemble.members";
+}
+
+std::string value_at(const config::Json& tree, const std::string& path) {
+  std::string pointer = "/" + path;
+  std::replace(pointer.begin(), pointer.end(), '.', '/');
+  const config::Json::json_pointer place(pointer);
+  return tree.contains(place) ? tree.at(place).dump() : "nothing";
+}
+
+}  // namespace
+
 std::vector<std::string> differing_keys(const std::string& config_json, RunConfig& config) {
-  const config::Json before = config::Json::parse(config_json, nullptr, /*allow_exceptions=*/false);
+  const config::Json before = completed(config_json);
   if (!before.is_object()) return {};
   std::vector<std::string> paths;
   add_differences(numbers_only(before),
                   numbers_only(config::write_object(config::fields_of(config))), "", paths);
   return paths;
+}
+
+std::vector<std::string> network_differences(const std::string& config_json, RunConfig& config) {
+  const config::Json before = completed(config_json),
+                     now = config::write_object(config::fields_of(config));
+  std::vector<std::string> found;
+  for (const std::string& path : differing_keys(config_json, config)) {
+    if (shapes_function(path))
+      found.push_back(
+          concat(path, " was ", value_at(before, path), " and is ", value_at(now, path)));
+  }
+  return found;
+}
+
+std::vector<std::string> score_keys(const std::string& config_json, RunConfig& config) {
+  std::vector<std::string> found;
+  for (const std::string& path : differing_keys(config_json, config)) {
+    const bool counts = path.starts_with("loss.") || path.starts_with("train.validation.") ||
+                        path == "train.precision" || path == "model.ensemble.members" ||
+                        (path.starts_with("data.") && !path.starts_with("data.training") &&
+                         path != "data.batch_size" && path != "data.anemoi_workers");
+    if (counts && !shapes_function(path)) found.push_back(path);
+  }
+  return found;
 }
 
 std::string schema_json() {

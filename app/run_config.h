@@ -85,6 +85,11 @@ std::string effective_json(RunConfig& config);
 std::string config_hash(RunConfig& config);
 // The paths of what goes into that hash and differs from an effective configuration written before.
 std::vector<std::string> differing_keys(const std::string& config_json, RunConfig& config);
+// Those of them that make another function of the same weights, with both values: "model.residual
+// was ... and is ...". What the older program did not know counts as its default.
+std::vector<std::string> network_differences(const std::string& config_json, RunConfig& config);
+// Those of them that change scores of the same weights.
+std::vector<std::string> score_keys(const std::string& config_json, RunConfig& config);
 std::string schema_json();
 std::string reference_markdown();
 

@@ -20,6 +20,7 @@
 #include "app/share.h"
 #include "app/signals.h"
 #include "app/versions.h"
+#include "app/weights_match.h"
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/log.h"
@@ -123,6 +124,15 @@ std::vector<float> cell_weights(train::GridWeights kind, const graph::NodeSet& n
       weights[i] = std::cos(nodes.lat_rad[i]);
   }
   return weights;
+}
+
+}  // namespace
+
+namespace {
+
+void warn(const std::vector<std::string>& texts) {
+  for (const std::string& text : texts)
+    log::warning(text);
 }
 
 }  // namespace
@@ -293,9 +303,7 @@ std::unique_ptr<train::Validation> Run::make_validation() const {
       .device = device_,
       .loss_nodes = own_slice(),
       .longest_rollout =
-          std::max(config_.train.validation.rollout,
-                   train::longest_rollout(config_.train.rollout, config_.train.max_epochs,
-                                          config_.train.max_steps))};
+          std::max(config_.train.validation.rollout, config_.train.longest_rollout())};
   return std::make_unique<train::Validation>(config_.train.validation, setup);
 }
 
@@ -311,11 +319,7 @@ train::CheckpointMeta Run::checkpoint_meta() {
 
 train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_from,
                           const std::function<void(int64_t)>& at_step) {
-  shared_reading_ =
-      share_reading(config_, data_,
-                    train::longest_rollout(config_.train.rollout, config_.train.max_epochs,
-                                           config_.train.max_steps),
-                    *mesh_, device_);
+  shared_reading_ = share_reading(config_, data_, config_.train.longest_rollout(), *mesh_, device_);
   const bool validates = config_.train.validation.is_on() && config_.run.mode != Mode::kSynthetic;
   data::LoaderOptions loader = loading(validates ? 1.0 - kShareOfValidation : 1.0);
   loader.nodes = own_cells();
@@ -324,13 +328,7 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
       .source = data_.training_source,
       .variables = data_.variables,
       .window = data_.window,
-      .sampling = {.seed = static_cast<uint64_t>(config_.run.seed),
-                   .shuffle = true,
-                   .batch_size = config_.data.batch_size,
-                   .num_groups = mesh_->sizes().data,
-                   .group = mesh_->replica(),
-                   .workers = config_.data.anemoi_workers,
-                   .reseed_every_epoch = config_.train.rollout.epoch_increment > 0},
+      .sampling = sampling_of(config_, *mesh_),
       .loading = loader,
       .parameters = *parameters_,
       .network = *network_,
@@ -376,14 +374,7 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
     if (checkpoint.empty() || mesh_->alike().rank() != 0) return;
     trainer.load(resume_from ? *resume_from : train::inspect_checkpoint(checkpoint));
     if (!resume_from) return;
-    check_graph(*resume_from);
-    std::string keys;
-    for (const std::string& key : differing_keys(resume_from->meta.config_json, config_))
-      keys += concat(keys.empty() ? "" : ", ", key);
-    if (!keys.empty()) {
-      log::warning("the configuration differs from the one of checkpoint '",
-                   resume_from->path.string(), "' in what determines the numbers: ", keys);
-    }
+    warn(check_weights(*resume_from, WeightUse::kResume, config_, graph_.hash));
     log::info("resuming at step ", resume_from->state.step, " from '", resume_from->path.string(),
               "'");
   };
@@ -396,18 +387,15 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
 }
 
 void Run::start_from_other_run(const train::CheckpointInfo& other) {
-  for (const std::string& skipped :
-       train::init_parameters(other, *parameters_, config_.init.may_skip)) {
-    log::warning("init: ", skipped, "; it keeps its first value");
-  }
-  log::info("starting from the weights of '", other.path.string(), "'");
-}
-
-void Run::check_graph(const train::CheckpointInfo& checkpoint) const {
-  if (checkpoint.meta.graph_hash == graph_.hash) return;
-  throw DataError(concat("checkpoint '", checkpoint.path.string(),
-                         "' was trained on another graph than this configuration gives"),
-                  "restore the options of section graph, or the graph file");
+  const std::vector<std::string> warnings =
+      check_weights(other, WeightUse::kStart, config_, graph_.hash);
+  const train::InitReport report =
+      train::init_parameters(other, *parameters_, config_.init.may_skip);
+  if (!mesh_->is_main()) return;
+  warn(warnings);
+  warn(to_lines(report));
+  log::info("starting from the weights of '", other.path.string(), "': ", report.num_taken,
+            " tensors");
 }
 
 void Run::load_weights(const train::CheckpointInfo& checkpoint) {
@@ -415,7 +403,9 @@ void Run::load_weights(const train::CheckpointInfo& checkpoint) {
   if (config_.optimizer.average.kind != train::AverageKind::kNone) {
     train::load_average(checkpoint, *parameters_);
   }
-  check_graph(checkpoint);
+  const std::vector<std::string> warnings =
+      check_weights(checkpoint, WeightUse::kScore, config_, graph_.hash);
+  if (mesh_->is_main()) warn(warnings);
 }
 
 fs::path Run::adopt_weights(const SafetensorsFile& weights, const std::string& prefix) {

@@ -83,9 +83,6 @@ class Run {
   train::LossPtr make_loss() const;
   std::unique_ptr<train::Validation> make_validation() const;
   train::CheckpointMeta checkpoint_meta();
-  // Throws DataError if the checkpoint's graph is another one.
-  void check_graph(const train::CheckpointInfo& checkpoint) const;
-
   // Takes the weights of a checkpoint that init.from names.
   void start_from_other_run(const train::CheckpointInfo& other);
 

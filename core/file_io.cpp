@@ -17,6 +17,7 @@
 
 #include "core/check.h"
 #include "core/host.h"
+#include "core/missing_operation.h"
 
 namespace aifs {
 
@@ -86,13 +87,18 @@ void copy_content(const fs::path& from, const fs::path& to) {
     throw Error(concat("cannot write '", to.string(), "': ", system_error_text()));
 }
 
-// Flushing is left out where it is not offered. Some file systems answer so with "bad descriptor".
+// Flushing is left out where it is not offered.
 bool flushed(int fd) {
   int status = 0;
   do {
     status = ::fsync(fd);
   } while (status != 0 && errno == EINTR);
-  return status == 0 || errno == EBADF || is_missing_operation(errno);
+  if (status == 0) return true;
+  const int error = errno;
+  struct stat info {};
+  const bool is_folder = ::fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
+  errno = error;
+  return is_missing_flush(error, is_folder);
 }
 
 uint32_t random_bits() {
@@ -111,6 +117,18 @@ std::string system_error_text() {
 bool is_missing_operation(int error) {
   return error == EINVAL || error == ENOSYS || error == ENOTSUP || error == EOPNOTSUPP ||
          error == ENOTTY || error == ENOLCK || error == ENODEV;
+}
+
+// Some file systems answer so with "bad descriptor", of folders also with "not permitted".
+bool is_missing_flush(int error, bool of_folder) {
+  return error == EBADF || is_missing_operation(error) ||
+         (of_folder && (error == EPERM || error == EACCES || error == EROFS || error == EISDIR));
+}
+
+// Layers of containers rename only files and folders of the topmost (EXDEV), and some object stores
+// only folders of a few files (EMFILE).
+bool is_missing_rename(int error) {
+  return error == EXDEV || error == EMFILE || error == EPERM || is_missing_operation(error);
 }
 
 std::string unique_suffix() {
@@ -187,7 +205,7 @@ void replace_file(const fs::path& from, const fs::path& to) {
   // Some file systems rename to free names only.
   if (errno == EEXIST && ::unlink(to.c_str()) == 0 && ::rename(from.c_str(), to.c_str()) == 0)
     return;
-  if (errno != EEXIST && errno != EXDEV && !is_missing_operation(errno)) {
+  if (errno != EEXIST && !is_missing_rename(errno)) {
     throw Error(concat("cannot rename '", from.string(), "' to '", to.string(),
                        "': ", system_error_text()));
   }
@@ -197,10 +215,7 @@ void replace_file(const fs::path& from, const fs::path& to) {
 
 bool rename_folder(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) == 0) return true;
-  // Layers of containers rename only folders of the topmost (EXDEV), and some object stores only
-  // folders of a few files (EMFILE).
-  if (errno == EXDEV || errno == EMFILE || errno == EPERM || is_missing_operation(errno))
-    return false;
+  if (is_missing_rename(errno)) return false;
   throw Error(
       concat("cannot rename '", from.string(), "' to '", to.string(), "': ", system_error_text()));
 }
@@ -277,8 +292,10 @@ void sync_to_disk(const fs::path& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.valid()) return flush_file(file.get(), path);
   // A folder that may be written but not listed cannot be opened.
+  const int error = errno;
   std::error_code ignored;
-  if (errno == EACCES && fs::is_directory(path, ignored)) return;
+  if (is_missing_flush(error, /*of_folder=*/true) && fs::is_directory(path, ignored)) return;
+  errno = error;
   throw Error(concat("cannot flush '", path.string(), "' to disk: ", system_error_text()));
 }
 
@@ -291,8 +308,17 @@ void flush_file(int descriptor, const fs::path& path) {
 FileLock::FileLock(const fs::path& path)
     : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
   if (fd_ < 0) throw Error(concat("cannot write '", path.string(), "': ", system_error_text()));
-  // Some network file systems say EACCES of a lock that another host has.
-  held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EACCES);
+  held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
+  if (held_ || errno == EWOULDBLOCK) return;
+  if (errno != EACCES) {
+    held_ = true;
+    return;
+  }
+  // Some network file systems say EACCES of a lock that another host has, some of every lock.
+  const fs::path other = temporary_name(path);
+  const Descriptor file(::open(other.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  held_ = file.valid() && ::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EACCES;
+  if (file.valid()) ::unlink(other.c_str());
 }
 
 FileLock::~FileLock() {

@@ -14,11 +14,14 @@
 #include <optional>
 
 #include "core/check.h"
+#include "core/missing_operation.h"
+#include "core/stale_files.h"
 
 namespace aifs {
 
 namespace {
 
+constexpr const char* kTrial = ".trial";
 constexpr const char* kFullHint = "is the disk full or the quota used up?";
 
 // The folder, or its nearest parent that is there. Throws Error if that is no folder.
@@ -37,7 +40,7 @@ fs::path nearest_folder(const fs::path& folder) {
 class TrialFile {
  public:
   explicit TrialFile(const fs::path& folder)
-      : path_(temporary_name(folder / ".trial")),
+      : path_(temporary_name(folder / kTrial)),
         fd_(::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644)),
         open_error_(fd_ < 0 ? errno : 0) {}
   ~TrialFile() {
@@ -155,6 +158,8 @@ Written write_noise(int fd, int64_t bytes) {
 
 void check_writable(const fs::path& folder) {
   const fs::path nearest = nearest_folder(folder);
+  constexpr double kQuiet_s = 10.0;  // a trial is short
+  remove_stale_files(nearest, kTrial, kQuiet_s);
   const TrialFile file(nearest);
   if (file.open_error() != 0) cannot_write(nearest, file.open_error());
   const Written written = write_noise(file.fd(), 4096);
@@ -214,26 +219,39 @@ std::vector<std::string> missing_operations(const fs::path& folder) {
     if (file->open_error() != 0) cannot_write(base, file->open_error());
   }
   std::vector<std::string> missing;
+  const auto note = [&](bool is_missing, const char* what) {
+    if (!is_missing) cannot_write(base, errno);
+    missing.emplace_back(what);
+  };
   if (::flock(first.fd(), LOCK_EX | LOCK_NB) != 0 && errno != EWOULDBLOCK)
     missing.emplace_back("no locks: a second run in this folder would not be noticed");
   if (::fsync(first.fd()) != 0)
-    missing.emplace_back("no flush of files: a power failure may damage the last checkpoint");
+    note(is_missing_flush(errno, /*of_folder=*/false),
+         "no flush of files: a power failure may damage the last checkpoint");
   const int entry = ::open(base.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (entry < 0 || ::fsync(entry) != 0)
-    missing.emplace_back("no flush of folders: a power failure may lose the last checkpoint");
+  const int flush_error = entry >= 0 && ::fsync(entry) == 0 ? 0 : errno;
   if (entry >= 0) ::close(entry);
+  if (flush_error != 0) {
+    errno = flush_error;
+    note(is_missing_flush(errno, /*of_folder=*/true),
+         "no flush of folders: a power failure may lose the last checkpoint");
+  }
   if (::rename(first.path().c_str(), second.path().c_str()) != 0)
-    missing.emplace_back("no renaming over files: they are replaced in place");
+    note(errno == EEXIST || is_missing_rename(errno),
+         "no renaming over files: they are replaced in place");
 
-  const fs::path one = temporary_name(base / ".trial"), other = temporary_name(base / ".trial");
+  const fs::path one = temporary_name(base / kTrial), other = temporary_name(base / kTrial);
   std::error_code ignored;
   if (fs::create_directory(one, ignored)) {
     const TrialFile inside(one);  // some stores rename empty folders only
-    if (::rename(one.c_str(), other.c_str()) != 0)
-      missing.emplace_back("no renaming of folders: checkpoints are whole from their last file on");
+    const int error = ::rename(one.c_str(), other.c_str()) == 0 ? 0 : errno;
+    for (const fs::path& path : {one, other})
+      fs::remove_all(path, ignored);
+    errno = error;
+    if (error != 0)
+      note(is_missing_rename(error),
+           "no renaming of folders: checkpoints are whole from their last file on");
   }
-  for (const fs::path& path : {one, other})
-    fs::remove_all(path, ignored);
   return missing;
 }
 

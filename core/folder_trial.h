@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a folder can take, found by trying: rights, quotas, limits of a process and missing
-// operations show only when something is done. Trials leave nothing behind. The folder need not be
-// there: its nearest parent that is stands for it.
+// operations show only when something is done. Trials leave nothing behind, and remove what killed
+// ones have left. The folder need not be there: its nearest parent that is stands for it.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ void check_room(const fs::path& folder, const std::string& what,
 
 // What the file system of an existing folder does not offer of what keeps files safe, each with
 // what follows from it: "no locks: ...". Empty where nothing is missing. Throws as
-// check_writable().
+// check_writable(), and for what fails in another way than an operation that is not there.
 std::vector<std::string> missing_operations(const fs::path& folder);
 
 }  // namespace aifs

@@ -331,6 +331,23 @@ std::vector<std::string> statistics_differences(const DataRecord& saved, const D
     note("minimum", a.minimum, b.minimum);
     note("maximum", a.maximum, b.maximum);
   }
+  for (const auto& [delta_s, before] : saved.tendencies) {
+    const auto other = now.tendencies.find(delta_s);
+    const std::string name = concat("tendency over ", format_duration(delta_s));
+    if (other == now.tendencies.end()) {
+      found.push_back(concat("there are no statistics of the ", name));
+      continue;
+    }
+    for (size_t v = 0; v < saved.variables.size(); ++v) {
+      const auto note = [&](const char* what, double a, double b) {
+        if (!same(a, b))
+          found.push_back(concat("the ", what, " of the ", name, " of '", saved.variables[v].name,
+                                 "' was ", a, " and is ", b));
+      };
+      note("mean", before.mean[v], other->second.mean[v]);
+      note("stdev", before.stdev[v], other->second.stdev[v]);
+    }
+  }
   std::vector<std::string> out;
   add_limited(out, std::move(found));
   return out;
@@ -350,6 +367,100 @@ std::vector<std::string> period_differences(const DataRecord& saved, const DataR
   note("training", saved.training, now.training);
   note("validation", saved.validation, now.validation);
   return found;
+}
+
+namespace {
+
+void add_column(ColumnNames& columns, const std::string& name, Role role) {
+  if (role != Role::kDiagnostic) columns.inputs.push_back(name);
+  if (role != Role::kForcing)
+    columns.outputs.push_back(role == Role::kDiagnostic ? name + " (diagnostic)" : name);
+}
+
+}  // namespace
+
+ColumnNames column_names(const DataRecord& record) {
+  ColumnNames columns;
+  for (const VariableRecord& v : record.variables)
+    add_column(columns, v.name, v.role);
+  return columns;
+}
+
+ColumnNames column_names(const VariableTable& variables) {
+  ColumnNames columns;
+  for (int64_t v = 0; v < variables.num_variables(); ++v)
+    add_column(columns, variables.names()[static_cast<size_t>(v)], variables.role(v));
+  return columns;
+}
+
+ColumnChange compare_columns(const std::vector<std::string>& saved,
+                             const std::vector<std::string>& now) {
+  ColumnChange change;
+  const auto add_missing = [](const std::vector<std::string>& from,
+                              const std::vector<std::string>& in, std::vector<std::string>& out) {
+    for (const std::string& name : from) {
+      if (std::count(in.begin(), in.end(), name) == 0) out.push_back(concat("'", name, "'"));
+    }
+  };
+  add_missing(now, saved, change.added);
+  add_missing(saved, now, change.removed);
+  change.same_length = saved.size() == now.size();
+  for (size_t i = 0; i < std::min(saved.size(), now.size()) && change.same_length; ++i) {
+    if (saved[i] != now[i])
+      change.moved.push_back(concat("column ", i, " was '", saved[i], "' and is '", now[i], "'"));
+  }
+  return change;
+}
+
+std::string ColumnChange::text() const {
+  std::string text;
+  const auto add = [&](const std::vector<std::string>& list, const char* one, const char* many) {
+    if (list.empty()) return;
+    std::vector<std::string> names;
+    add_limited(names, list);
+    for (size_t i = 0; i < names.size(); ++i)
+      text += concat(i > 0 ? ", " : text.empty() ? "" : "; ", names[i]);
+    text += list.size() > 1 ? many : one;
+  };
+  add(added, " is new", " are new");
+  add(removed, " is left out", " are left out");
+  if (text.empty()) add(moved, "", "");
+  return text;
+}
+
+std::pair<DataRecord, DataRecord> shared_variables(const DataRecord& saved, const DataRecord& now) {
+  const auto place_in = [](const DataRecord& record, const std::string& name) {
+    const auto found =
+        std::find_if(record.variables.begin(), record.variables.end(),
+                     [&](const VariableRecord& variable) { return variable.name == name; });
+    return found == record.variables.end() ? record.variables.size()
+                                           : static_cast<size_t>(found - record.variables.begin());
+  };
+  const auto cut = [](const DataRecord& record, const std::vector<size_t>& places) {
+    DataRecord part = record;
+    part.variables.clear();
+    for (const size_t place : places)
+      part.variables.push_back(record.variables[place]);
+    for (auto& [delta_s, statistics] : part.tendencies) {
+      const Statistics whole = statistics;
+      statistics = {};
+      for (const size_t place : places) {
+        statistics.mean.push_back(whole.mean[place]);
+        statistics.stdev.push_back(whole.stdev[place]);
+        statistics.minimum.push_back(whole.minimum[place]);
+        statistics.maximum.push_back(whole.maximum[place]);
+      }
+    }
+    return part;
+  };
+  std::vector<size_t> before, after;
+  for (size_t v = 0; v < now.variables.size(); ++v) {
+    const size_t place = place_in(saved, now.variables[v].name);
+    if (place == saved.variables.size()) continue;
+    before.push_back(place);
+    after.push_back(v);
+  }
+  return {cut(saved, before), cut(now, after)};
 }
 
 }  // namespace aifs::data

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/config.h"
@@ -69,12 +70,36 @@ DataRecord data_record_from_json(const config::Json& json, const std::string& fi
 std::vector<std::string> variable_differences(const DataRecord& saved,
                                               const std::vector<std::string>& names,
                                               const VariableTable& table);
-// Normaliser, imputer, remapper and timestep: values would mean something else. Variables are those
-// of `saved`.
+// Normaliser, imputer, remapper and timestep: values would mean something else. Both have the same
+// variables in the same order, here and below.
 std::vector<std::string> table_differences(const DataRecord& saved, const DataRecord& now);
-// Statistics: loss weights, bounds and the like may differ even where tables do not.
+// Statistics, those of tendencies included: loss weights, bounds and the like may differ even where
+// tables do not.
 std::vector<std::string> statistics_differences(const DataRecord& saved, const DataRecord& now);
 // Dates and frequency of training and validation data: training, or its scores, change.
 std::vector<std::string> period_differences(const DataRecord& saved, const DataRecord& now);
+
+// The columns of a network's inputs and outputs, by name.
+struct ColumnNames {
+  std::vector<std::string> inputs, outputs;  // outputs that are diagnostic: "x (diagnostic)"
+};
+ColumnNames column_names(const DataRecord& record);
+ColumnNames column_names(const VariableTable& variables);
+
+// One list of columns beside the one that weights were trained with.
+struct ColumnChange {
+  std::vector<std::string> added, removed;
+  std::vector<std::string> moved;  // "column 3 was 'a' and is 'b'", where the lists are as long
+  bool same_length = true;
+
+  bool is_same() const { return same_length && moved.empty(); }
+  // "'x' is new; 'y' is left out".
+  std::string text() const;
+};
+ColumnChange compare_columns(const std::vector<std::string>& saved,
+                             const std::vector<std::string>& now);
+
+// Both records cut to the variables that they share, in the order of `now`.
+std::pair<DataRecord, DataRecord> shared_variables(const DataRecord& saved, const DataRecord& now);
 
 }  // namespace aifs::data

@@ -6,6 +6,7 @@
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/folder_trial.h"
+#include "core/stale_files.h"
 #include "graph/edge_attributes.h"
 #include "graph/gaussian_grid.h"
 #include "graph/graph_file.h"
@@ -207,7 +208,12 @@ Graph load_or_build_graph(const GraphOptions& options, const Coordinates& datase
                           GraphReport* report) {
   if (options.file.empty() || !path_exists(options.file)) {
     // Building may take minutes: not for a file that cannot be written.
-    if (!options.file.empty()) check_writable(absolute_path(options.file).parent_path());
+    if (!options.file.empty()) {
+      constexpr double kQuiet_s = 600.0;  // writing may take minutes
+      const fs::path file = absolute_path(options.file);
+      check_writable(file.parent_path());
+      remove_stale_files(file.parent_path(), file.filename().string() + ".tmp-", kQuiet_s);
+    }
     Graph graph = build_graph(options, dataset, report);
     if (!options.file.empty()) save_graph(options.file, graph, options_hash(options));
     return graph;

@@ -2,11 +2,14 @@
 #include "parallel/runtime.h"
 
 #include <algorithm>
+#include <sstream>
 #include <vector>
 
 #include "core/check.h"
 #include "core/cores.h"
 #include "core/host.h"
+#include "core/log.h"
+#include "parallel/board_probe.h"
 #include "parallel/comm_store.h"
 #include "parallel/gather_text.h"
 #include "parallel/launcher.h"
@@ -24,6 +27,21 @@ namespace {
 const Launch& launch() {
   static const Launch the_only_one = read_launch();
   return the_only_one;
+}
+
+std::string text_of_ranks(const std::vector<int>& without, const BoardAddress& address) {
+  constexpr size_t kShown = 8;
+  std::string ranks, hosts;
+  for (size_t i = 0; i < std::min(without.size(), kShown); ++i)
+    ranks += concat(i > 0 ? ", " : "", without[i]);
+  if (without.size() > kShown) ranks += concat(" and ", without.size() - kShown, " more");
+  for (const std::string& host : address.hosts)
+    hosts += concat(hosts.empty() ? "" : ", ", host);
+  return concat("words of known work do not get through: rank ", ranks,
+                " and rank 0 do not hear each other (tried ", hosts, ", port ", address.port,
+                "). There a checkpoint, a graph or a validation counts as a wait: let MASTER_ADDR "
+                "name an address of rank 0 that all reach, or make parallel.timeout_s longer than "
+                "such work takes");
 }
 
 }  // namespace
@@ -59,16 +77,25 @@ void Runtime::open_board() {
   std::shared_ptr<WorkBoard> board;
   uint16_t port = 0;
   if (rank() == 0) board = serve_work_board(port);
-  const std::vector<std::string> lines =
-      gather_text(*world_, rank() == 0 ? concat(port, "\n", host_) : "");
-  const std::string& line = lines.front();
-  const size_t end = line.find('\n');
-  port = static_cast<uint16_t>(std::stoi(line.substr(0, end)));
-  if (port == 0) return;
-  BoardAddress address{{line.substr(end + 1)}, port};
-  const bool on_host_of_first = host_ == address.hosts[0];
-  if (on_host_of_first) address.hosts.insert(address.hosts.begin(), "127.0.0.1");
-  if (rank() != 0) board = join_work_board(std::move(address));
+  std::string own;
+  if (rank() == 0) {
+    own = concat(port, "\n", host_identity());
+    for (const std::string& address : addresses_of_host(/*is_master=*/true))
+      own += "\n" + address;
+  }
+  std::istringstream lines(gather_text(*world_, own).front());
+  std::string line, host;
+  std::getline(lines, line);
+  port = static_cast<uint16_t>(std::stoi(line));
+  std::getline(lines, host);
+  BoardAddress address{{}, port};
+  if (host == host_identity()) address.hosts.emplace_back("127.0.0.1");
+  while (std::getline(lines, line))
+    address.hosts.push_back(line);
+  if (rank() != 0 && port != 0) board = join_work_board(address);
+  const std::vector<int> without = ranks_without_board(*world_, board.get());
+  if (std::count(without.begin(), without.end(), rank()) > 0) board.reset();
+  if (!without.empty() && rank() == 0) log::warning(text_of_ranks(without, address));
   watch_->set_board(std::move(board));
 }
 

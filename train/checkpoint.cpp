@@ -452,17 +452,37 @@ void load_average(const CheckpointInfo& checkpoint, model::ParameterSet& paramet
   copy_tensors(file, targets);
 }
 
-std::vector<std::string> init_parameters(const CheckpointInfo& checkpoint,
-                                         model::ParameterSet& parameters,
-                                         const std::vector<std::string>& may_skip) {
+namespace {
+
+// Whether a buffer is made of the graph's coordinates (TrainableFeatures) or of statistics
+// (Bounding), by the names that Anemoi gives them.
+bool follows_from_data(const model::Parameter& parameter) {
+  const std::string& name = parameter.name;
+  const std::string leaf = name.substr(name.rfind('.') + 1);  // npos + 1 is 0
+  return !parameter.is_optimised() && (leaf.starts_with("latlons_") || leaf == "norm_min_val");
+}
+
+bool same_values(const SafetensorsEntry& entry, const Target& target) {
+  auto* data = const_cast<std::byte*>(entry.bytes.data());  // only read
+  const at::Tensor whole =
+      at::from_blob(data, entry.shape, at::TensorOptions().dtype(tensor_type(entry.dtype)));
+  const at::Tensor own = target.place.detach().cpu().to(at::kDouble);
+  return at::allclose(own_slice(*target.parameter, whole).to(at::kDouble), own, 1e-6, 1e-6);
+}
+
+}  // namespace
+
+InitReport init_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters,
+                           const std::vector<std::string>& may_skip) {
   const SafetensorsFile file(checkpoint.path / kParameters);
   Targets targets;
-  std::vector<std::string> skipped, faults;
+  InitReport report;
+  std::vector<std::string> faults;
   const auto skip = [&](const std::string& name, const std::string& why) {
     const bool allowed =
         std::any_of(may_skip.begin(), may_skip.end(),
                     [&](const std::string& pattern) { return matches_pattern(name, pattern); });
-    (allowed ? skipped : faults).push_back(concat("'", name, "' ", why));
+    (allowed ? report.left_out : faults).push_back(concat("'", name, "' ", why));
   };
   for (const model::Parameter& parameter : parameters.entries()) {
     const Target target{&parameter, parameter.tensor};
@@ -470,8 +490,10 @@ std::vector<std::string> init_parameters(const CheckpointInfo& checkpoint,
       skip(parameter.name, "is not in the checkpoint");
     } else if (!fits(file.at(parameter.name), target)) {
       skip(parameter.name, shapes(file.at(parameter.name), target));
-    } else {
+    } else if (!follows_from_data(parameter)) {
       targets[parameter.name] = target;
+    } else if (!same_values(file.at(parameter.name), target)) {
+      report.own.push_back(parameter.name);
     }
   }
   for (const auto& [name, entry] : file.entries()) {
@@ -490,7 +512,8 @@ std::vector<std::string> init_parameters(const CheckpointInfo& checkpoint,
     throw ConfigError("init.from", concat("nothing of '", file.path().string(), "' was used"));
   }
   copy_tensors(file, targets);
-  return skipped;
+  report.num_taken = static_cast<int64_t>(targets.size());
+  return report;
 }
 
 }  // namespace aifs::train

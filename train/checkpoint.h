@@ -100,11 +100,18 @@ inline constexpr const char* kAverageState = "average";
 // Copies averaged weights in, over what load_parameters() gave. Throws DataError if there are none.
 void load_average(const CheckpointInfo& checkpoint, model::ParameterSet& parameters);
 
-// Starts a new run from the weights of another: tensors of the same name and shape are copied.
-// Returns what was left out, for the log; throws ConfigError listing what is not allowed to be by a
-// pattern (parameter_groups.h) of `may_skip`.
-std::vector<std::string> init_parameters(const CheckpointInfo& checkpoint,
-                                         model::ParameterSet& parameters,
-                                         const std::vector<std::string>& may_skip);
+// What a run has taken of the weights of another.
+struct InitReport {
+  int64_t num_taken = 0;
+  std::vector<std::string> left_out;  // one sentence each: new here, not here, of another shape
+  std::vector<std::string> own;       // names of what follows from data and graph, and differs
+};
+
+// Starts a new run from the weights of another: tensors of the same name and shape are copied, but
+// for coordinates of nodes and limits that are made of statistics: those of this run's graph and
+// data hold. Throws ConfigError listing what does not fit and is not allowed to by a pattern
+// (parameter_groups.h) of `may_skip`.
+InitReport init_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters,
+                           const std::vector<std::string>& may_skip);
 
 }  // namespace aifs::train

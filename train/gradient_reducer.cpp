@@ -230,7 +230,6 @@ bool GradientReducer::is_trained_whole(int64_t unit) const {
 }
 
 GradientReducer::Plan GradientReducer::learn() {
-  check_all_used();
   const auto count = static_cast<int64_t>(finished_.size());
   const at::Tensor size = at::full({1}, count, at::kLong);
   mesh_.alike().broadcast(size, 0);
@@ -259,10 +258,27 @@ void GradientReducer::check_all_used() const {
 void GradientReducer::end_pass() {
   if (!active_) return;
   active_ = false;
-  if (!plan_) plan_ = &plans_.insert_or_assign(kind_, learn()).first->second;
+  if (!plan_) {
+    check_all_used();
+    plan_ = &plans_.insert_or_assign(kind_, learn()).first->second;
+  }
   reduce_complete();
   AIFS_CHECK(num_reduced_ == plan_->order.size(), num_reduced_, " of ", plan_->order.size(),
              " buckets of gradients were complete after the backward pass");
+  side_.join();
+}
+
+void GradientReducer::abandon_pass() {
+  if (!active_) return;
+  active_ = false;
+  if (!plan_) {  // the others learn an order in this pass, from this rank if it is the first
+    for (size_t b = 0; b < shards_.layout().buckets().size(); ++b) {
+      if (std::count(finished_.begin(), finished_.end(), b) == 0) finished_.push_back(b);
+    }
+    plan_ = &plans_.insert_or_assign(kind_, learn()).first->second;
+  }
+  while (num_reduced_ < plan_->order.size())
+    reduce(plan_->order[num_reduced_++]);
   side_.join();
 }
 

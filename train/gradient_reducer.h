@@ -32,6 +32,9 @@ class GradientReducer {
   // Collective over ranks of the same parameters. Throws Error naming parameters that got no
   // gradient, in the first pass of a kind.
   void end_pass();
+  // In place of end_pass() on a rank whose backward pass has thrown: takes part in what the others
+  // reduce, and the gradients of all mean nothing. Collective as end_pass().
+  void abandon_pass();
 
   // Sums over a sample, means over replicas, of the own part of a bucket; whole after the last
   // pass.

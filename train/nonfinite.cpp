@@ -29,6 +29,7 @@ std::string degrees(double value, const char* positive, const char* negative) {
 // What the callbacks of one trace write to; the profiler interface takes plain functions.
 struct Trace {
   const model::ParameterSet* parameters;
+  std::function<void()> progress;
   int64_t operation = 0;
   bool busy = false;  // the checks themselves are operations
   std::string last_weights, found;
@@ -83,6 +84,7 @@ void on_end(const at::RecordFunction& operation, at::ObserverContext*) {
       break;
     }
   }
+  if (trace->progress) trace->progress();
   trace->busy = false;
 }
 
@@ -148,8 +150,9 @@ std::string first_bad_gradient(const model::ParameterSet& parameters,
 }
 
 std::string first_bad_operation(const model::ParameterSet& parameters,
-                                const std::function<void()>& function) {
-  Trace trace{.parameters = &parameters, .last_weights = {}, .found = {}};
+                                const std::function<void()>& function,
+                                const std::function<void()>& progress) {
+  Trace trace{.parameters = &parameters, .progress = progress, .last_weights = {}, .found = {}};
   current_trace = &trace;
   const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(on_start, on_end)
                                                      .needsInputs(true)

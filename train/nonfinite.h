@@ -49,8 +49,10 @@ std::string first_bad_gradient(const model::ParameterSet& parameters,
 // Runs `function` and says which operation was the first to give a value that is not finite from
 // finite ones, and which weights were used last before: "output of aten::addmm, (162, 64),
 // operation 57, after the weights 'processor.proc.0.node_mlp.mlp.0.weight'"; empty if none did.
+// `progress` is called after each operation.
 std::string first_bad_operation(const model::ParameterSet& parameters,
-                                const std::function<void()>& function);
+                                const std::function<void()>& function,
+                                const std::function<void()>& progress = {});
 
 // Whether all elements are finite: one pass.
 bool are_finite(const std::vector<at::Tensor>& tensors);

@@ -90,6 +90,9 @@ void InitOptions::bind(config::Binder& b) {
   b.text_list("may_skip", may_skip,
               {"names of tensors, of parts, or with * for any text, that may be missing, "
                "superfluous or of another shape"});
+  b.boolean("other_graph", other_graph,
+            {"the weights may have been trained on another graph: another grid, mesh or edges, for "
+             "which learnt features of nodes and edges were not made"});
 }
 
 void OptimizerOptions::bind(config::Binder& b) {

@@ -58,6 +58,8 @@ struct TrainOptions {
   RolloutOptions rollout;
   ValidationOptions validation;
 
+  // The longest forecast of a training step of the run.
+  int64_t longest_rollout() const { return train::longest_rollout(rollout, max_epochs, max_steps); }
   void bind(config::Binder& b);
   void validate(const std::string& path) const;
 };
@@ -73,6 +75,7 @@ struct AverageOptions {
 struct InitOptions {
   std::string from;                   // a run or checkpoint folder; empty: random
   std::vector<std::string> may_skip;  // patterns of tensors that need not fit
+  bool other_graph = false;           // than that of `from` is meant
 
   void bind(config::Binder& b);
 };

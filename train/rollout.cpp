@@ -72,7 +72,8 @@ Forecaster::Forecaster(const model::EncoderProcessorDecoder& network,
     : network_(network), window_(window), columns_(variables, device), extras_(std::move(extras)) {}
 
 void Forecaster::run(const at::Tensor& batch, int64_t steps,
-                     const std::function<void(const ForecastStep&)>& visit) const {
+                     const std::function<void(const ForecastStep&)>& visit,
+                     const std::function<void()>& between) const {
   AIFS_CHECK(batch.size(1) >= window_.num_times(steps), "a batch of ", batch.size(1),
              " times for a forecast of ", steps, " steps");
   at::Tensor x = batch.narrow(1, 0, window_.times_in).index_select(-1, columns_.inputs);
@@ -84,6 +85,7 @@ void Forecaster::run(const at::Tensor& batch, int64_t steps,
     const at::Tensor later = batch.narrow(1, window_.target_position(step), window_.times_out);
     if (prediction.defined()) visit({step, prediction, later.index_select(-1, columns_.outputs)});
     if (step + 1 == steps) break;
+    if (between) between();
     // Both ends of a pipeline go on from it.
     for (const at::Tensor& known : network_.stage_links().last_to_first({prediction}, x.device()))
       x = advance_inputs(x, known, later, columns_, extras_.output_mask);

@@ -71,9 +71,10 @@ class Forecaster {
   // variables, normalised, in the type and on the device of the network. Gradients flow through all
   // steps. Forcings of later inputs are those of the batch. A network of several members makes as
   // many forecasts of a batch with E = 1. Of several stages of a pipeline, which all call, the last
-  // one visits.
+  // one visits. `between` is called by all between two steps: what it throws ends the forecast.
   void run(const at::Tensor& batch, int64_t steps,
-           const std::function<void(const ForecastStep&)>& visit) const;
+           const std::function<void(const ForecastStep&)>& visit,
+           const std::function<void()>& between = {}) const;
 
   // Whether forecasts depend on the default random generator.
   bool draws_noise() const { return network_.has_noise(); }

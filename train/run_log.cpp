@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run_log.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -28,6 +29,15 @@ std::string names_of(const std::vector<int64_t>& outputs, const data::VariableTa
   for (const int64_t v : outputs)
     text += concat(text.empty() ? "'" : ", '", names[static_cast<size_t>(v)], "'");
   return text;
+}
+
+bool has_finite_errors(const ValidationResult& result) {
+  const auto finite = [](double value) { return std::isfinite(value); };
+  return finite(result.loss) &&
+         std::all_of(result.lead_times.begin(), result.lead_times.end(),
+                     [&](const LeadTimeScores& scores) {
+                       return std::all_of(scores.rmse.begin(), scores.rmse.end(), finite);
+                     });
 }
 
 }  // namespace
@@ -82,10 +92,14 @@ void RunLog::write_validation(LogPosition position, const ValidationResult& resu
     std::snprintf(text, sizeof text, "  %s %.3f", lead.c_str(), ratio);
     summary += text;
     if (!scores.constant.empty() && !std::exchange(constants_named_, true)) {
-      log::warning("persistence forecasts ", names_of(scores.constant, variables),
-                   " without error: left out of the mean ratios; name what never changes in "
-                   "data.forcing");
+      log::warning(names_of(scores.constant, variables),
+                   " did not change, as the dataset says or persistence shows: left out of the "
+                   "mean ratios; name what never changes in data.forcing");
     }
+  }
+  if (!has_finite_errors(result)) {
+    log::warning("forecasts of the validation at step ", position.step,
+                 " are not finite, though its data are sound: they run away");
   }
   if (tensorboard_) tensorboard_->flush();
   const std::string horizon =

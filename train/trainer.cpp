@@ -39,10 +39,6 @@ ScheduleOptions complete(ScheduleOptions schedule, const TrainOptions& train) {
   return schedule;
 }
 
-int64_t longest_rollout(const TrainOptions& train) {
-  return longest_rollout(train.rollout, train.max_epochs, train.max_steps);
-}
-
 }  // namespace
 
 Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
@@ -155,7 +151,7 @@ void Trainer::start_logs(bool resumed) {
 Outcome Trainer::run() {
   start_ = Clock::now();
   check_training_samples(parts_.source.dataset->info(), parts_.window,
-                         longest_rollout(options_.train));
+                         options_.train.longest_rollout());
   shards_->take_values();
   optimizer_->set_parts(own_parts());
   const bool resumed = last_checkpoint_step_ >= 0;
@@ -193,8 +189,7 @@ Trainer::EpochEnd Trainer::run_epochs() {
   step_first_batch_ = state_.batch_in_epoch;
   EpochEnd end = EpochEnd::kDone;
   try {
-    while (end == EpochEnd::kDone && !at_step_limit() &&
-           (options_.train.max_epochs == 0 || state_.epoch < options_.train.max_epochs))
+    while (end == EpochEnd::kDone && !at_step_limit() && !at_epoch_limit())
       end = run_epoch();
   } catch (const NumericalError&) {
     throw;
@@ -218,6 +213,10 @@ bool Trainer::wants_to_stop() const {
 
 bool Trainer::at_step_limit() const {
   return options_.train.max_steps > 0 && state_.step >= options_.train.max_steps;
+}
+
+bool Trainer::at_epoch_limit() const {
+  return options_.train.max_epochs > 0 && state_.epoch >= options_.train.max_epochs;
 }
 
 bool Trainer::out_of_time() const {
@@ -246,6 +245,7 @@ Trainer::EpochEnd Trainer::run_epoch() {
     shards_->release_all();
     if (figures.dropped) return give_step_up(figures);
     update_weights(figures);
+    if (figures.dropped) return give_step_up(figures);
     const double waited_s = feed_ ? feed_->wait_s() : 0.0;
     figures.data_s = waited_s - std::exchange(waited_before_s_, waited_s);
     figures.step_s = seconds_since(step_start);
@@ -271,58 +271,6 @@ Trainer::EpochEnd Trainer::run_epoch() {
   return EpochEnd::kDone;
 }
 
-void Trainer::seed_noise() const {
-  if (!parts_.network.has_noise()) return;
-  const std::array<uint32_t, 3> place{batch_place_[0], batch_place_[1],
-                                      static_cast<uint32_t>(parts_.mesh.replica())};
-  at::manual_seed(derive_seed(parts_.sampling.seed, SeedContext::kModel, place));
-}
-
-at::Tensor Trainer::values_of(const data::Batch& batch) const {
-  return batch.values.to(parts_.device, parts_.parameters.dtype());
-}
-
-at::Tensor Trainer::loss_of(const data::Batch& batch, const at::Tensor& values, int64_t rollout) {
-  seed_noise();
-  const LossCall call = call_of_batch(parts_.loss_nodes, batch.nan_mask, parts_.variables, values);
-  at::Tensor total;
-  forecaster_.run(values, rollout, [&](const ForecastStep& step) {
-    const at::Tensor value = (*parts_.loss)(step.prediction, step.truth, call);
-    total = total.defined() ? total + value : value;
-  });
-  return total.defined() ? total / static_cast<double>(rollout) : total;
-}
-
-void Trainer::add_gradients(const at::Tensor& loss, int64_t rollout, int64_t divisor, bool last) {
-  reducer_->start_pass(rollout, last);
-  {
-    const PartTimer::Scope scope(timer_, Part::kBackward);
-    (loss * (loss_scale_.value() / static_cast<double>(divisor))).backward();
-  }
-  const PartTimer::Scope scope(timer_, Part::kCommunication);
-  reducer_->end_pass();
-}
-
-int64_t Trainer::gradient_divisor(int64_t batches) const {
-  return options_.train.accumulation == Accumulation::kMean ? batches
-                                                            : options_.train.accumulate_batches;
-}
-
-void Trainer::accumulate_gradients(StepFigures& figures) {
-  const int64_t batches = figures.batches;
-  const parallel::StageLinks& stages = parts_.mesh.stage_links();
-  // Stages meet several times in a rollout: one batch after the other.
-  const bool overlaps = figures.rollout == 1;
-  run_passes(
-      one_forward_one_backward(overlaps ? stages.stage() : 0, overlaps ? stages.count() : 1,
-                               batches),
-      [&](int64_t batch) { return forward_pass(figures, batch + 1 == batches); },
-      [&](const at::Tensor& total, int64_t batch) {
-        backward_pass(total, figures, /*last=*/batch + 1 == batches);
-      });
-  if (stages.count() > 1) agree_in_pipeline(figures);
-}
-
 Trainer::EpochEnd Trainer::give_step_up(const StepFigures& figures) {
   state_.batch_in_epoch = step_first_batch_;
   if (!parallel::on_any_rank(parts_.mesh.world(), figures.failure != nullptr))
@@ -332,93 +280,30 @@ Trainer::EpochEnd Trainer::give_step_up(const StepFigures& figures) {
   return EpochEnd::kStop;  // not reached: it has thrown
 }
 
-at::Tensor Trainer::forward_pass(StepFigures& figures, bool last) {
-  if (figures.dropped) return {};
-  take_batch(figures);
-  batch_place_ = {static_cast<uint32_t>(state_.epoch),
-                  static_cast<uint32_t>(state_.batch_in_epoch++)};
-  shards_->start_pass(figures.rollout);
-  shards_->fetch(0);
-  at::Tensor total;
-  {
-    const PartTimer::Scope scope(timer_, Part::kForward);
-    const at::Tensor values = values_of(batch_);
-    const int64_t rollout = figures.rollout, divisor = gradient_divisor(figures.batches);
-    recorded_ =
-        batch_.nan_mask.defined()
-            ? nullptr
-            : recorder_.pass(
-                  {rollout, values.size(0), divisor, last}, values,
-                  [&](const at::Tensor& x) { return loss_of(batch_, x, rollout); },
-                  [&](const at::Tensor& loss) { add_gradients(loss, rollout, divisor, last); });
-    total = recorded_ ? recorded_->loss_of(values) : loss_of(batch_, values, rollout);
-  }
-  parallel::StageLinks& stages = parts_.mesh.stage_links();
-  if (stages.count() > 1) {
-    figures.losses.add(total, batch_.anchors);
-    return stages.with_sent(total);
-  }
-  const auto value = total.item<double>();
-  if (agree(figures, value, static_cast<int64_t>(batch_.anchors.size()))) return total;
-  if (!figures.dropped) note_bad_loss(figures, value);
-  return {};
-}
-
-void Trainer::note_bad_loss(StepFigures& figures, double loss) {
-  figures.finite = false;
-  shards_->fetch_all();
-  if (!std::isfinite(loss) && figures.bad.text.empty())
-    figures.bad = describe_nonfinite(concat("the loss is ", loss), figures.rollout);
-  shards_->release_all();
-}
-
-void Trainer::agree_in_pipeline(StepFigures& figures) {
-  const PipelineLosses::Shared losses = figures.losses.share(parts_.mesh.pipeline());
-  if (agree(figures, losses.sum, losses.samples) || figures.dropped) return;
-  if (!losses.bad_anchors.empty()) {  // the report is of this batch, which is read again
-    data::DeviceFeed(parts_.source, parts_.loading,
-                     {{losses.bad_anchors, parts_.window.offsets(figures.rollout)}}, parts_.device)
-        .next(batch_);
-  }
-  note_bad_loss(figures, losses.bad);
-}
-
-void Trainer::backward_pass(const at::Tensor& total, const StepFigures& figures, bool last) {
-  if (!total.defined()) return;
-  if (recorded_) return recorded_->add_gradients();
-  if (total.requires_grad())
-    add_gradients(total, figures.rollout, gradient_divisor(figures.batches), last);
-}
-
-bool Trainer::agree(StepFigures& figures, double loss, int64_t samples) const {
-  const bool missing = figures.gave_up || figures.failure;
-  // The loss is the same on all ranks of a replica.
-  const int64_t ranks_per_replica = parts_.mesh.world().size() / parts_.mesh.sizes().data;
-  const std::vector<double> sums = parallel::sum_over(
-      parts_.mesh.world(), {loss, static_cast<double>(samples),
-                            static_cast<double>(wants_to_stop()), static_cast<double>(missing)});
-  figures.loss += sums[0] / static_cast<double>(parts_.mesh.world().size());
-  figures.samples += static_cast<int64_t>(sums[1]) / ranks_per_replica;
-  figures.stop = figures.stop || sums[2] > 0;
-  figures.dropped = figures.dropped || sums[3] > 0;
-  return std::isfinite(sums[0]) && !figures.dropped;
-}
-
 void Trainer::update_weights(StepFigures& figures) {
   bool finite = figures.finite;
-  if (!finite) skip_or_fail(figures.bad);
   const PartTimer::Scope scope(timer_, Part::kOptimizer);
   figures.lr = learning_rate(options_.optimizer.schedule, state_.step);
   const OwnGradients gradients = reducer_->own_gradients();
-  if (finite) {
+  bool bad = false;
+  if (finite && !figures.failure) {
     if (loss_scale_.active()) {
       for (const at::Tensor& part : gradients.all())
         part.div_(loss_scale_.value());
     }
     // Ranks with the same gradients also draw the same conclusion from a sum of them that is at the
     // edge of what is finite.
-    const bool bad = !are_finite(gradients.all());
-    finite = !parallel::on_any_rank(parts_.mesh.world(), bad);
+    bad = !are_finite(gradients.all());
+  }
+  const std::vector<double> counts = parallel::sum_over(
+      parts_.mesh.world(),
+      {static_cast<double>(bad), static_cast<double>(figures.failure != nullptr)});
+  figures.dropped = counts[1] > 0;
+  if (figures.dropped) return;
+  if (!finite) {
+    skip_or_fail(figures.bad);
+  } else {
+    finite = counts[0] == 0.0;
     // In fp16 gradients that overflow are how the loss scale finds its size.
     if (!finite && !loss_scale_.active()) {
       shards_->fetch_all();

@@ -83,9 +83,10 @@ class Trainer {
   // if loss or gradients are not finite on any (unless such steps are to be skipped), naming step,
   // dates, the first bad value and the last checkpoint; the batch is dumped. Data that one rank
   // cannot read end the run on all: that rank reports it, and FailedTogether is thrown (a single
-  // rank throws the error itself). Where an error leaves the weights sound, a checkpoint of the
-  // last whole step is written first. Collective over all ranks; only the main one writes logs and
-  // checkpoints.
+  // rank throws the error itself), as does any error in the passes of a rank that shares no
+  // samples, slices or values with others. Where an error leaves the weights finite, a checkpoint
+  // of the last whole step is written first. Collective over all ranks; only the main one writes
+  // logs and checkpoints.
   Outcome run();
 
   const LoopState& state() const { return state_; }
@@ -122,17 +123,22 @@ class Trainer {
   // Ends a step that lacks a batch on some rank: the position goes back to where the step began.
   // Throws unless the reason is a wish to stop.
   EpochEnd give_step_up(const StepFigures& figures);
-  // Throws the error of one rank on all.
+  // Throws the error of one rank on all. `error` is null where another rank has one.
   void fail_together(const std::exception_ptr& error) const;
-  // Writes a checkpoint of the last whole step, if this run has made one since the last checkpoint.
-  // Never throws. Collective.
+  // Writes a checkpoint of the last whole step, if this run has made one since the last checkpoint
+  // and its weights are finite; no other is removed for it. Never throws. Collective.
   void save_before_error();
   // Adds the gradients of the next batches. Where the loss of any rank is not finite, none adds
   // any or, in a pipeline, the step is not finite.
   void accumulate_gradients(StepFigures& figures);
   // What a backward pass begins with; undefined: there is none.
   at::Tensor forward_pass(StepFigures& figures, bool last);
-  void backward_pass(const at::Tensor& total, const StepFigures& figures, bool last);
+  void backward_pass(const at::Tensor& total, StepFigures& figures, bool last);
+  // Whether passes of this rank need no other rank, but for sums of gradients.
+  bool works_alone() const;
+  // Runs a pass. False if it has thrown, which figures note, so that all ranks hear of it where
+  // they meet next; where ranks work together in it, it throws: they cannot.
+  bool tried(const std::function<void()>& pass, StepFigures& figures) const;
   // The loss of this replica, which all its ranks know, or of another one is not finite. All ranks
   // call it.
   void note_bad_loss(StepFigures& figures, double loss);
@@ -147,6 +153,7 @@ class Trainer {
   // Adds a batch to the figures of all ranks: its loss, its samples, and the wish to stop. Says
   // whether the loss is finite on all.
   bool agree(StepFigures& figures, double loss, int64_t samples) const;
+  // Nothing but to note it in the figures if a pass has failed on some rank.
   void update_weights(StepFigures& figures);
   // Divides the gradients of a step of so many batches.
   int64_t gradient_divisor(int64_t batches) const;
@@ -156,9 +163,11 @@ class Trainer {
   // The first value of the batch at hand, as it is stored, that no network can work with.
   std::optional<data::BadInput> bad_input(int64_t rollout) const;
   std::string find_nonfinite(const data::Batch& batch, int64_t rollout) const;
-  // Throws unless the step may be skipped, which all ranks decide alike; if it was the input that
-  // is bad, after a checkpoint. The report is empty where another rank has found it. Collective.
+  // Throws unless the step may be skipped, which all ranks decide alike, after a checkpoint of the
+  // last whole step. The report is empty where another rank has found it. Collective.
   void skip_or_fail(const NonfiniteReport& report);
+  // What a user can do about weights that gave such a step.
+  std::string way_out(int64_t before) const;
   void record(const StepFigures& figures);
   // Says once if reading does not keep up.
   void watch_feed(const StepFigures& figures);
@@ -171,10 +180,12 @@ class Trainer {
   // A checkpoint that is not required may fail: training goes on without it. Weights that are not
   // finite are a NumericalError: they would shadow the last checkpoint that can be resumed.
   // Collective.
-  void checkpoint(bool required);
-  // On the main rank; whether it is there.
-  bool write(const CheckpointTensors& tensors, bool required);
+  void checkpoint(bool required) { checkpoint(required, options_.checkpoint.keep); }
+  void checkpoint(bool required, int64_t keep);
+  // On the main rank; whether it is there. Removes all but the `keep` newest (0: none).
+  bool write(const CheckpointTensors& tensors, bool required, int64_t keep);
   bool at_step_limit() const;
+  bool at_epoch_limit() const;
   bool out_of_time() const;
 
   std::vector<OwnPart> own_parts() const;
@@ -204,6 +215,7 @@ class Trainer {
   int64_t first_step_ = 0;        // steps done before this process
   int64_t step_first_batch_ = 0;  // of the epoch: where the step at hand began
   bool updating_ = false;         // weights are between two steps
+  bool weights_lost_ = false;     // averaged ones stand in for the live ones
   PartTimer timer_;
   std::unique_ptr<RunLog> log_;
   int64_t last_checkpoint_step_ = -1;

@@ -10,37 +10,15 @@
 #include "core/file_io.h"
 #include "core/log.h"
 #include "parallel/gather_text.h"
+#include "train/epoch_requests.h"
 #include "train/step_figures.h"
 
 namespace aifs::train {
 
-// The samples of an epoch are those that the longest rollout in it can use. One that grows within
-// epochs is as long as it can get, so that the order does not depend on where the epoch is resumed.
 std::vector<data::BatchRequest> Trainer::requests_of_epoch(const EpochStart& start) const {
-  const data::DatasetInfo& info = parts_.source.dataset->info();
-  const RolloutOptions& rollout = options_.train.rollout;
-  const int64_t longest = rollout.step_increment > 0 ? std::max(rollout.start, rollout.maximum)
-                                                     : rollout_at(rollout, start.epoch, start.step);
-  const data::Sampler sampler(
-      data::usable_anchors(info.num_rows(), info.missing_rows, parts_.window.offsets(longest)),
-      parts_.sampling);
-  // The longest rollout has samples; a share of them may still be empty.
-  if (sampler.batches_per_epoch() == 0) {
-    throw DataError(
-        concat("'", info.name, "' has ", sampler.num_samples(), " training samples, too few for ",
-               parts_.sampling.num_groups, " replicas"),
-        "widen data.training.start and end, or use fewer replicas");
-  }
-  std::vector<data::BatchRequest> requests;
-  int64_t batch = 0;
-  for (std::vector<int64_t>& anchors : sampler.epoch(start.epoch)) {
-    const int64_t ahead = batch++ - start.batch_in_epoch;
-    if (ahead < 0) continue;  // used before the run was resumed
-    const int64_t step = start.step + ahead / options_.train.accumulate_batches;
-    requests.push_back(
-        {std::move(anchors), parts_.window.offsets(rollout_at(rollout, start.epoch, step))});
-  }
-  return requests;
+  return train::requests_of_epoch(
+      {parts_.source.dataset->info(), parts_.window, parts_.sampling, options_.train},
+      {.step = start.step, .epoch = start.epoch, .batch_in_epoch = start.batch_in_epoch});
 }
 
 void Trainer::check_same_dates(const EpochStart& start,

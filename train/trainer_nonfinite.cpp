@@ -5,6 +5,7 @@
 #include "core/check.h"
 #include "core/log.h"
 #include "core/time.h"
+#include "train/error_text.h"
 #include "train/trainer.h"
 
 namespace aifs::train {
@@ -27,11 +28,15 @@ std::string Trainer::find_nonfinite(const data::Batch& batch, int64_t rollout) c
   places.variables = parts_.variables.output_names();
   const at::Tensor values = values_of(batch);
   seed_noise();
-  note(first_bad_operation(parts_.parameters, [&] {
+  const auto forecast = [&] {
     forecaster_.run(values, rollout, [&](const ForecastStep& step) {
       note(first_bad_value(step.prediction.to(at::kCPU),
                            concat("prediction of forecast step ", step.step + 1), places));
     });
+  };
+  // Ranks of a sample meet in it: no known work, but progress.
+  note(first_bad_operation(parts_.parameters, forecast, [&] {
+    parts_.mesh.world().moves_on("looking for the first operation that is not finite");
   }));
   return found;
 }
@@ -49,20 +54,30 @@ NonfiniteReport Trainer::describe_nonfinite(const std::string& what, int64_t rol
     if (!more.empty()) text += "\n" + more;
   };
   NonfiniteReport report;
-  if (const auto input = bad_input(rollout)) {
-    note(input->text);
-    report.input_is_bad = true;
-    report.hint = input->hint;
+  parallel::Communicator& world = parts_.mesh.world();
+  {
+    const std::shared_ptr<void> work = world.at_work("reading a batch that is not finite again");
+    if (const auto input = bad_input(rollout)) {
+      note(input->text);
+      report.input_is_bad = true;
+      report.hint = input->hint;
+    }
+    note(first_bad_gradient(parts_.parameters, own_parts()));
   }
-  note(first_bad_gradient(parts_.parameters, own_parts()));
-  note(find_nonfinite(batch_, rollout));
+  try {
+    note(find_nonfinite(batch_, rollout));
+  } catch (const std::exception& error) {
+    if (!works_alone()) throw;
+    note(concat("the network could not be run again: ", error_text(error)));
+  }
+  const std::shared_ptr<void> work = world.at_work("writing a batch that is not finite");
   const fs::path folder =
       options_.run_dir / concat("nonfinite-step-", state_.step + 1, "-rank-", rank);
   try {
     write_dump(folder, batch_, text);
     note(concat("the batch is in '", folder.string(), "'"));
-  } catch (const Error& error) {
-    note(concat("the batch could not be written: ", error.what()));
+  } catch (const std::exception& error) {
+    note(concat("the batch could not be written: ", error_text(error)));
   }
   report.text = text;
   return report;
@@ -76,8 +91,8 @@ std::optional<data::BadInput> Trainer::bad_input(int64_t rollout) const {
   }
   try {
     return data::first_bad_input(*parts_.source.dataset, parts_.loading.nodes, rows);
-  } catch (const Error& error) {
-    log::warning("the input could not be read again: ", error.what());
+  } catch (const std::exception& error) {
+    log::warning("the input could not be read again: ", error_text(error));
     return std::nullopt;
   }
 }
@@ -92,16 +107,26 @@ void Trainer::skip_or_fail(const NonfiniteReport& report) {
     if (!report.text.empty()) log::warning(found, "\nthe step is skipped");
     return;
   }
-  if (parallel::on_any_rank(parts_.mesh.world(), report.input_is_bad)) {
-    state_.batch_in_epoch = step_first_batch_;
-    save_before_error();
-    throw NumericalError(found, report.hint);
-  }
-  throw NumericalError(found,
-                       last_checkpoint_step_ >= 0
-                           ? concat("the last checkpoint is of step ", last_checkpoint_step_,
-                                    "; resume from it with a smaller learning rate")
-                           : std::string("try a smaller learning rate, or a longer warm-up"));
+  const bool bad_input = parallel::on_any_rank(parts_.mesh.world(), report.input_is_bad);
+  const int64_t last = last_checkpoint_step_;
+  state_.batch_in_epoch = step_first_batch_;
+  save_before_error();
+  throw NumericalError(found, bad_input ? report.hint : way_out(last));
+}
+
+// After a loss or gradient that is not finite though the input is sound. `before`: the last
+// checkpoint before that, or -1.
+std::string Trainer::way_out(int64_t before) const {
+  const std::string smaller = "try a smaller learning rate, or a longer warm-up";
+  if (last_checkpoint_step_ < 0) return smaller;
+  const std::string resume = concat("the last checkpoint is of step ", last_checkpoint_step_,
+                                    "; resume from it with a smaller learning rate");
+  // One of the last step does not help where the weights have run away.
+  if (last_checkpoint_step_ == before && before < state_.step) return resume;
+  return concat(resume, "; where that fails at once, its weights have run away: ",
+                before >= 0 && before < last_checkpoint_step_
+                    ? concat("resume from the one of step ", before, " by name")
+                    : std::string("resume from an earlier one by name, or start again"));
 }
 
 }  // namespace aifs::train

@@ -12,7 +12,9 @@
 #include "core/check.h"
 #include "core/rng.h"
 #include "core/time.h"
+#include "data/bad_input.h"
 #include "parallel/gather_text.h"
+#include "train/error_text.h"
 #include "train/loss_setup.h"
 
 namespace aifs::train {
@@ -71,6 +73,63 @@ struct Validation::Sums {
   std::vector<int64_t> num_dates;
   double loss = 0.0;
   int64_t loss_dates = 0;
+
+  void add(const Sums& other) {
+    for (size_t i = 0; i < forecast.size(); ++i) {
+      forecast[i] += other.forecast[i];
+      persistence[i] += other.persistence[i];
+      num_dates[i] += other.num_dates[i];
+    }
+    loss += other.loss;
+    loss_dates += other.loss_dates;
+  }
+
+  // Whether any figure is beyond what a forecast that means anything has, not finite included.
+  bool are_absurd() const {
+    constexpr double kAbsurd = 1e12;  // squares of normalised errors
+    const auto sound = [](const at::Tensor& sum) {
+      return at::all(at::lt(sum, kAbsurd)).item<bool>();  // false of NaN
+    };
+    return !std::isfinite(loss) || !std::all_of(forecast.begin(), forecast.end(), sound) ||
+           !std::all_of(persistence.begin(), persistence.end(), sound);
+  }
+};
+
+// What ranks tell each other before each turn and between the steps of one, so that none waits for
+// one that has left.
+class Validation::Agreement {
+ public:
+  Agreement(parallel::Communicator& world, const std::function<bool()>& should_stop)
+      : world_(world), should_stop_(should_stop) {}
+
+  // Of this rank; told to all when they agree next.
+  void stop() { stop_ = true; }
+  void fail(const std::string& why) { failure_ = why; }
+
+  // False, for good, once a rank is to stop or has failed. Collective.
+  bool goes_on() {
+    stop_ = stop_ || (should_stop_ && should_stop_());
+    const std::vector<double> counts = parallel::sum_over(
+        world_, {static_cast<double>(stop_), static_cast<double>(!failure_.empty())});
+    if (counts[1] > 0) {
+      const std::vector<std::string> texts = parallel::gather_text(world_, failure_);
+      const auto first = std::find_if(texts.begin(), texts.end(),
+                                      [](const std::string& text) { return !text.empty(); });
+      result_.failure = first == texts.end() ? "unknown" : *first;
+    }
+    result_.stopped = counts[1] == 0 && counts[0] > 0;
+    return result_.has_scores();
+  }
+
+  // Why all have left, once they have.
+  const ValidationResult& result() const { return result_; }
+
+ private:
+  parallel::Communicator& world_;
+  const std::function<bool()>& should_stop_;
+  bool stop_ = false;
+  std::string failure_;
+  ValidationResult result_;
 };
 
 Validation::Validation(const ValidationOptions& options, const ValidationSetup& setup)
@@ -97,6 +156,10 @@ Validation::Validation(const ValidationOptions& options, const ValidationSetup& 
   num_dates_ = static_cast<int64_t>(chosen.size());
   for (const size_t i : chosen)
     longest_steps_ = std::max(longest_steps_, candidates[i].steps);
+  for (size_t k = 0; k < chosen.size(); ++k) {
+    if (k % static_cast<size_t>(setup.mesh.sizes().data) == 0) turn_steps_.push_back(0);
+    turn_steps_.back() = std::max(turn_steps_.back(), candidates[chosen[k]].steps);
+  }
   const int64_t reached_s = longest_steps_ * step_s;
   const auto replicas = static_cast<size_t>(setup.mesh.sizes().data);
   for (size_t k = static_cast<size_t>(setup.mesh.replica()); k < chosen.size(); k += replicas)
@@ -169,96 +232,109 @@ Validation::Sums Validation::zero_sums() const {
   return sums;
 }
 
-bool Validation::on_any_of_sample(bool here) const {
-  if (setup_.mesh.sizes().pipeline > 1) return false;
-  for (parallel::Communicator* group : {&setup_.mesh.model(), &setup_.mesh.tensor()})
-    here = parallel::on_any_rank(*group, here);
-  return here;
-}
-
-bool Validation::add_date(const data::Batch& batch, int64_t steps, const Forecaster& forecaster,
-                          const Loss& loss, const ValidationCall& call, Sums& sums) const {
-  struct Left {};  // thrown out of the forecast by all ranks that make it
+Validation::Sums Validation::sums_of_date(const data::Batch& batch, int64_t steps, const Pass& pass,
+                                          const std::function<void()>& between) const {
+  Sums sums = zero_sums();
   const at::Tensor values = batch.values.to(setup_.device, setup_.dtype);
-  const at::Tensor persistence = forecaster.persistence(values);
+  const at::Tensor persistence = pass.forecaster.persistence(values);
   const LossCall loss_call =
       call_of_batch(setup_.loss_nodes, batch.nan_mask, setup_.variables, values);
   const at::Tensor valid =
       loss_call.nan_mask ? loss_call.nan_mask->factor.select(1, 0) : at::Tensor();
-  if (forecaster.draws_noise()) {  // noise of a date is the same in every validation of it
+  if (pass.forecaster.draws_noise()) {  // noise of a date is the same in every validation of it
     const std::array<uint32_t, 1> date{static_cast<uint32_t>(batch.anchors[0])};
     at::manual_seed(derive_seed(0, SeedContext::kModel, date));
   }
-  const bool has_loss = steps >= call.rollout;
-  try {
-    forecaster.run(values, steps, [&](const ForecastStep& step) {
-      if (has_loss && step.step < call.rollout)
-        sums.loss += loss(step.prediction, step.truth, loss_call).item<double>() /
-                     static_cast<double>(call.rollout);
-      sums.loss_dates += has_loss && step.step == 0 ? 1 : 0;
-      add_errors(step, persistence, valid, sums);
-      setup_.mesh.world().moves_on("forecasting a validation date");  // replicas may wait for it
-      const bool asked = call.should_stop && step.step + 1 < steps;
-      if (asked && on_any_of_sample(call.should_stop())) throw Left();
-    });
-  } catch (const Left&) {
-    return false;
-  }
-  return true;
+  const bool has_loss = steps >= pass.rollout;
+  const auto add = [&](const ForecastStep& step) {
+    if (has_loss && step.step < pass.rollout)
+      sums.loss += pass.loss(step.prediction, step.truth, loss_call).item<double>() /
+                   static_cast<double>(pass.rollout);
+    sums.loss_dates += has_loss && step.step == 0 ? 1 : 0;
+    add_errors(step, persistence, valid, sums);
+    setup_.mesh.world().moves_on("forecasting a validation date");  // replicas may wait for it
+  };
+  pass.forecaster.run(values, steps, add, between);
+  return sums;
 }
 
-ValidationResult Validation::run(const Forecaster& forecaster, const Loss& loss,
-                                 const ValidationCall& wanted) const {
-  const at::NoGradGuard no_grad;
-  ValidationCall call = wanted;
-  call.rollout = std::min(wanted.rollout, longest_steps_);
-  const int64_t needed = std::max(lead_steps_, call.rollout);
+std::string Validation::fault_of_data(const Date& date, int64_t steps, const Sums& sums) const {
+  if (!sums.are_absurd()) return "";
+  const std::shared_ptr<void> work =
+      setup_.mesh.world().at_work("reading absurd validation data again");
+  std::vector<int64_t> rows;
+  for (const int64_t offset : setup_.window.offsets(steps))
+    rows.push_back(date.row + offset);
+  const auto bad = data::first_bad_input(*setup_.source.dataset, setup_.nodes, rows);
+  return bad ? concat(bad->text, "; ", bad->hint) : "";
+}
+
+bool Validation::run_turns(const Pass& pass, const ValidationCall& call, Agreement& agreement,
+                           Sums& sums) const {
+  struct Left {};  // thrown out of the forecasts of all ranks
   std::vector<data::BatchRequest> requests;
   for (const Date& date : dates_)
-    requests.push_back({{date.row}, setup_.window.offsets(std::min(date.steps, needed))});
+    requests.push_back({{date.row}, setup_.window.offsets(std::min(date.steps, pass.needed))});
   data::LoaderOptions loading = setup_.loading;
   loading.nodes = setup_.nodes;
   data::DeviceFeed loader(setup_.source, loading, std::move(requests), setup_.device);
-
-  Sums sums = zero_sums();
-  ValidationResult result;
-  bool stop = false;
-  // Replicas take turns alike, some of them with one date less: before each turn, and after the
-  // last one, all ranks agree whether to go on. So none waits for one that has left.
-  const int64_t replicas = setup_.mesh.sizes().data;
-  const int64_t turns = (num_dates_ + replicas - 1) / replicas;
-  for (int64_t turn = 0; turn <= turns; ++turn) {
-    const bool has_date = turn < static_cast<int64_t>(dates_.size());
+  const parallel::MeshSizes& sizes = setup_.mesh.sizes();
+  const bool works_alone = sizes.model * sizes.tensor * sizes.pipeline == 1;
+  for (size_t turn = 0; turn < turn_steps_.size(); ++turn) {
+    const bool has_date = turn < dates_.size();
     data::Batch batch;
-    std::string failure;
-    stop = stop || (call.should_stop && call.should_stop());
     try {
       const std::shared_ptr<void> work = setup_.mesh.world().at_work("reading validation data");
-      if (has_date && !stop) loader.next(batch, call.should_stop);
+      if (has_date) loader.next(batch, call.should_stop);
     } catch (const data::GivenUp&) {
-      stop = true;
+      agreement.stop();
     } catch (const std::exception& error) {
-      failure = error.what();
+      agreement.fail(error_text(error));
     }
-    const std::vector<double> counts = parallel::sum_over(
-        setup_.mesh.world(), {static_cast<double>(stop), static_cast<double>(!failure.empty())});
-    if (counts[1] > 0) {
-      for (const std::string& text : parallel::gather_text(setup_.mesh.world(), failure)) {
-        if (result.failure.empty()) result.failure = text;
+    if (!agreement.goes_on()) return false;
+    // As often on ranks whose forecast is shorter, or that have none.
+    int64_t left = std::min(turn_steps_[turn], pass.needed) - 1;
+    const auto between = [&] {
+      --left;
+      if (!agreement.goes_on()) throw Left();
+    };
+    try {
+      if (has_date) {
+        const Date& date = dates_[turn];
+        const int64_t steps = std::min(date.steps, pass.needed);
+        const Sums own = sums_of_date(batch, steps, pass, between);
+        sums.add(own);
+        if (const std::string fault = fault_of_data(date, steps, own); !fault.empty())
+          agreement.fail(fault);
       }
-      return result;
+    } catch (const Left&) {
+      return false;
+    } catch (const std::exception& error) {
+      if (!works_alone) throw;
+      agreement.fail(error_text(error));
     }
-    result.stopped = counts[0] > 0;
-    if (result.stopped) return result;
-    if (!has_date) continue;
-    const int64_t steps = std::min(dates_[static_cast<size_t>(turn)].steps, needed);
-    stop = !add_date(batch, steps, forecaster, loss, call, sums);
+    while (left-- > 0) {
+      if (!agreement.goes_on()) return false;
+    }
     // The first stage is not to run ahead by more dates than there are stages.
-    if ((turn + 1) % setup_.mesh.pipeline().size() == 0) setup_.mesh.pipeline().barrier();
+    if ((static_cast<int64_t>(turn) + 1) % setup_.mesh.pipeline().size() == 0)
+      setup_.mesh.pipeline().barrier();
   }
+  return agreement.goes_on();
+}
+
+ValidationResult Validation::run(const Forecaster& forecaster, const Loss& loss,
+                                 const ValidationCall& call) const {
+  const at::NoGradGuard no_grad;
+  const int64_t rollout = std::min(call.rollout, longest_steps_);
+  const Pass pass{forecaster, loss, rollout, std::max(lead_steps_, rollout)};
+  Agreement agreement(setup_.mesh.world(), call.should_stop);
+  Sums sums = zero_sums();
+  if (!run_turns(pass, call, agreement, sums)) return agreement.result();
   sum_over_ranks(sums);
+  ValidationResult result;
   result.num_dates = num_dates_;
-  result.rollout = call.rollout;
+  result.rollout = rollout;
   result.loss_dates = sums.loss_dates;
   result.loss = sums.loss / static_cast<double>(sums.loss_dates);
   result.lead_times = scores_of(sums);
@@ -267,6 +343,8 @@ ValidationResult Validation::run(const Forecaster& forecaster, const Loss& loss,
 
 std::vector<LeadTimeScores> Validation::scores_of(const Sums& sums) const {
   const data::Normaliser& norm = setup_.source.normaliser;
+  const std::vector<std::string>& constant = setup_.source.dataset->info().constant_fields;
+  const std::vector<std::string> names = setup_.variables.output_names();
   std::vector<LeadTimeScores> all;
   for (size_t i = 0; i < lead_times_s_.size(); ++i) {
     if (sums.num_dates[i] == 0) continue;  // no date reaches that far
@@ -284,7 +362,10 @@ std::vector<LeadTimeScores> Validation::scores_of(const Sums& sums) const {
       scores.persistence_rmse.push_back(rms(persistence));
     }
     for (const int64_t v : setup_.variables.output_prognostic()) {
-      if (scores.persistence_rmse[static_cast<size_t>(v)] == 0.0) scores.constant.push_back(v);
+      const bool said =
+          std::count(constant.begin(), constant.end(), names[static_cast<size_t>(v)]) > 0;
+      if (said || scores.persistence_rmse[static_cast<size_t>(v)] == 0.0)
+        scores.constant.push_back(v);
     }
     all.push_back(std::move(scores));
   }

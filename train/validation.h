@@ -25,7 +25,8 @@ struct LeadTimeScores {
   int64_t lead_time_s = 0;
   int64_t num_dates = 0;
   std::vector<double> rmse, persistence_rmse;
-  // Prognostic outputs that persistence forecasts without error: no ratio is formed of them.
+  // Prognostic outputs that do not change, as the dataset says or as persistence forecasts them
+  // without error: no ratio is formed of them.
   std::vector<int64_t> constant = {};
 };
 
@@ -36,8 +37,8 @@ struct ValidationResult {
   int64_t loss_dates = 0;  // dates that it is over: those with truth for so many steps
   int64_t num_dates = 0;   // dates that forecasts start at
   std::vector<LeadTimeScores> lead_times;
-  // Why there are no scores: data that could not be read (on any rank), or a stop. Empty and false:
-  // the scores are there.
+  // Why there are no scores: data that cannot be read or scored, another error, on any rank, or a
+  // stop. Empty and false: the scores are there.
   std::string failure;
   bool stopped = false;
 
@@ -46,8 +47,9 @@ struct ValidationResult {
 
 // What changes from one validation of a run to the next.
 struct ValidationCall {
-  int64_t rollout = 1;                          // forecast steps of the loss
-  std::function<bool()> should_stop = nullptr;  // asked between forecast steps, and while reading
+  int64_t rollout = 1;  // forecast steps of the loss
+  // Asked on all ranks between forecast steps, and while reading: all leave if one is to stop.
+  std::function<bool()> should_stop = nullptr;
 };
 
 struct ValidationSetup {
@@ -73,9 +75,10 @@ class Validation {
   Validation(const ValidationOptions& options, const ValidationSetup& setup);
 
   // Collective over all ranks: replicas share the dates, model groups the cells. Every rank gets
-  // the same result. All ranks leave together when one of them is asked to stop or cannot read its
-  // data; a validation period that has no truth for the whole rollout gives the loss of as many
-  // steps as it has truth for.
+  // the same result. All ranks leave together when one of them is asked to stop, cannot read its
+  // data, finds values in them that are no numbers (data/bad_input.h) or, where it forecasts alone,
+  // meets another error: where ranks forecast together, that is thrown. A validation period that
+  // has no truth for the whole rollout gives the loss of as many steps as it has truth for.
   ValidationResult run(const Forecaster& forecaster, const Loss& loss,
                        const ValidationCall& call = {}) const;
 
@@ -84,17 +87,29 @@ class Validation {
 
  private:
   struct Sums;
+  class Agreement;
   struct Date {  // a forecast to verify
     int64_t row = 0;
     int64_t steps = 0;  // model steps with truth, up to the longest lead time or rollout
   };
+  // What the forecasts of a validation have in common.
+  struct Pass {
+    const Forecaster& forecaster;
+    const Loss& loss;
+    int64_t rollout = 1;  // forecast steps of the loss
+    int64_t needed = 1;   // forecast steps of a date with enough truth
+  };
   Sums zero_sums() const;
-  // Forecasts one date and adds its errors. False if it was left because of call.should_stop.
-  bool add_date(const data::Batch& batch, int64_t steps, const Forecaster& forecaster,
-                const Loss& loss, const ValidationCall& call, Sums& sums) const;
-  // True on all ranks that share a sample if it holds on any of them. Ranks of a pipeline ask only
-  // for themselves: their forecasts are not in step.
-  bool on_any_of_sample(bool here) const;
+  // The forecasts that each replica makes: all ranks take part in as many turns. False if they have
+  // left, and `agreement` says why. Collective.
+  bool run_turns(const Pass& pass, const ValidationCall& call, Agreement& agreement,
+                 Sums& sums) const;
+  // Forecasts one date, together with the other ranks of its sample. `between`: Forecaster::run().
+  Sums sums_of_date(const data::Batch& batch, int64_t steps, const Pass& pass,
+                    const std::function<void()>& between) const;
+  // What makes the figures of a date useless, if it is its data: input, variable, date, and what to
+  // do; "" if they are sound.
+  std::string fault_of_data(const Date& date, int64_t steps, const Sums& sums) const;
   std::vector<LeadTimeScores> scores_of(const Sums& sums) const;
   void sum_over_ranks(Sums& sums) const;
   // `valid`: 0 where an output was imputed, else 1, (1, 1, N, V_out); undefined: 1 everywhere.
@@ -103,11 +118,12 @@ class Validation {
 
   ValidationSetup setup_;
   std::vector<int64_t> lead_times_s_;
-  int64_t lead_steps_ = 0;     // forecast steps to the last lead time
-  int64_t longest_steps_ = 0;  // that any date has truth for
-  int64_t num_dates_ = 0;      // of all replicas
-  std::vector<Date> dates_;    // of this replica
-  at::Tensor weights_;         // (n, 1) fp64, sum over all cells 1
+  int64_t lead_steps_ = 0;           // forecast steps to the last lead time
+  int64_t longest_steps_ = 0;        // that any date has truth for
+  int64_t num_dates_ = 0;            // of all replicas
+  std::vector<Date> dates_;          // of this replica
+  std::vector<int64_t> turn_steps_;  // the most steps of any replica, by turn
+  at::Tensor weights_;               // (n, 1) fp64, sum over all cells 1
   OutputChain outputs_;
 };
 

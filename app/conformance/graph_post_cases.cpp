@@ -280,8 +280,37 @@ const Json& unsorted_edges(const Stored& sorted, const Json& cases) {
   throw NotSupported("edges that no case has as they were");
 }
 
-// "SortEdgeIndexBy<Source|Target>Nodes", in ascending or descending order; the class stands in the
-// case or in its name. Only the sorted row is defined.
+// How the edges of a case are sorted.
+struct SortOrder {
+  bool by_source = false, descending = false;
+};
+
+// What its edges tell of it: the row that is in order, in all edge sets. `by_source` and
+// `descending` as far as the case says.
+SortOrder stored_order(const Stored& stored, std::optional<bool> by_source,
+                       std::optional<bool> descending) {
+  const auto agrees = [&](const SortOrder& order) {
+    if (by_source.value_or(order.by_source) != order.by_source ||
+        descending.value_or(order.descending) != order.descending)
+      return false;
+    const auto names = stored.names("edges/", "/edge_index");
+    return std::all_of(names.begin(), names.end(), [&](const std::string& pair) {
+      const auto list =
+          read_edge_list(stored.tensors, concat(stored.prefix, "edges/", pair, "/edge_index"));
+      const auto& row = order.by_source ? list.source_index : list.target_index;
+      return order.descending ? std::is_sorted(row.rbegin(), row.rend())
+                              : std::is_sorted(row.begin(), row.end());
+    });
+  };
+  for (const SortOrder order : {SortOrder{true, false}, SortOrder{true, true},
+                                SortOrder{false, false}, SortOrder{false, true}}) {
+    if (agrees(order)) return order;
+  }
+  return {by_source.value_or(true), descending.value_or(false)};  // the comparison will tell
+}
+
+// "SortEdgeIndexBy<Source|Target>Nodes", in ascending or descending order. Only the sorted row is
+// defined.
 void run_sort_case(Comparison& comparison, const SafetensorsFile& tensors,
                    const UnprocessedNodes& unprocessed, const std::string& name,
                    const Json& cases) {
@@ -289,17 +318,17 @@ void run_sort_case(Comparison& comparison, const SafetensorsFile& tensors,
   const Stored stored{tensors, name + "/"};
   const auto sets = stored.names("nodes/", "/latlon_rad");
   PostCase result(unprocessed, unsorted_edges(stored, cases), {sets.begin(), sets.end()});
-  const std::string kind = json.contains("class") ? class_name(json) : name;
-  const bool by_source = kind.find("BySource") != std::string::npos;
-  const bool descending =
-      value_or(json, "descending", name.find("descending") != std::string::npos);
+  std::optional<bool> by_source, descending;
+  if (json.contains("class")) by_source = class_name(json).find("BySource") != std::string::npos;
+  if (json.contains("descending")) descending = json.at("descending").get<bool>();
+  const SortOrder order = stored_order(stored, by_source, descending);
   for (graph::EdgeSet& edges : result.graph().edge_sets) {
-    graph::sort_edges(edges, by_source ? graph::EdgeEnd::kSource : graph::EdgeEnd::kTarget,
-                      descending);
+    graph::sort_edges(edges, order.by_source ? graph::EdgeEnd::kSource : graph::EdgeEnd::kTarget,
+                      order.descending);
     const auto list = read_edge_list(
         tensors, concat(name, "/edges/", edges.source, "_to_", edges.target, "/edge_index"));
-    comparison.require(by_source ? edges.source_index == list.source_index
-                                 : edges.target_index == list.target_index,
+    comparison.require(order.by_source ? edges.source_index == list.source_index
+                                       : edges.target_index == list.target_index,
                        "another order");
   }
   compare_graph(comparison, stored, result);
@@ -391,13 +420,17 @@ void run_post_case(Comparison& comparison, const SafetensorsFile& tensors,
                    const Json& cases) {
   const Json& json = cases.at(name);
   require_described(json);
-  const std::string kind = json.contains("class") ? class_name(json) : name;
-  if (kind.starts_with("SortEdgeIndex"))
-    return run_sort_case(comparison, tensors, unprocessed, name, cases);
+  const Stored stored{tensors, name + "/"};
   if (json.contains("expanded"))
     return run_smoothers(comparison, tensors, unprocessed, json["expanded"]);
-  if (!json.contains("edges")) return run_derived_case(comparison, tensors, name, json);
-  const Stored stored{tensors, name + "/"};
+  if (!json.contains("edges")) {
+    // Without its options: graphs that are derived have weights, edges that are sorted have none.
+    const bool sorts = json.contains("class") ? class_name(json).starts_with("SortEdgeIndex")
+                                              : stored.names("edges/", "/gauss_weight").empty();
+    if (sorts && !json.contains("config"))
+      return run_sort_case(comparison, tensors, unprocessed, name, cases);
+    return run_derived_case(comparison, tensors, name, json);
+  }
   const auto sets = stored.names("nodes/", "/latlon_rad");
   PostCase result(unprocessed, json["edges"], {sets.begin(), sets.end()});
   const auto apply_all = [&] {

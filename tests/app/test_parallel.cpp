@@ -303,3 +303,30 @@ TEST_CASE("when one rank is stopped the others end within the time limit and say
   // The last checkpoint is whole.
   REQUIRE(run_train(dir, "--validate-only").exit_code == 0);
 }
+
+TEST_CASE("all ranks leave a validation when one of them is asked to stop", "[parallel]") {
+  const TemporaryFolder folder;
+  const std::string more =
+      "--set checkpoint.every_steps=0 --set train.max_steps=100 --set "
+      "train.validation.every_steps=2 "
+      "--set data.analytic.end=2021-12-31 --set data.validation.end=2021-12-01 "
+      "--set train.validation.max_dates=0 --set 'train.validation.lead_times=[\"6h\", \"240h\"]' ";
+  for (const std::string layout : {"data", "model", "pipeline"}) {
+    INFO(layout);
+    const fs::path run = folder.path() / layout;
+    const std::string metrics = (run / "metrics.jsonl").string();
+    const auto stopped = run_command(
+        concat("export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; ( ", mpirun(2),
+               train_command(run, concat(more, "--set parallel.", layout, "=2")), " & pid=$!; ",
+               "for i in $(seq 6000); do [ \"$(cat '", metrics,
+               "' 2>/dev/null | wc -l)\" = 2 ] && break; sleep 0.02; done; sleep 0.5; ",
+               "kill -TERM $(pgrep -P $pid | tail -1); start=$(date +%s%N); wait $pid; code=$?; ",
+               "echo $(( ($(date +%s%N) - start) / 1000000 )); exit $code )"));
+    INFO(stopped.err);
+    REQUIRE(stopped.exit_code == 5);
+    WARN("ended after " << stopped.out << " ms");
+    REQUIRE(std::stol(stopped.out) < 8000);  // all of it takes minutes
+    REQUIRE(fs::exists(run / "checkpoints" / "step-00000002" / "COMPLETE"));
+    REQUIRE(fs::file_size(run / "validation.jsonl") == 0);
+  }
+}

@@ -92,6 +92,55 @@ TEST_CASE("a signal makes the run write a checkpoint, exit with 5, and go on lat
   require_same_run(whole, parted, last);
 }
 
+TEST_CASE("every signal that schedulers and terminals send stops a run with a checkpoint",
+          "[resume]") {
+  const test::TemporaryFolder folder;
+  const auto run_until = [&](const fs::path& run, const std::string& before,
+                             const std::string& kills) {
+    const std::string more = "--set checkpoint.every_steps=0 --set train.max_steps=100000";
+    return run_command(concat("( ", before, test::train_command(run, more), " & pid=$!; ",
+                              "for i in $(seq 6000); do [ -s '", (run / "metrics.jsonl").string(),
+                              "' ] && break; sleep 0.02; done; ", kills, "wait $pid )"));
+  };
+  for (const std::string signal : {"HUP", "INT", "USR1", "USR2", "XCPU"}) {
+    INFO(signal);
+    const fs::path run = folder.path() / signal;
+    // A shell's background processes ignore SIGINT.
+    const std::string before = signal == "INT" ? "env --default-signal=INT " : "";
+    const auto stopped = run_until(run, before, concat("kill -", signal, " $pid; "));
+    INFO(stopped.err);
+    REQUIRE(stopped.exit_code == 5);
+    REQUIRE(fs::exists(run / "checkpoints" / "latest"));
+  }
+  // What the starter ignores stays ignored: a terminal that is closed behind nohup.
+  const auto stopped = run_until(folder.path() / "nohup", "trap '' HUP; ",
+                                 "kill -HUP $pid; sleep 0.5; kill -0 $pid && kill -TERM $pid; ");
+  INFO(stopped.err);
+  REQUIRE(stopped.exit_code == 5);
+}
+
+TEST_CASE("a signal is heard in the middle of a long validation", "[resume]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "r";
+  const std::string more =
+      "--set checkpoint.every_steps=0 --set train.max_steps=100 --set "
+      "train.validation.every_steps=3 "
+      "--set data.analytic.end=2021-12-31 --set data.validation.end=2021-12-01 "
+      "--set train.validation.max_dates=0 --set 'train.validation.lead_times=[\"6h\", \"240h\"]'";
+  const std::string metrics = (run / "metrics.jsonl").string();
+  const auto stopped = run_command(concat(
+      "( ", test::train_command(run, more), " & pid=$!; ", "for i in $(seq 6000); do [ \"$(cat '",
+      metrics, "' 2>/dev/null | wc -l)\" = 3 ] && break; sleep 0.02; done; sleep 0.5; ",
+      "kill -TERM $pid; start=$(date +%s%N); wait $pid; code=$?; ",
+      "echo $(( ($(date +%s%N) - start) / 1000000 )); exit $code )"));
+  INFO(stopped.err);
+  REQUIRE(stopped.exit_code == 5);
+  WARN("ended after " << stopped.out << " ms");
+  REQUIRE(std::stol(stopped.out) < 5000);  // all of it takes minutes
+  REQUIRE(fs::exists(run / "checkpoints" / "step-00000003" / "COMPLETE"));
+  REQUIRE(fs::file_size(run / "validation.jsonl") == 0);
+}
+
 TEST_CASE("the time limit stops a run that can be resumed", "[resume]") {
   const test::TemporaryFolder folder;
   const fs::path run = folder.path() / "r";

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <cerrno>
+#include <chrono>
 
 #include "core/file_io.h"
 #include "tests/app/program.h"
@@ -164,6 +165,49 @@ TEST_CASE("a quota is told with what it lets through", "[start]") {
 #endif
 
 #ifdef AIFS_HAVE_MPI
+#ifndef AIFS_SANITIZE
+TEST_CASE("ranks wait for a checkpoint that takes longer than the limit of waiting", "[start]") {
+  const test::TemporaryFolder folder;
+  const std::string slow = concat("-x LD_PRELOAD='", AIFS_MISSING_OPERATIONS,
+                                  "' -x AIFS_SLOW_FLUSH_S=2 -x AIFS_SLOW_TO_FLUSH=safetensors ");
+  const std::string more =
+      "--set train.max_steps=2 --set checkpoint.every_steps=1 --set train.validation.at_end=false "
+      "--set parallel.timeout_s=1.5";
+  for (const std::string layout : {"", " --set parallel.model=2"}) {
+    const fs::path run = folder.path() / concat("run", layout.size());
+    const auto result = run_command(test::mpirun(2) + slow + train_command(run, more + layout));
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    REQUIRE(fs::exists(run / "checkpoints" / "step-00000002" / "COMPLETE"));
+    REQUIRE(count(result.err, "words of known work") == 0);
+  }
+}
+
+TEST_CASE("what killed runs left goes at the next start", "[start]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "run";
+  const std::string graph = concat(" --set graph.file='", (folder.path() / "g.nc").string(), "'");
+  // A run that a disk stops in its trial of it: killed while it writes 256 MiB of noise.
+  const std::string held =
+      without(concat("reserve=", EOPNOTSUPP)) + " AIFS_SLOW_FLUSH_S=20 AIFS_SLOW_TO_FLUSH=.trial ";
+  const auto killed =
+      run_command(concat("env ", held, "timeout -s KILL 6 ", train_command(run, kOneStep + graph)));
+  REQUIRE(killed.exit_code != 0);
+  const auto num_left = [&] {
+    int64_t left = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
+      left += entry.path().filename().string().find(".tmp-") != std::string::npos ? 1 : 0;
+    return left;
+  };
+  REQUIRE(num_left() > 0);
+  for (const auto& entry : fs::recursive_directory_iterator(folder.path()))  // a minute later
+    fs::last_write_time(entry.path(), fs::file_time_type::clock::now() - std::chrono::minutes(1));
+  fs::remove(folder.path() / "g.nc");
+  REQUIRE(run_train(run, kOneStep + graph).exit_code == 0);
+  REQUIRE(num_left() == 0);
+}
+#endif
+
 TEST_CASE("a mistake of all ranks is said once", "[start]") {
   const test::TemporaryFolder folder;
   const fs::path run = folder.path() / "run";

@@ -22,6 +22,7 @@ int64_t num_entries(const fs::path& folder) {
 
 TEST_CASE("files are written where they cannot be flushed", "[missing_operations]") {
   const int error = GENERATE(EINVAL, EOPNOTSUPP, ENOSYS, EBADF);
+  CAPTURE(error);
   const test::TemporaryFolder folder;
   const WithoutOperations without({.flush_file = error, .flush_folder = error});
   write_file_atomic(folder.path() / "a", "first");
@@ -88,12 +89,13 @@ TEST_CASE("whether folders can be renamed is told", "[missing_operations]") {
 TEST_CASE("a lock is held where there are none, and not where another has it",
           "[missing_operations]") {
   const test::TemporaryFolder folder;
-  for (const int error : {ENOLCK, ENOSYS, EOPNOTSUPP}) {
+  for (const int error : {ENOLCK, ENOSYS, EOPNOTSUPP, EACCES}) {  // of every file
     const WithoutOperations without({.lock = error});
     REQUIRE(FileLock(folder.path() / "lock").held());
+    REQUIRE(num_entries(folder.path()) == 1);
   }
-  for (const int error : {EWOULDBLOCK, EACCES}) {
-    const WithoutOperations without({.lock = error});
+  {
+    const WithoutOperations without({.lock = EWOULDBLOCK});
     REQUIRE_FALSE(FileLock(folder.path() / "lock").held());
   }
   const FileLock first(folder.path() / "lock");
@@ -132,6 +134,40 @@ TEST_CASE("the trial of a folder says what is missing, and leaves nothing",
   only({.rename_folder = ENOSYS}, "no renaming of folders");
   const WithoutOperations without({.flush_folder = EINVAL, .lock = ENOSYS});
   REQUIRE(missing_operations(folder.path()).size() == 2);
+}
+
+TEST_CASE("what the trial of a folder lets pass is done without later, and nothing else",
+          "[missing_operations]") {
+  const test::TemporaryFolder folder;
+  make_directories(folder.path() / "one");
+  write_file_atomic(folder.path() / "a", "text");
+  for (const int error :
+       {EPERM,  ENOENT, EIO,    EBADF, EACCES, EEXIST, EXDEV,      ENODEV, EISDIR, EINVAL,
+        EMFILE, ENOTTY, ENOSPC, EROFS, ENOLCK, ENOSYS, EOPNOTSUPP, EDQUOT, ESTALE, ETIMEDOUT}) {
+    for (const MissingOperations& missing :
+         {MissingOperations{.flush_file = error}, MissingOperations{.flush_folder = error},
+          MissingOperations{.rename_file = error}, MissingOperations{.rename_folder = error}}) {
+      CAPTURE(error, missing.flush_file, missing.flush_folder, missing.rename_file);
+      const WithoutOperations without(missing);
+      const auto passes = [](const auto& action) {
+        try {
+          action();
+          return true;
+        } catch (const Error&) {
+          return false;
+        }
+      };
+      const bool in_trial = passes([&] { missing_operations(folder.path()); });
+      const bool later = passes([&] {
+        write_file_atomic(folder.path() / "a", "other text");
+        sync_to_disk(folder.path());
+        if (rename_folder(folder.path() / "one", folder.path() / "two"))
+          REQUIRE(rename_folder(folder.path() / "two", folder.path() / "one"));
+      });
+      REQUIRE(in_trial == later);
+      REQUIRE(num_entries(folder.path()) == 2);
+    }
+  }
 }
 
 TEST_CASE("room is taken for real where it cannot be reserved", "[missing_operations]") {

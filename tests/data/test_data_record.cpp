@@ -94,13 +94,60 @@ TEST_CASE("other statistics are differences of tables where tables hold them", "
   REQUIRE_THAT(tables[0], ContainsSubstring("'t' was normalised as x * 10 ") &&
                               ContainsSubstring("is as x * 5 ") && ContainsSubstring("stdev 0.1"));
   const std::vector<std::string> statistics = statistics_differences(saved, now);
-  REQUIRE(statistics == std::vector<std::string>{"the stdev of 't' was 0.1 and is 0.2"});
+  REQUIRE(statistics ==
+          std::vector<std::string>{"the stdev of 't' was 0.1 and is 0.2",
+                                   "the stdev of the tendency over 6h of 't' was 0.1 and is 0.2"});
+  DataRecord without = saved;
+  without.tendencies.clear();
+  REQUIRE(statistics_differences(saved, without) ==
+          std::vector<std::string>{"there are no statistics of the tendency over 6h"});
+  REQUIRE(statistics_differences(without, saved).empty());  // nothing was made of them
   DataRecord filled = saved;
   filled.variables[1].imputer = "";
   filled.timestep_s = 3600;
   REQUIRE(table_differences(saved, filled) ==
           std::vector<std::string>{"NaN of 'q' were filled with copy of t and are with nothing",
                                    "data.timestep was 6h and is 1h"});
+}
+
+TEST_CASE("inputs and outputs are lists of their own, by name and kind", "[data_record]") {
+  const ColumnNames columns = column_names(record_of());
+  REQUIRE(columns.inputs == std::vector<std::string>{"t", "q", "f"});
+  REQUIRE(columns.outputs == std::vector<std::string>{"t", "q", "z (diagnostic)"});
+  const VariableTable same(kNames, {.forcing = {"f"}, .diagnostic = {"z"}});
+  REQUIRE(column_names(same).outputs == columns.outputs);
+  const auto text = [&](const std::vector<std::string>& now) {
+    const ColumnChange change = compare_columns(columns.inputs, now);
+    REQUIRE(change.is_same() == (now == columns.inputs));
+    REQUIRE(change.same_length == (now.size() == 3));
+    return change.text();
+  };
+  REQUIRE(text({"t", "q", "f"}).empty());
+  REQUIRE(text({"t", "q", "f", "g"}) == "'g' is new");
+  REQUIRE(text({"t", "g", "h"}) == "'g', 'h' are new; 'q', 'f' are left out");
+  REQUIRE(text({"q", "t", "f"}) == "column 0 was 't' and is 'q', column 1 was 'q' and is 't'");
+  // One that becomes diagnostic is another output: nothing is added to its input any more.
+  REQUIRE_FALSE(compare_columns({"t"}, {"t (diagnostic)"}).is_same());
+}
+
+TEST_CASE("records are cut to what both have, tables and tendencies with them", "[data_record]") {
+  const DataRecord saved = record_of();
+  const DataRecord now = record_of({"z", "f", "t", "q"}, {{"f"}, {}}, 0.2);
+  DataRecord renamed = now;
+  renamed.variables[0].name = "new";
+  const auto [a, b] = shared_variables(saved, renamed);
+  REQUIRE(a.variables.size() == 3);
+  for (size_t v = 0; v < 3; ++v)
+    REQUIRE(a.variables[v].name == b.variables[v].name);
+  REQUIRE(a.variables[1].name == "t");
+  REQUIRE(a.tendencies.at(21600).stdev.size() == 3);
+  REQUIRE(a.tendencies.at(21600).stdev[1] == saved.tendencies.at(21600).stdev[0]);
+  REQUIRE(b.tendencies.at(21600).stdev[1] == now.tendencies.at(21600).stdev[2]);
+  for (VariableRecord& variable : renamed.variables)
+    variable.name += "2";
+  const auto [c, d] = shared_variables(saved, renamed);
+  REQUIRE((c.variables.empty() && d.variables.empty()));
+  REQUIRE((table_differences(c, d).empty() && statistics_differences(c, d).empty()));
 }
 
 TEST_CASE("more dates change the course of training", "[data_record]") {

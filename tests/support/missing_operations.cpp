@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // For LD_PRELOAD: what is missing for a program is named in AIFS_MISSING, "lock=37 write=28", with
-// the numbers of errors as missing_operations.h has them.
+// the numbers of errors as missing_operations.h has them. Files whose path holds AIFS_SLOW_TO_FLUSH
+// take AIFS_SLOW_FLUSH_S seconds to be flushed.
 #include "tests/support/missing_operations.h"
 
 #include <cstdlib>
@@ -34,6 +35,10 @@ bool read_environment() {
     if (int64_t* place = place_of(name)) *place = number;
     if (const auto found = places.find(name); found != places.end())
       *found->second = static_cast<int>(number);
+  }
+  if (const char* seconds = std::getenv("AIFS_SLOW_FLUSH_S")) {
+    slow_flush_s = static_cast<unsigned>(std::atoi(seconds));
+    slow_to_flush = std::getenv("AIFS_SLOW_TO_FLUSH");
   }
   return true;
 }

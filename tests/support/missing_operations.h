@@ -27,6 +27,17 @@ struct MissingOperations {
 };
 inline MissingOperations missing_now;
 inline int64_t num_locks = 0;
+// Files whose path holds this take so long to be flushed.
+inline const char* slow_to_flush = nullptr;
+inline unsigned slow_flush_s = 0;
+
+inline bool is_slow_to_flush(int fd) {
+  char link[64], path[4096];
+  std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  const ssize_t length = ::readlink(link, path, sizeof path - 1);
+  path[length > 0 ? length : 0] = '\0';
+  return std::string(path).find(slow_to_flush) != std::string::npos;
+}
 
 // These are missing while the object lives.
 class WithoutOperations {
@@ -47,6 +58,8 @@ inline int fails_with(int error) {
 extern "C" {
 
 int fsync(int fd) {
+  if (aifs::test::slow_to_flush && aifs::test::is_slow_to_flush(fd))
+    ::sleep(aifs::test::slow_flush_s);
   struct stat info {};
   const bool is_folder = ::fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
   const auto& missing = aifs::test::missing_now;

@@ -56,10 +56,14 @@ class WaveDataset : public data::Dataset {
     }
     if (row == nan_row) out[0] = std::numeric_limits<float>::quiet_NaN();
     if (row == infinite_row) out[0] = std::numeric_limits<float>::infinity();
+    if (row == bad_row) out[bad_column] = bad_value;
   }
 
   int64_t nan_row = -1, infinite_row = -1, lost_row = -1;
   int64_t slow_row = -1;  // takes three seconds
+  int64_t bad_row = -1;   // has this value of a variable in its first cell
+  float bad_value = 0.0f;
+  size_t bad_column = 0;
   data::DatasetInfo info_;
 };
 

@@ -2,6 +2,11 @@
 // The loop as a whole, on data and a network that fit in a test.
 #include "train/trainer.h"
 
+#include <c10/core/AutogradState.h>
+#include <c10/core/GradMode.h>
+
+#include <cmath>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include <sstream>
@@ -427,4 +432,229 @@ TEST_CASE("a rollout that grows by steps grows within an epoch, resumed or not",
   resumed.share_state(/*resumed=*/true);
   REQUIRE(resumed.run() == Outcome::kFinished);
   REQUIRE(at::equal(whole.parameters.flat_values(), second.parameters.flat_values()));
+}
+
+namespace {
+
+// Throws in the passes of one training step, or in validations.
+class FailingLoss : public Loss {
+ public:
+  enum class Where { kForward, kBackward, kValidation };
+  FailingLoss(Where where, std::function<bool()> now) : where_(where), now_(std::move(now)) {}
+
+  at::Tensor operator()(const at::Tensor& prediction, const at::Tensor& truth,
+                        const LossCall& call) const override {
+    const bool validates = !at::GradMode::is_enabled();
+    if (validates == (where_ == Where::kValidation) && now_()) {
+      if (where_ != Where::kBackward) throw std::bad_alloc();
+      prediction.register_hook([](const at::Tensor&) { throw std::bad_alloc(); });
+    }
+    return mse_(prediction, truth, call);
+  }
+
+ private:
+  PointwiseTerm mse_{LossKind::kMse, 1.0, {}};
+  Where where_;
+  std::function<bool()> now_;
+};
+
+// NaN now and then.
+class NanLoss : public Loss {
+ public:
+  explicit NanLoss(std::function<bool()> now) : now_(std::move(now)) {}
+  at::Tensor operator()(const at::Tensor& prediction, const at::Tensor& truth,
+                        const LossCall& call) const override {
+    return mse_(prediction, truth, call) * (now_() ? std::nan("") : 1.0);
+  }
+
+ private:
+  PointwiseTerm mse_{LossKind::kMse, 1.0, {}};
+  std::function<bool()> now_;
+};
+
+bool same_weights(const fs::path& a, const fs::path& b) {
+  return read_file(a / "parameters.safetensors") == read_file(b / "parameters.safetensors");
+}
+
+}  // namespace
+
+TEST_CASE("an error inside a validation of averaged weights leaves the live ones", "[trainer]") {
+  const test::TemporaryFolder folder;
+  const auto options_of = [&](const fs::path& dir) {
+    TrainerOptions options = options_in(dir, 6);
+    options.optimizer.average = {AverageKind::kExponential, 0.5};
+    options.checkpoint.every_steps = 3;
+    return options;
+  };
+  SmallTraining plain;
+  Trainer(options_of(folder.path() / "plain"), parts_of(plain)).run();
+  const auto saved_by = [&](const char* name, int64_t step) {
+    return folder.path() / name / concat("checkpoints/step-0000000", step);
+  };
+  SECTION("an error of a forecast is a failed validation") {
+    SmallTraining t;
+    TrainerOptions options = options_of(folder.path() / "failed");
+    options.train.validation.every_steps = 3;
+    options.train.validation.every_epochs = 0;
+    const Validation validation = validation_of(t, options.train.validation);
+    TrainerParts parts = parts_of(t);
+    parts.validation = &validation;
+    parts.loss =
+        std::make_shared<FailingLoss>(FailingLoss::Where::kValidation, [] { return true; });
+    REQUIRE(Trainer(options, parts).run() == Outcome::kFinished);
+    REQUIRE(same_weights(saved_by("plain", 6), saved_by("failed", 6)));
+    const auto lines = metrics(options.run_dir, "validation.jsonl");
+    REQUIRE(lines.size() == 2);
+    REQUIRE(lines[0]["failure"] == "out of memory");
+  }
+  SECTION("any other error ends the run with a checkpoint of live weights") {
+    SmallTraining t;
+    TrainerOptions options = options_of(folder.path() / "ended");
+    options.checkpoint.every_steps = 0;
+    options.train.validation.every_steps = 3;
+    options.should_stop = [] {
+      if (!at::GradMode::is_enabled()) throw std::runtime_error("of a validation");
+      return false;
+    };
+    const Validation validation = validation_of(t, options.train.validation);
+    TrainerParts parts = parts_of(t);
+    parts.validation = &validation;
+    REQUIRE_THROWS_WITH(Trainer(options, parts).run(), "of a validation");
+    REQUIRE(same_weights(saved_by("plain", 3), saved_by("ended", 3)));
+  }
+}
+
+TEST_CASE("a rank that runs out of memory in a pass ends all with a checkpoint",
+          "[trainer][parallel]") {
+  const test::TemporaryFolder folder;
+  using Where = FailingLoss::Where;
+  for (const auto& [where, num_ranks, rank_of_error, accumulate, sharding] :
+       {std::tuple{Where::kForward, 1, 0, 1, Sharding::kNone},
+        std::tuple{Where::kBackward, 1, 0, 1, Sharding::kNone},
+        std::tuple{Where::kForward, 2, 1, 1, Sharding::kNone},
+        std::tuple{Where::kBackward, 2, 0, 1, Sharding::kNone},
+        std::tuple{Where::kBackward, 2, 1, 2, Sharding::kNone},
+        std::tuple{Where::kBackward, 2, 1, 2, Sharding::kGradients}}) {
+    for (const int64_t bad_step : {1, 3}) {  // the first one learns in which order gradients come
+      const fs::path run = folder.path() / concat(static_cast<int>(where), num_ranks, rank_of_error,
+                                                  accumulate, bad_step, static_cast<int>(sharding));
+      INFO(run.filename().string());
+      std::vector<int> codes(static_cast<size_t>(num_ranks), 0);
+      parallel::run_as_threads(num_ranks, [&](parallel::Communicator& world) {
+        c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+        const parallel::ProcessMesh mesh(world, {1, world.size()});
+        SmallTraining t(40);
+        TrainerOptions options = options_in(run, 5);
+        options.train.accumulate_batches = accumulate;
+        options.sharding.states = sharding;
+        options.reduction.bucket_mb = 1e-4;  // several
+        options.failure = {[](const std::exception&) { return 1; }, [](const std::exception&) {}};
+        int64_t step = 0;
+        options.at_step = [&](int64_t number) { step = number; };
+        TrainerParts parts = parts_of(t, 1, mesh);
+        parts.loss = std::make_shared<FailingLoss>(
+            where, [&] { return step == bad_step && world.rank() == rank_of_error; });
+        int& code = codes[static_cast<size_t>(world.rank())];
+        try {
+          Trainer(options, parts).run();
+        } catch (const parallel::FailedTogether& error) {
+          code = error.code();
+        } catch (const std::bad_alloc&) {
+          code = 1;  // of one rank
+        }
+      });
+      REQUIRE(codes == std::vector<int>(static_cast<size_t>(num_ranks), 1));
+      REQUIRE(saved_step(run) == (bad_step > 1 ? bad_step - 1 : -1));
+    }
+  }
+}
+
+TEST_CASE("a validation that ends a run of several ranks costs no step", "[trainer][parallel]") {
+  const test::TemporaryFolder folder;
+  std::array<int, 2> codes{};
+  parallel::run_as_threads(2, [&](parallel::Communicator& world) {
+    const parallel::ProcessMesh mesh(world, {1, 2});
+    SmallTraining t, other;
+    if (world.rank() == 1) other.dataset->lost_row = 5;
+    TrainerOptions options = options_in(folder.path(), 4);
+    options.train.validation.every_steps = 2;
+    options.train.validation.on_failure = OnFailedValidation::kStop;
+    options.failure = {[](const std::exception&) { return 3; }, [](const std::exception&) {}};
+    const Validation validation = validation_of(other, options.train.validation, mesh);
+    TrainerParts parts = parts_of(t, 1, mesh);
+    parts.validation = &validation;
+    try {
+      Trainer(options, parts).run();
+    } catch (const parallel::FailedTogether& error) {
+      codes[static_cast<size_t>(world.rank())] = error.code();
+    }
+  });
+  REQUIRE(codes == std::array<int, 2>{3, 3});
+  REQUIRE(saved_step(folder.path()) == 2);
+}
+
+TEST_CASE(
+    "a loss that is not finite though weights and input are leaves a checkpoint, and "
+    "removes none",
+    "[trainer]") {
+  const test::TemporaryFolder folder;
+  const auto run = [&](int64_t bad_step, bool resume) {
+    SmallTraining t;
+    TrainerOptions options = options_in(folder.path(), 9);
+    options.checkpoint.every_steps = 2;
+    options.checkpoint.keep = 1;
+    int64_t step = 0;
+    options.at_step = [&](int64_t number) { step = number; };
+    TrainerParts parts = parts_of(t);
+    parts.loss = std::make_shared<NanLoss>([&] { return step == bad_step; });
+    Trainer trainer(options, parts);
+    if (resume) {
+      trainer.load(*find_latest_checkpoint(folder.path() / "checkpoints"));
+      trainer.share_state(/*resumed=*/true);
+    }
+    try {
+      trainer.run();
+    } catch (const NumericalError& error) {
+      return error.hint();
+    }
+    return std::string();
+  };
+  REQUIRE_THAT(run(6, false), ContainsSubstring("the last checkpoint is of step 5") &&
+                                  ContainsSubstring("resume from the one of step 4 by name"));
+  REQUIRE(saved_step(folder.path()) == 5);
+  REQUIRE(fs::exists(folder.path() / "checkpoints/step-00000004/COMPLETE"));
+  // The same step again: nothing new to keep.
+  REQUIRE_THAT(run(6, true), ContainsSubstring("step 5") && ContainsSubstring("an earlier one"));
+  REQUIRE(run(0, true).empty());
+  REQUIRE(saved_step(folder.path()) == 9);
+}
+
+TEST_CASE("a validation at the end that a stop has cut off is made up for, steps or epochs",
+          "[trainer]") {
+  for (const bool by_epochs : {false, true}) {
+    const test::TemporaryFolder folder;
+    const auto run = [&](bool stops, bool resume) {
+      SmallTraining t;
+      TrainerOptions options = options_in(folder.path(), by_epochs ? 0 : 5);
+      options.train.max_epochs = by_epochs ? 1 : 0;
+      options.train.validation.every_epochs = 0;
+      options.train.validation.at_end = true;
+      options.should_stop = [&] { return stops && !at::GradMode::is_enabled(); };
+      const Validation validation = validation_of(t, options.train.validation);
+      TrainerParts parts = parts_of(t);
+      parts.validation = &validation;
+      Trainer trainer(options, parts);
+      if (resume) {
+        trainer.load(*find_latest_checkpoint(folder.path() / "checkpoints"));
+        trainer.share_state(/*resumed=*/true);
+      }
+      return trainer.run();
+    };
+    REQUIRE(run(true, false) == Outcome::kInterrupted);
+    REQUIRE(metrics(folder.path(), "validation.jsonl").empty());
+    REQUIRE(run(false, true) == Outcome::kFinished);
+    REQUIRE(metrics(folder.path(), "validation.jsonl").size() == 1);
+    REQUIRE(run(false, true) == Outcome::kFinished);  // once is enough
+    REQUIRE(metrics(folder.path(), "validation.jsonl").size() == 1);
+  }
 }

@@ -3,6 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <array>
+#include <limits>
+
+#include "parallel/comm_virtual.h"
 #include "tests/support/catch.h"
 #include "tests/train/small_training.h"
 
@@ -251,4 +255,123 @@ TEST_CASE("a validation is left between two forecast steps", "[validation]") {
   REQUIRE(result.stopped);
   REQUIRE_FALSE(result.has_scores());
   REQUIRE(asked == 3);
+}
+
+TEST_CASE("all ranks leave a validation that one is asked to leave, whatever their dates",
+          "[validation]") {
+  // Replicas have 4 and 3 dates, some with fewer steps; stages of a pipeline visit nothing but the
+  // last one.
+  for (const parallel::MeshSizes& sizes : {parallel::MeshSizes{.model = 1, .data = 2},
+                                           parallel::MeshSizes{.data = 1, .pipeline = 2}}) {
+    for (const int asking_rank : {0, 1}) {
+      for (const int question : {1, 2, 4, 7, 9}) {
+        std::array<int, 2> stopped{};
+        parallel::run_as_threads(2, [&](parallel::Communicator& world) {
+          const parallel::ProcessMesh mesh(world, sizes);
+          const SmallTraining t(9, test::network_families().front(), mesh);
+          ValidationSetup setup{.source = t.source,
+                                .variables = t.variables,
+                                .window = t.window,
+                                .timestep_s = 6 * 3600,
+                                .cell_weights = std::vector<float>(kCells, 1.0f),
+                                .nodes = {0, kCells},
+                                .mesh = mesh,
+                                .dtype = t.parameters.dtype()};
+          const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
+          int asked = 0;
+          const ValidationResult result =
+              Validation(options_of({"6h", "30h"}), setup)
+                  .run(forecaster, PointwiseTerm(LossKind::kMse, 1.0, {}), {.should_stop = [&] {
+                         return ++asked == question && world.rank() == asking_rank;
+                       }});
+          stopped[static_cast<size_t>(world.rank())] = result.stopped ? asked : -1;
+        });
+        REQUIRE(stopped == std::array<int, 2>{question, question});
+      }
+    }
+  }
+}
+
+TEST_CASE("an error of one replica is a failed validation on all", "[validation]") {
+  class Failing : public Loss {
+   public:
+    explicit Failing(int number) : left_(number) {}
+    at::Tensor operator()(const at::Tensor& prediction, const at::Tensor& truth,
+                          const LossCall& call) const override {
+      if (left_ > 0 && --left_ == 0) throw Error("of rank 1");
+      return mse_(prediction, truth, call);
+    }
+
+   private:
+    PointwiseTerm mse_{LossKind::kMse, 1.0, {}};
+    mutable int left_;
+  };
+  for (const int number : {1, 2, 3, 5}) {  // of the losses of rank 1
+    std::array<std::string, 2> failures;
+    parallel::run_as_threads(2, [&](parallel::Communicator& world) {
+      const parallel::ProcessMesh mesh(world, {1, 2});
+      const SmallTraining t(9);
+      const std::vector<float> weights(kCells, 1.0f);
+      const ValidationSetup setup{.source = t.source,
+                                  .variables = t.variables,
+                                  .window = t.window,
+                                  .timestep_s = 6 * 3600,
+                                  .cell_weights = weights,
+                                  .nodes = {0, kCells},
+                                  .mesh = mesh,
+                                  .dtype = t.parameters.dtype(),
+                                  .longest_rollout = 2};
+      const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
+      failures[static_cast<size_t>(world.rank())] =
+          Validation(options_of({"6h", "18h"}), setup)
+              .run(forecaster, Failing(world.rank() == 1 ? number : 0), {.rollout = 2})
+              .failure;
+    });
+    REQUIRE(failures == std::array<std::string, 2>{"of rank 1", "of rank 1"});
+  }
+}
+
+TEST_CASE(
+    "values that are no numbers fail a validation and are named, forecasts that run away do "
+    "not",
+    "[validation]") {
+  const auto failure_of = [](float value, size_t column) {
+    const SmallTraining t(9);
+    t.dataset->bad_row = 5;
+    t.dataset->bad_value = value;
+    t.dataset->bad_column = column;
+    return run(t, options_of({"6h"})).failure;
+  };
+  constexpr float kFill = 9.9692099683868690e+36f,
+                  kInfinity = std::numeric_limits<float>::infinity();
+  for (const size_t column : {0U, 2U, 3U}) {  // prognostic, diagnostic, forcing
+    for (const float value : {kFill, kInfinity, -kInfinity}) {
+      INFO(column << " " << value);
+      REQUIRE_THAT(failure_of(value, column),
+                   ContainsSubstring(concat("'waves': ", std::string("abdf")[column], " is ")) &&
+                       ContainsSubstring(" on 2020-01-02T06:00:00 in cell 0"));
+    }
+  }
+  REQUIRE(failure_of(2.0f, 0).empty());
+  const SmallTraining t(9);
+  t.parameters.flat_values().mul_(1e30);
+  const ValidationResult result = run(t, options_of({"6h"}));
+  REQUIRE(result.has_scores());
+  REQUIRE_FALSE(std::isfinite(result.loss));
+}
+
+TEST_CASE("variables that the dataset calls constant are left out of the mean ratio",
+          "[validation]") {
+  const SmallTraining t(9);
+  const auto ratio = [&] {
+    return mean_ratio(run(t, options_of({"6h"})).lead_times[0], t.variables);
+  };
+  const ValidationResult before = run(t, options_of({"6h"}));
+  REQUIRE(before.lead_times[0].constant.empty());
+  t.dataset->info_.constant_fields = {"b", "f"};
+  const LeadTimeScores scores = run(t, options_of({"6h"})).lead_times[0];
+  REQUIRE(scores.constant == std::vector<int64_t>{t.variables.find_output("b")});
+  const auto a = static_cast<size_t>(t.variables.find_output("a"));
+  REQUIRE(ratio() == Approx(scores.rmse[a] / scores.persistence_rmse[a]).epsilon(1e-12));
+  REQUIRE(ratio() != mean_ratio(before.lead_times[0], t.variables));
 }

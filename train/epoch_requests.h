@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which samples a rank asks for in an epoch, and how long each is: the same for whoever reads them.
+#pragma once
+
+#include <vector>
+
+#include "data/data_loader.h"
+#include "data/sampler.h"
+#include "train/loop_state.h"
+#include "train/options.h"
+#include "train/rollout.h"
+
+namespace aifs::train {
+
+struct EpochSetup {
+  const data::DatasetInfo& info;
+  Window window;
+  data::SamplerOptions sampling;
+  const TrainOptions& train;
+};
+
+// What is left of the epoch at hand. Samples of an epoch are those that its longest rollout can
+// use; where rollouts grow by steps that follows from the step that the epoch began with, so that
+// the order does not depend on where the epoch is resumed, nor on how long the run is to be. Throws
+// DataError if there is no sample for each replica.
+std::vector<data::BatchRequest> requests_of_epoch(const EpochSetup& setup, const LoopState& state);
+
+}  // namespace aifs::train
