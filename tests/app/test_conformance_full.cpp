@@ -73,6 +73,34 @@ TEST_CASE("graphs before post-processing come from any case that has them", "[co
   REQUIRE(renamed.passed == counts.passed);
 }
 
+TEST_CASE("orders of edges, and nodes that are refused, follow from data and not from names",
+          "[conformance]") {
+  if (!have_full_data()) return;
+  const Copy builders("graph_builders", *test::shared_folder() / "golden");
+  for (const auto& entry : fs::directory_iterator(builders.path())) {
+    const fs::path stem = entry.path().stem();
+    if (stem != "post_processors" && stem != "edges") fs::remove(entry.path());
+  }
+  const test::Counts counts = builders.counts();
+  REQUIRE(counts.failed == 0);
+  int number = 0;
+  for (const char* end : {"Source", "Target"}) {
+    for (const char* order : {"ascending", "descending"})
+      builders.rename("post_processors",
+                      concat("SortEdgeIndexBy", end, "Nodes_", order, "_called_directly"),
+                      concat("case_", ++number));
+  }
+  for (const char* name : {"multiscale_on_latlon_nodes", "healpix_edges_on_latlon_nodes",
+                           "multiscale_tri2_hops1_levels_3", "multiscale_two_sets"})
+    builders.replace("edges.json", concat("\"", name, "\":"), concat("\"case_", ++number, "\":"));
+  const test::Counts renamed = builders.counts();
+  REQUIRE(renamed.failed == 0);
+  REQUIRE(renamed.passed == counts.passed);
+  // What is said to be refused and is not.
+  builders.replace("edges.json", "\"num_nearest_neighbours\": 73", "\"num_nearest_neighbours\": 2");
+  REQUIRE(builders.counts().failed == 1);
+}
+
 namespace {
 
 // Stores of trained cases: speedy.zarr with wrong means, and rightful.zarr as it should be.
