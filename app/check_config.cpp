@@ -11,6 +11,7 @@
 #include "app/wiring.h"
 #include "core/check.h"
 #include "core/file_kind.h"
+#include "data/netcdf_dataset.h"
 #include "graph/builder.h"
 #include "graph/graph_file.h"
 
@@ -55,6 +56,22 @@ class Checks {
           request_.files ? concat(" is not on this machine", dangling_link_text(path)) : ""));
     }
     return here;
+  }
+
+  // Patterns must stand for something.
+  bool netcdf_is_here() {
+    bool all = true;
+    for (const std::string& name : config_.data.dataset.netcdf.files) {
+      if (name.find_first_of("*?[") == std::string::npos) {
+        all = is_here("data.dataset.netcdf", name, "the file") && all;
+      } else if (request_.files) {
+        data::netcdf_files({name}, "data.dataset.netcdf");
+      } else {
+        report_.not_here.push_back(concat("the files '", name, "' (data.dataset.netcdf)"));
+        all = false;
+      }
+    }
+    return all;
   }
 
   void check_run_folder();
@@ -108,7 +125,9 @@ void Checks::check_run_folder() {
 void Checks::open_data() {
   const bool is_file = config_.data.kind == data::SourceKind::kAnemoi;
   const std::string& path = config_.data.dataset.dataset;
-  if (is_file && !is_here("data.dataset.dataset", path, "the dataset")) return;
+  const bool is_netcdf = is_file && !config_.data.dataset.netcdf.files.empty();
+  if (is_netcdf && !netcdf_is_here()) return;
+  if (is_file && !is_netcdf && !is_here("data.dataset.dataset", path, "the dataset")) return;
   data_ = make_data(config_, open_store(config_), saved_ ? &*saved_ : nullptr);
   for (const std::string& warning : warnings_of(*data_))
     report_.warnings.push_back(warning);

@@ -10,6 +10,7 @@
 #include "core/time.h"
 #include "data/analytic_dataset.h"
 #include "data/anemoi_dataset.h"
+#include "data/netcdf_dataset.h"
 #include "data/zarr/caching_store.h"
 #include "graph/gaussian_grid.h"
 #include "parallel/process_mesh.h"
@@ -21,8 +22,8 @@ namespace {
 using StorePtr = std::shared_ptr<const zarr::Store>;
 
 // `name`: that of the period among the keys of "data".
-std::shared_ptr<const data::Dataset> open_anemoi(const RunConfig& config, const StorePtr& store,
-                                                 const data::Period& period, const char* name) {
+std::shared_ptr<const data::Dataset> open_files(const RunConfig& config, const StorePtr& store,
+                                                const data::Period& period, const char* name) {
   data::DatasetOptions options = config.data.dataset;
   const auto set = [&](const char* key, const std::string& wanted, std::string& text,
                        std::string& path) {
@@ -32,6 +33,7 @@ std::shared_ptr<const data::Dataset> open_anemoi(const RunConfig& config, const 
   };
   set("start", period.start, options.start, options.start_path);
   set("end", period.end, options.end, options.end_path);
+  if (!store) return std::make_shared<data::NetcdfDataset>(options);
   return std::make_shared<data::AnemoiDataset>(store, options);
 }
 
@@ -48,7 +50,8 @@ std::shared_ptr<const data::Dataset> make_analytic(const RunConfig& config,
 
 std::shared_ptr<const data::Dataset> open_dataset(const RunConfig& config, const StorePtr& store,
                                                   const data::Period& period, const char* name) {
-  return store ? open_anemoi(config, store, period, name) : make_analytic(config, period);
+  if (config.data.kind == data::SourceKind::kAnalytic) return make_analytic(config, period);
+  return open_files(config, store, period, name);
 }
 
 // Rows of the dataset per time step of the model.
@@ -121,6 +124,7 @@ std::optional<SavedData> saved_data_from_text(const std::string& text) {
 
 StorePtr open_store(const RunConfig& config) {
   if (config.data.kind == data::SourceKind::kAnalytic) return nullptr;
+  if (!config.data.dataset.netcdf.files.empty()) return nullptr;
   const std::string& folder = config.data.dataset.dataset;
   const data::CacheOptions& cache = config.data.cache;
   const std::shared_ptr<const zarr::Store> store = data::open_store(folder);

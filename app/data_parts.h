@@ -53,7 +53,8 @@ SavedData saved_data(WeightUse use, const train::CheckpointInfo& checkpoint);
 std::string to_text(const std::optional<SavedData>& saved);
 std::optional<SavedData> saved_data_from_text(const std::string& text);
 
-// The store of the dataset of a configuration, or none if that is no file. Throws DataError.
+// The store of the dataset of a configuration, or none if that is no Zarr store. Throws
+// DataError.
 std::shared_ptr<const zarr::Store> open_store(const RunConfig& config);
 
 // Opens the data of a configuration from its store. With `saved`, the tables are those that

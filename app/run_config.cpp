@@ -82,7 +82,12 @@ void check_together(const RunConfig& c) {
     throw ConfigError("model.hierarchy.meshes", "graphs made here have one hidden mesh",
                       "name a file with these meshes in graph.file, or leave the list empty");
   }
-  if (c.data.kind == data::SourceKind::kAnemoi && c.data.dataset.dataset.empty()) {
+  const bool is_netcdf = !c.data.dataset.netcdf.files.empty();
+  if (is_netcdf && !c.data.cache.dir.empty()) {
+    throw ConfigError("data.cache.dir", "chunks of Anemoi datasets are copied, not netCDF files",
+                      "leave it out, or copy the files yourself");
+  }
+  if (c.data.kind == data::SourceKind::kAnemoi && c.data.dataset.dataset.empty() && !is_netcdf) {
     throw ConfigError("data.dataset.dataset", "no dataset is named",
                       "give the path of a .zarr folder, or set data.kind to \"analytic\"");
   }

@@ -13,6 +13,7 @@
 
 #include "core/check.h"
 #include "core/file_io.h"
+#include "core/netcdf_lock.h"
 
 namespace aifs::graph {
 
@@ -349,6 +350,7 @@ EdgeSet read_edges(const NcFile& file, int group) {
 }  // namespace
 
 void save_graph(const fs::path& path, const Graph& graph, const std::string& options_hash) {
+  const std::lock_guard lock(netcdf_mutex());
   graph.check();
   make_directories(absolute_path(path).parent_path());
   const fs::path temporary = temporary_name(path);
@@ -364,6 +366,7 @@ void save_graph(const fs::path& path, const Graph& graph, const std::string& opt
 }
 
 StoredGraph load_graph(const fs::path& path) {
+  const std::lock_guard lock(netcdf_mutex());
   if (!path_exists(path))
     throw DataError(concat("graph file '", path.string(), "' does not exist"));
   check_readable(path);  // what the system says of it is lost in the library

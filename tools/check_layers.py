@@ -23,7 +23,7 @@ MAY_INCLUDE = {
 # Third-party headers and where they may stand (prefixes of file paths).
 THIRD_PARTY = {
     r"(mpi|nccl)\.h": ["parallel/"],
-    r"netcdf\.h": ["graph/", "data/"],
+    r"netcdf\.h": ["graph/", "data/", "tests/support/"],
     r"blosc\.h": ["data/zarr/", "tests/support/"],
     r"(torch|ATen|c10)/.*": ["parallel/", "data/", "model/", "train/", "app/", "tests/", "bench/", "cmake/"],
     r"spdlog/.*": ["core/log.cpp"],
