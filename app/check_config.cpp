@@ -123,12 +123,14 @@ void Checks::check_run_folder() {
 }
 
 void Checks::open_data() {
-  const bool is_file = config_.data.kind == data::SourceKind::kAnemoi;
-  const std::string& path = config_.data.dataset.dataset;
-  const bool is_netcdf = is_file && !config_.data.dataset.netcdf.files.empty();
-  if (is_netcdf && !netcdf_is_here()) return;
-  if (is_file && !is_netcdf && !is_here("data.dataset.dataset", path, "the dataset")) return;
-  data_ = make_data(config_, open_store(config_), saved_ ? &*saved_ : nullptr);
+  bool are_here = true;
+  if (config_.data.kind == data::SourceKind::kAnemoi) {
+    are_here = netcdf_is_here();
+    for (const std::string& name : data::store_names(config_.data.dataset))
+      are_here = is_here("data.dataset.dataset", name, "the dataset") && are_here;
+  }
+  if (!are_here) return;
+  data_ = make_data(config_, open_stores(config_), saved_ ? &*saved_ : nullptr);
   for (const std::string& warning : warnings_of(*data_))
     report_.warnings.push_back(warning);
   check_data();

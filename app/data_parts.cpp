@@ -9,9 +9,7 @@
 #include "core/check.h"
 #include "core/time.h"
 #include "data/analytic_dataset.h"
-#include "data/anemoi_dataset.h"
-#include "data/netcdf_dataset.h"
-#include "data/zarr/caching_store.h"
+#include "data/open_dataset.h"
 #include "graph/gaussian_grid.h"
 #include "parallel/process_mesh.h"
 
@@ -19,12 +17,14 @@ namespace aifs::app {
 
 namespace {
 
-using StorePtr = std::shared_ptr<const zarr::Store>;
+using StoresPtr = std::shared_ptr<DataStores>;
 
 // `name`: that of the period among the keys of "data".
-std::shared_ptr<const data::Dataset> open_files(const RunConfig& config, const StorePtr& store,
-                                                const data::Period& period, const char* name) {
-  data::DatasetOptions options = config.data.dataset;
+std::shared_ptr<const data::Dataset> open_anemoi(const RunConfig& config, const StoresPtr& stores,
+                                                 const data::Period& period, const char* name) {
+  data::DatasetTree options = config.data.dataset;
+  // Options beside a complement are those of what is added, not of the whole.
+  if (options.source_key() == "complement") options = data::put_inside_another(options);
   const auto set = [&](const char* key, const std::string& wanted, std::string& text,
                        std::string& path) {
     if (wanted.empty()) return;
@@ -33,8 +33,7 @@ std::shared_ptr<const data::Dataset> open_files(const RunConfig& config, const S
   };
   set("start", period.start, options.start, options.start_path);
   set("end", period.end, options.end, options.end_path);
-  if (!store) return std::make_shared<data::NetcdfDataset>(options);
-  return std::make_shared<data::AnemoiDataset>(store, options);
+  return data::open_dataset(options, [&](const std::string& store) { return stores->open(store); });
 }
 
 std::shared_ptr<const data::Dataset> make_analytic(const RunConfig& config,
@@ -48,10 +47,9 @@ std::shared_ptr<const data::Dataset> make_analytic(const RunConfig& config,
   return std::make_shared<data::AnalyticDataset>(options, grid.lat_deg, grid.lon_deg);
 }
 
-std::shared_ptr<const data::Dataset> open_dataset(const RunConfig& config, const StorePtr& store,
+std::shared_ptr<const data::Dataset> open_dataset(const RunConfig& config, const StoresPtr& stores,
                                                   const data::Period& period, const char* name) {
-  if (config.data.kind == data::SourceKind::kAnalytic) return make_analytic(config, period);
-  return open_files(config, store, period, name);
+  return stores ? open_anemoi(config, stores, period, name) : make_analytic(config, period);
 }
 
 // Rows of the dataset per time step of the model.
@@ -122,24 +120,13 @@ std::optional<SavedData> saved_data_from_text(const std::string& text) {
   return saved;
 }
 
-StorePtr open_store(const RunConfig& config) {
-  if (config.data.kind == data::SourceKind::kAnalytic) return nullptr;
-  if (!config.data.dataset.netcdf.files.empty()) return nullptr;
-  const std::string& folder = config.data.dataset.dataset;
-  const data::CacheOptions& cache = config.data.cache;
-  const std::shared_ptr<const zarr::Store> store = data::open_store(folder);
-  if (cache.dir.empty()) return store;
-  return std::make_shared<zarr::CachingStore>(folder, cache.dir,
-                                              static_cast<int64_t>(cache.limit_gib * (1 << 30)));
-}
-
-DataParts make_data(const RunConfig& config, const StorePtr& store, const SavedData* saved) {
+DataParts make_data(const RunConfig& config, const StoresPtr& stores, const SavedData* saved) {
   DataParts parts;
-  parts.store = store;
+  parts.stores = stores;
   check_period(config.data.training, "data.training");
   check_period(config.data.validation, "data.validation");
-  parts.training = open_dataset(config, store, config.data.training, "training");
-  parts.validation = open_dataset(config, store, config.data.validation, "validation");
+  parts.training = open_dataset(config, stores, config.data.training, "training");
+  parts.validation = open_dataset(config, stores, config.data.validation, "validation");
   const data::DatasetInfo& info = parts.training->info();
   check_alike(info, parts.validation->info());
   if (info.ensemble_size != 1) {
@@ -202,9 +189,9 @@ data::SamplerOptions sampling_of(const RunConfig& config, const parallel::Proces
 }
 
 std::string files_read(const DataParts& data, parallel::Communicator& world) {
-  if (!data.store) return "";
+  if (!data.stores || data.stores->empty()) return "";
   const double bytes =
-      parallel::sum_over(world, {static_cast<double>(data.store->bytes_read())})[0];
+      parallel::sum_over(world, {static_cast<double>(data.stores->bytes_read())})[0];
   char text[64];
   std::snprintf(text, sizeof text, "%.3f GiB of files were read", bytes / (1 << 30));
   return text;

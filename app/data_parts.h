@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/data_stores.h"
 #include "app/run_config.h"
 #include "data/data_loader.h"
 #include "data/data_record.h"
@@ -15,10 +16,6 @@
 #include "parallel/process_mesh.h"
 #include "train/checkpoint.h"
 #include "train/rollout.h"
-
-namespace aifs::zarr {
-class Store;
-}
 
 namespace aifs::app {
 
@@ -33,7 +30,7 @@ struct DataParts {
   train::Window window;
   int64_t timestep_s = 0;
   std::vector<std::string> warnings;         // for one rank to say
-  std::shared_ptr<const zarr::Store> store;  // of the files; null: data that are no files
+  std::shared_ptr<const DataStores> stores;  // null: data that are no files
 };
 
 // What weights of a checkpoint are wanted for. Going on with a run and scoring weights need the
@@ -53,16 +50,12 @@ SavedData saved_data(WeightUse use, const train::CheckpointInfo& checkpoint);
 std::string to_text(const std::optional<SavedData>& saved);
 std::optional<SavedData> saved_data_from_text(const std::string& text);
 
-// The store of the dataset of a configuration, or none if that is no Zarr store. Throws
-// DataError.
-std::shared_ptr<const zarr::Store> open_store(const RunConfig& config);
-
-// Opens the data of a configuration from its store. With `saved`, the tables are those that
-// data.tables chooses; what differs from the checkpoint in a way that gives its weights another
-// meaning is a DataError (ConfigError where weights of another run start a new one) that names each
-// difference, what only changes the course of training is a warning. Throws ConfigError, DataError.
-// Local.
-DataParts make_data(const RunConfig& config, const std::shared_ptr<const zarr::Store>& store,
+// Opens the data of a configuration from its stores; null for those that are no files. With
+// `saved`, the tables are those that data.tables chooses; what differs from the checkpoint in a way
+// that gives its weights another meaning is a DataError (ConfigError where weights of another run
+// start a new one) that names each difference, what only changes the course of training is a
+// warning. Throws ConfigError, DataError. Local.
+DataParts make_data(const RunConfig& config, const std::shared_ptr<DataStores>& stores,
                     const SavedData* saved = nullptr);
 
 // What differs from a checkpoint, and what training and validation data have to say of themselves

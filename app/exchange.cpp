@@ -11,7 +11,6 @@
 #include "core/file_io.h"
 #include "core/log.h"
 #include "core/time.h"
-#include "data/anemoi_dataset.h"
 #include "graph/graph_file.h"
 
 namespace aifs::app {
@@ -127,9 +126,7 @@ Json statistics_of(const data::Statistics& statistics) {
 // What of the dataset's own attributes programs that forecast want to know.
 Json dataset_attributes(const data::Dataset& dataset) {
   Json kept = Json::object();
-  const auto* anemoi = dynamic_cast<const data::AnemoiDataset*>(&dataset);
-  if (!anemoi) return kept;
-  const Json& all = anemoi->attributes();
+  const Json all = dataset.attributes();
   for (const char* name : {"resolution", "field_shape", "variables_metadata", "data_request",
                            "description", "licence", "attribution", "uuid", "version"}) {
     if (all.contains(name)) kept[name] = all.at(name);

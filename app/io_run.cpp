@@ -61,7 +61,7 @@ class Reading {
         pool_(std::make_shared<data::BufferPool>(device)) {}
 
   void open() {
-    data_ = make_data(config_, open_store(config_));
+    data_ = make_data(config_, open_stores(config_));
     train::check_training_samples(data_.training->info(), data_.window,
                                   config_.train.longest_rollout());
   }

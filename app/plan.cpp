@@ -9,6 +9,7 @@
 #include "core/file_io.h"
 #include "data/analytic_dataset.h"
 #include "data/anemoi_dataset.h"
+#include "data/open_dataset.h"
 #include "graph/builder.h"
 #include "plan/report.h"
 
@@ -20,7 +21,7 @@ data::DatasetInfo dataset_info(const RunConfig& config) {
   if (config.data.kind == data::SourceKind::kAnalytic)  // its variables do not depend on the grid
     return data::AnalyticDataset(config.data.analytic, {0.0}, {0.0}).info();
   try {
-    return data::AnemoiDataset(config.data.dataset).info();
+    return data::open_dataset(config.data.dataset, data::open_store)->info();
   } catch (const DataError& error) {
     throw DataError(error.what(),
                     "plan without the dataset: --variables PROGNOSTIC,FORCING,DIAGNOSTIC, and a "

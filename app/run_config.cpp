@@ -82,14 +82,14 @@ void check_together(const RunConfig& c) {
     throw ConfigError("model.hierarchy.meshes", "graphs made here have one hidden mesh",
                       "name a file with these meshes in graph.file, or leave the list empty");
   }
-  const bool is_netcdf = !c.data.dataset.netcdf.files.empty();
-  if (is_netcdf && !c.data.cache.dir.empty()) {
+  if (!c.data.dataset.netcdf.files.empty() && !c.data.cache.dir.empty()) {
     throw ConfigError("data.cache.dir", "chunks of Anemoi datasets are copied, not netCDF files",
                       "leave it out, or copy the files yourself");
   }
-  if (c.data.kind == data::SourceKind::kAnemoi && c.data.dataset.dataset.empty() && !is_netcdf) {
+  if (c.data.kind == data::SourceKind::kAnemoi && c.data.dataset.source_key().empty()) {
     throw ConfigError("data.dataset.dataset", "no dataset is named",
-                      "give the path of a .zarr folder, or set data.kind to \"analytic\"");
+                      "give the path of a .zarr folder, datasets to combine, netCDF files, or set "
+                      "data.kind to \"analytic\"");
   }
   if (c.optimizer.schedule.kind == train::ScheduleKind::kCosine &&
       c.optimizer.schedule.total_steps == 0 && c.train.max_steps == 0) {

@@ -27,8 +27,6 @@
 #include "core/rng.h"
 #include "core/time.h"
 #include "data/analytic_dataset.h"
-#include "data/anemoi_dataset.h"
-#include "data/zarr/remembering_store.h"
 #include "graph/builder.h"
 #include "graph/gaussian_grid.h"
 #include "parallel/gather_text.h"
@@ -42,8 +40,6 @@ namespace {
 // Cells of the graph and of the dataset must be the same points, up to rounding of the file.
 constexpr double kSamePoint_deg = 1e-3;
 constexpr double kShareOfValidation = 1.0 / 3.0;  // of data.memory_mib, if there is any
-
-using StorePtr = std::shared_ptr<const zarr::Store>;
 
 }  // namespace
 
@@ -148,15 +144,12 @@ Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device,
   set_arithmetic(config_.train.precision, device_);
   phases_.end("program");
   if (!mesh_->is_main()) return;  // others read what it has read, later
-  const StorePtr store = open_store(config_);
-  const auto remembering = store ? std::make_shared<zarr::RememberingStore>(store) : nullptr;
-  data_ = make_data(config_, remembering, saved_ ? &*saved_ : nullptr);
+  const auto stores = open_stores(config_);
+  if (stores) stores->remember();
+  data_ = make_data(config_, stores, saved_ ? &*saved_ : nullptr);
   for (const std::string& warning : warnings_of(data_))
     log::warning(warning);
-  if (remembering) {  // which chunks are absent, too: all ranks must see the same
-    remembering->stop();
-    opened_ = remembering->record();
-  }
+  if (stores) opened_ = stores->record();  // absent chunks, too: all ranks must see the same
   phases_.end("data");
   graph_ = make_graph(config_, data_.training->info());
   const std::string overlap =
@@ -180,9 +173,9 @@ void Run::share() {
 void Run::build() {
   if (!mesh_->is_main()) {
     graph_.hash = graph_.graph.content_hash();
-    StorePtr store = open_store(config_);  // whose files this host may not have
-    if (store) store = std::make_shared<zarr::RememberingStore>(store, opened_);
-    data_ = make_data(config_, store, saved_ ? &*saved_ : nullptr);
+    const auto stores = open_stores(config_);  // whose files this host may not have
+    if (stores) stores->recall(opened_);
+    data_ = make_data(config_, stores, saved_ ? &*saved_ : nullptr);
   }
   opened_.clear();
   app::check_graph(config_.model, graph_.graph);

@@ -332,7 +332,7 @@ void Binder::add_section(const char* key, Doc doc, std::vector<Field> children,
       {key, std::move(doc), Field::Kind::kSection, type,
        [shared, validate, shorthand](const Json& json, const std::string& path,
                                      const ReadContext& context) {
-         const bool is_short = !shorthand.empty() && json.is_string();
+         const bool is_short = !shorthand.empty() && (json.is_string() || json.is_array());
          read_object(*shared, is_short ? Json{{shorthand, json}} : json, path, context);
          validate(path);
        },

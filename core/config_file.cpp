@@ -98,6 +98,20 @@ void make_absolute(Json& text, const fs::path& folder) {
   if (path.is_relative()) text = (folder / path).lexically_normal().string();
 }
 
+void resolve_paths(Json& tree, const std::vector<Field>& fields, const fs::path& folder);
+
+// A path may also be a tree of paths: lists of them, and objects like the one that it stands in.
+void resolve_path(Json& value, const std::vector<Field>& fields, const fs::path& folder) {
+  if (value.is_array()) {
+    for (Json& element : value)
+      resolve_path(element, fields, folder);
+  } else if (value.is_object()) {
+    resolve_paths(value, fields, folder);
+  } else {
+    make_absolute(value, folder);
+  }
+}
+
 void resolve_paths(Json& tree, const std::vector<Field>& fields, const fs::path& folder) {
   if (!tree.is_object()) return;
   for (const Field& field : fields) {
@@ -106,7 +120,7 @@ void resolve_paths(Json& tree, const std::vector<Field>& fields, const fs::path&
     Json& value = found.value();
     switch (field.kind) {
       case Field::Kind::kPath:
-        make_absolute(value, folder);
+        resolve_path(value, fields, folder);
         break;
       case Field::Kind::kPathList:
         if (value.is_array()) {
@@ -117,7 +131,8 @@ void resolve_paths(Json& tree, const std::vector<Field>& fields, const fs::path&
         }
         break;
       case Field::Kind::kSection:
-        if (!field.shorthand.empty() && value.is_string()) value = Json{{field.shorthand, value}};
+        if (!field.shorthand.empty() && (value.is_string() || value.is_array()))
+          value = Json{{field.shorthand, value}};
         resolve_paths(value, field.children, folder);
         break;
       case Field::Kind::kObjectList:
@@ -248,6 +263,7 @@ void apply_override(Json& tree, const std::string& assignment, const std::vector
   for (size_t start = 0; start <= path.size();) {
     const size_t dot = std::min(path.find('.', start), path.size());
     const std::string key = path.substr(start, dot - start);
+    if (node->is_array() && !shorthand.empty()) *node = Json{{shorthand, *node}};
     if (node->is_array()) {
       const bool is_index =
           !key.empty() && key.find_first_not_of("0123456789") == std::string::npos;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 
 #include "core/check.h"
@@ -14,59 +15,27 @@
 #include "data/absent_rows.h"
 #include "data/anemoi_metadata.h"
 #include "data/anemoi_row.h"
-#include "data/field_kernels.h"
 #include "data/selection.h"
+#include "data/zarr/zip_store.h"
 
 namespace aifs::data {
 
 namespace {
 
-template <class T>
-std::vector<T> pick(const std::vector<T>& values, const std::vector<int64_t>& indices) {
-  std::vector<T> picked;
-  for (const int64_t index : indices)
-    picked.push_back(values[static_cast<size_t>(index)]);
-  return picked;
-}
-
-Statistics pick(const Statistics& all, const std::vector<int64_t>& columns) {
-  return {pick(all.mean, columns), pick(all.stdev, columns), pick(all.minimum, columns),
-          pick(all.maximum, columns)};
-}
-
 // Reduces what is known of the whole store to some rows and columns.
 void apply_selection(const std::vector<int64_t>& rows, const std::vector<int64_t>& columns,
                      AnemoiMetadata& metadata) {
-  DatasetInfo& info = metadata.info;
-  const std::vector<int64_t> all_missing = std::move(info.missing_rows);
-  info.missing_rows.clear();
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (std::binary_search(all_missing.begin(), all_missing.end(), rows[i])) {
-      info.missing_rows.push_back(static_cast<int64_t>(i));
-    }
-  }
-  if (rows.size() > 1) info.frequency_s *= rows[1] - rows[0];
-  info.dates_s = pick(info.dates_s, rows);
-  metadata.stored_rows = pick(metadata.stored_rows, rows);
-  info.variables = pick(info.variables, columns);
-  info.statistics = pick(info.statistics, columns);
-  for (auto& [difference_s, statistics] : info.tendencies)
-    statistics = pick(statistics, columns);
-  const std::vector<std::string> all_constant = std::move(info.constant_fields);
-  info.constant_fields.clear();
-  for (const std::string& name : info.variables) {
-    if (std::find(all_constant.begin(), all_constant.end(), name) != all_constant.end())
-      info.constant_fields.push_back(name);
-  }
+  keep_rows(rows, metadata.info);
+  keep_columns(columns, metadata.info);
+  std::vector<int64_t> stored_rows;
+  for (const int64_t row : rows)
+    stored_rows.push_back(metadata.stored_rows[static_cast<size_t>(row)]);
+  metadata.stored_rows = std::move(stored_rows);
 }
 
 [[noreturn]] void refuse_file(const fs::path& path) {
   const std::string kind = describe_kind_of_file(path), name = path.string();
   std::string hint = "name the folder of a Zarr group, usually called *.zarr";
-  const std::string into = path.extension() == ".zarr"
-                               ? concat(name, ".d")
-                               : (path.parent_path() / path.stem()).string();
-  if (kind == "a zip archive") hint = concat("unpack it: unzip ", name, " -d ", into);
   if (kind == "a tar archive" || kind == "a gzip file") hint = concat("unpack it: tar -xf ", name);
   if (kind.find("netCDF") != std::string::npos || kind == "a GRIB file") {
     hint = "make an Anemoi dataset of it: anemoi-datasets create";
@@ -92,23 +61,38 @@ std::shared_ptr<const zarr::Store> open_store(const std::string& folder) {
     name.pop_back();
   const fs::path path = name;
   if (folder_exists(path)) return std::make_shared<zarr::DirectoryStore>(name);
-  if (path_exists(path)) refuse_file(path);
+  if (path_exists(path)) {
+    if (describe_kind_of_file(path) == "a zip archive")
+      return std::make_shared<zarr::ZipStore>(name);
+    refuse_file(path);
+  }
   std::vector<std::string> neighbours;
   std::error_code error;
   const fs::path beside = path.has_parent_path() ? path.parent_path() : fs::path(".");
   for (fs::directory_iterator it(beside, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() == ".zarr") neighbours.push_back(it->path().filename());
+    const fs::path extension = it->path().extension();
+    if (extension == ".zarr" || extension == ".zip") neighbours.push_back(it->path().filename());
   }
-  throw DataError(concat("there is no folder '", name, "'", dangling_link_text(path)),
+  throw DataError(concat("there is no folder or zip file '", name, "'", dangling_link_text(path)),
                   nearest_names(path.filename().string(), neighbours));
 }
+
+namespace {
+
+void sort_by_source(std::vector<ColumnMap>& columns) {
+  std::sort(columns.begin(), columns.end(),
+            [](const ColumnMap& a, const ColumnMap& b) { return a.source < b.source; });
+}
+
+}  // namespace
 
 struct AnemoiDataset::State {
   zarr::Group group;
   zarr::Array data;
   AnemoiMetadata metadata;  // of the selected part
   bool strict;
-  std::vector<ColumnMap> columns;  // stored variable -> column, ascending by stored variable
+  std::vector<int64_t> stored_variables;  // (V) of each column
+  std::vector<ColumnMap> columns;         // the same, ascending by stored variable
   mutable std::once_flag absent_once = {}, surprise_once = {};
   mutable std::optional<AbsentRows> absent_rows = {};  // see known_absent_rows()
 
@@ -121,10 +105,10 @@ struct AnemoiDataset::State {
     const std::vector<int64_t> rows = select_rows(info.dates_s, info.frequency_s, options);
     const std::vector<int64_t> kept = select_columns(info.variables, options);
     apply_selection(rows, kept, metadata);
+    stored_variables = kept;
     for (size_t c = 0; c < kept.size(); ++c)
       columns.push_back({kept[c], static_cast<int64_t>(c)});
-    std::sort(columns.begin(), columns.end(),
-              [](const ColumnMap& a, const ColumnMap& b) { return a.source < b.source; });
+    sort_by_source(columns);
   }
 
   const zarr::ChunkLayout& layout() const { return data.meta().chunk; }
@@ -134,6 +118,8 @@ struct AnemoiDataset::State {
   bool was_there(const AbsentRows& known, std::span<const int64_t> chunk) const;
   zarr::Region region_of(int64_t row, NodeRange nodes) const;
   void check_request(int64_t row, NodeRange nodes) const;
+  std::unique_ptr<RowReader> open(int64_t row, NodeRange nodes,
+                                  std::vector<ColumnMap> wanted) const;
 };
 
 AnemoiDataset::AnemoiDataset(const DatasetOptions& options)
@@ -149,7 +135,7 @@ const DatasetInfo& AnemoiDataset::info() const {
   return state_->metadata.info;
 }
 
-const nlohmann::ordered_json& AnemoiDataset::attributes() const {
+nlohmann::ordered_json AnemoiDataset::attributes() const {
   return state_->group.attributes;
 }
 
@@ -162,67 +148,38 @@ const zarr::Array& AnemoiDataset::data() const {
 }
 
 std::unique_ptr<RowReader> AnemoiDataset::open_row(int64_t row, NodeRange nodes) const {
-  const State& state = *state_;
-  state.check_request(row, nodes);
-  return std::make_unique<AnemoiRow>(
-      state.data,
-      AnemoiRow::Request{.stored_row = state.metadata.stored_rows[static_cast<size_t>(row)],
-                         .nodes = nodes,
-                         .members = info().ensemble_size,
-                         .columns = state.columns,
-                         .on_absent = [&state, row](std::span<const int64_t> chunk) {
-                           state.note_absent(row, chunk);
-                         }});
+  return state_->open(row, nodes, state_->columns);
 }
 
-namespace {
-
-// Puts runs where cells follow each other.
-class CellSink : public FieldSink {
- public:
-  CellSink(std::span<float> out, NodeRange nodes, int64_t width)
-      : out_(out), nodes_(nodes), width_(width) {}
-
-  void put(const FieldRun& run) override {
-    const float* values = run.values;
-    if (!values) {
-      joined_.resize(static_cast<size_t>(run.count));
-      join_planes(run.planes, run.plane_bytes, run.count, joined_.data());
-      values = joined_.data();
-    }
-    const int64_t stride = run.values ? run.stride : 1;
-    float* to = out_.data() +
-                (run.member * nodes_.size() + run.first_cell - nodes_.begin) * width_ + run.column;
-    for (int64_t i = 0; i < run.count; ++i)
-      to[i * width_] = values[i * stride];
-  }
-
- private:
-  std::span<float> out_;
-  NodeRange nodes_;
-  int64_t width_;
-  std::vector<float> joined_;
-};
-
-}  // namespace
+std::unique_ptr<RowReader> AnemoiDataset::open_columns(int64_t row, NodeRange nodes,
+                                                       std::span<const ColumnMap> columns) const {
+  std::vector<ColumnMap> wanted;
+  for (const ColumnMap& map : columns)
+    wanted.push_back({state_->stored_variables[static_cast<size_t>(map.source)], map.column});
+  sort_by_source(wanted);
+  return state_->open(row, nodes, std::move(wanted));
+}
 
 void AnemoiDataset::read(int64_t row, NodeRange nodes, std::span<float> out) const {
-  const int64_t expected = info().ensemble_size * nodes.size() * info().num_variables();
-  AIFS_CHECK(out.size() == static_cast<size_t>(expected), "room for ", out.size(), " values of ",
-             expected);
-  const std::unique_ptr<RowReader> reader = open_row(row, nodes);
-  CellSink sink(out, nodes, info().num_variables());
-  ReadScratch scratch;
-  for (size_t piece = 0; piece < reader->num_pieces(); ++piece)
-    reader->read_piece(piece, sink, scratch);
+  read_in_pieces(*this, row, nodes, out);
 }
 
 std::vector<std::string> AnemoiDataset::warnings() const {
+  std::vector<int64_t> rows(static_cast<size_t>(info().num_rows()));
+  std::iota(rows.begin(), rows.end(), int64_t{0});
+  return warnings_for(rows);
+}
+
+std::vector<std::string> AnemoiDataset::warnings_for(std::span<const int64_t> rows) const {
   const State& state = *state_;
   std::vector<std::string> all = state.metadata.warnings;
   const auto& known = state.known_absent_rows();
-  if (!known || known->rows.empty()) return all;
-  const std::vector<int64_t>& absent = known->rows;
+  std::vector<int64_t> absent;
+  if (known) {
+    std::set_intersection(known->rows.begin(), known->rows.end(), rows.begin(), rows.end(),
+                          std::back_inserter(absent));
+  }
+  if (absent.empty()) return all;
   const zarr::ArrayMeta& meta = state.data.meta();
   const auto refuse = [&](const std::string& why, const std::string& hint) {
     throw DataError(concat("'", info().name, "': ", absent.size(), " of ", info().num_rows(),
@@ -256,6 +213,19 @@ std::string AnemoiDataset::remark(int64_t row) const {
                       state.data.meta().fill.text(state.data.meta().type));
       });
   return text;
+}
+
+std::unique_ptr<RowReader> AnemoiDataset::State::open(int64_t row, NodeRange nodes,
+                                                      std::vector<ColumnMap> wanted) const {
+  check_request(row, nodes);
+  return std::make_unique<AnemoiRow>(
+      data, AnemoiRow::Request{.stored_row = metadata.stored_rows[static_cast<size_t>(row)],
+                               .nodes = nodes,
+                               .members = metadata.info.ensemble_size,
+                               .columns = std::move(wanted),
+                               .on_absent = [this, row](std::span<const int64_t> chunk) {
+                                 note_absent(row, chunk);
+                               }});
 }
 
 zarr::Region AnemoiDataset::State::region_of(int64_t row, NodeRange nodes) const {

@@ -16,7 +16,7 @@
 
 namespace aifs::data {
 
-// The store in a folder. Throws DataError if there is no such folder, naming similar ones beside
+// The store in a folder or zip file. Throws DataError if there is none, naming similar ones beside
 // it.
 std::shared_ptr<const zarr::Store> open_store(const std::string& folder);
 
@@ -34,15 +34,18 @@ class AnemoiDataset : public Dataset {
   // Values that are not float32 in the store are rounded to it. As little of chunks is decoded as
   // the codec allows.
   std::unique_ptr<RowReader> open_row(int64_t row, NodeRange nodes) const override;
+  std::unique_ptr<RowReader> open_columns(int64_t row, NodeRange nodes,
+                                          std::span<const ColumnMap> columns) const override;
   void read(int64_t row, NodeRange nodes, std::span<float> out) const override;
 
   // Absent chunks of fields and of statistics, dates and coordinates. Lists the folder of chunks.
   std::vector<std::string> warnings() const override;
+  std::vector<std::string> warnings_for(std::span<const int64_t> rows) const override;
   // Which chunk of the row is absent.
   std::string remark(int64_t row) const override;
 
   // The attributes of the root group, as they stand in the store.
-  const nlohmann::ordered_json& attributes() const;
+  nlohmann::ordered_json attributes() const override;
   // The row of the stored array that holds a row; -1 if it was never stored.
   int64_t stored_row(int64_t row) const;
   // The stored array, without the options.

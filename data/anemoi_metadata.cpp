@@ -235,6 +235,46 @@ std::vector<std::string> constant_fields(const zarr::Group& group, const Dataset
   return names;
 }
 
+std::optional<int64_t> period_of(const Json& described) {
+  if (!described.contains("process")) return 0;
+  const auto period = described.find("period");
+  if (period == described.end() || !period->is_array() || period->size() != 2) return {};
+  int64_t ends_s[2] = {0, 0};
+  for (size_t i = 0; i < 2; ++i) {
+    const Json& end = (*period)[i];
+    try {
+      if (!end.is_string() && !end.is_number_integer()) return {};
+      ends_s[i] = parse_duration(end.is_string() ? end.get<std::string>() : end.dump());
+    } catch (const Error&) {  // written by somebody else: not worth a failure
+      return {};
+    }
+  }
+  return ends_s[1] - ends_s[0];
+}
+
+// What "variables_metadata" says of the kinds of variables; what is odd in it says nothing.
+std::vector<VariableKind> variable_kinds(const zarr::Group& group,
+                                         const std::vector<std::string>& variables) {
+  const Json metadata = attribute(group, "variables_metadata");
+  const auto text = [](const Json& object, const char* key) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  std::vector<VariableKind> kinds;
+  for (const std::string& name : variables) {
+    VariableKind& kind = kinds.emplace_back();
+    if (!metadata.is_object()) continue;
+    const auto found = metadata.find(name);
+    if (found == metadata.end() || !found->is_object()) continue;
+    kind.units = text(*found, "units");
+    kind.process = text(*found, "process");
+    kind.period_s = period_of(*found);
+    const auto mars = found->find("mars");
+    if (mars != found->end() && mars->is_object()) kind.level_type = text(*mars, "levtype");
+  }
+  return kinds;
+}
+
 void check_layout(const zarr::Group& group) {
   for (const char* name : {"layout", "format"}) {  // its name until 0.5.36
     const Json layout = attribute(group, name);
@@ -405,6 +445,10 @@ AnemoiMetadata read_anemoi_metadata(const std::shared_ptr<const zarr::Store>& st
   if (metadata.warnings.size() > num_warnings) note_odd_means(info, metadata.warnings);
   info.tendencies = read_tendencies(reader, shape[1]);
   info.constant_fields = constant_fields(group, info);
+  info.resolution = group.attributes.contains("resolution") ? group.attributes["resolution"].dump()
+                                                            : std::string();
+  info.is_float64 = data.meta().type.kind == zarr::Kind::kFloat && data.meta().type.item_bytes == 8;
+  info.kinds = variable_kinds(group, info.variables);
   return metadata;
 }
 

@@ -30,12 +30,13 @@ std::vector<ColumnMap> columns_in_part(const zarr::Array& array, const zarr::Chu
   return selected;
 }
 
-AnemoiRow::AnemoiRow(const zarr::Array& array, const Request& request)
-    : array_(array), request_(request), strides_(array.meta().chunk.strides()) {
+AnemoiRow::AnemoiRow(const zarr::Array& array, Request request)
+    : array_(array), request_(std::move(request)), strides_(array.meta().chunk.strides()) {
+  if (request_.columns.empty() || request_.nodes.size() == 0) return;
   const zarr::Region region{
-      {request.stored_row, request.columns.front().source, 0, request.nodes.begin},
-      {request.stored_row + 1, request.columns.back().source + 1, request.members,
-       request.nodes.end}};
+      {request_.stored_row, request_.columns.front().source, 0, request_.nodes.begin},
+      {request_.stored_row + 1, request_.columns.back().source + 1, request_.members,
+       request_.nodes.end}};
   array.grid().for_each_part(region, [&](const zarr::ChunkPart& place) { add_part(place); });
 }
 

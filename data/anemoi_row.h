@@ -19,12 +19,12 @@ class AnemoiRow : public RowReader {
     int64_t stored_row = 0;
     NodeRange nodes;
     int64_t members = 1;
-    std::span<const ColumnMap> columns;  // stored variable -> column, ascending by stored variable
+    std::vector<ColumnMap> columns;  // stored variable -> column, ascending by stored variable
     // Told of each chunk that is absent, before it is read as the fill value; may throw.
     std::function<void(std::span<const int64_t> chunk)> on_absent;
   };
-  // `array` (T, V, E, N) and the columns outlive this. Opens the chunks. Throws DataError.
-  AnemoiRow(const zarr::Array& array, const Request& request);
+  // `array` (T, V, E, N) outlives this. Opens the chunks. Throws DataError.
+  AnemoiRow(const zarr::Array& array, Request request);
 
   size_t num_pieces() const override { return pieces_.size(); }
   void read_piece(size_t piece, FieldSink& sink, ReadScratch& scratch) override;

@@ -6,10 +6,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "data/field_scatter.h"
 #include "data/field_sink.h"
 
 namespace aifs::data {
@@ -17,6 +20,13 @@ namespace aifs::data {
 // Per variable, over the statistics period of the dataset; population standard deviation.
 struct Statistics {
   std::vector<double> mean, stdev, minimum, maximum;  // (V) physical units
+};
+
+// What a dataset says of a variable, for comparing it with another of the same name. Empty texts
+// and periods: it does not say.
+struct VariableKind {
+  std::string units, process, level_type;
+  std::optional<int64_t> period_s = 0;  // that a value stands for; 0: an instant
 };
 
 // What is known of a dataset without reading fields.
@@ -29,11 +39,15 @@ struct DatasetInfo {
   std::vector<double> latitudes_deg;   // (N)
   std::vector<double> longitudes_deg;  // (N) as stored: [0, 360) or [-180, 180]
   std::vector<int64_t> field_shape;    // {N}, or {rows, columns} of a two-dimensional field
+  std::vector<int64_t> grids;          // cells of each grid, one after the other; empty: one grid
+  std::string resolution;              // as JSON; empty: the dataset does not say
   int64_t ensemble_size = 1;           // E
   Statistics statistics;
   std::map<int64_t, Statistics> tendencies;  // by time difference in seconds; may be empty
   // Variables that hold the same fields at all dates as far as the dataset knows, in its order.
   std::vector<std::string> constant_fields;
+  std::vector<VariableKind> kinds;  // (V), or empty
+  bool is_float64 = false;          // stored so; fields are rounded to float32 when they are read
 
   int64_t num_rows() const { return static_cast<int64_t>(dates_s.size()); }
   int64_t num_nodes() const { return static_cast<int64_t>(latitudes_deg.size()); }
@@ -43,6 +57,11 @@ struct DatasetInfo {
   // Column of a variable, or -1.
   int64_t find_column(const std::string& variable) const;
 };
+
+// Reduces what is known to some rows, ascending and equally spaced, or to some columns.
+void keep_rows(std::span<const int64_t> rows, DatasetInfo& info);
+void keep_columns(std::span<const int64_t> columns, DatasetInfo& info);
+Statistics pick_columns(const Statistics& all, std::span<const int64_t> columns);
 
 // A contiguous range of grid cells, [begin, end).
 struct NodeRange {
@@ -66,12 +85,33 @@ class Dataset {
   // Thread-safe. Throws as read(), here or at the piece. Unless a dataset does better: one piece.
   virtual std::unique_ptr<RowReader> open_row(int64_t row, NodeRange nodes) const;
 
-  // What a user should hear before the first row is read. May look at many files: for one process.
-  // Throws DataError for what makes reading pointless.
+  // The same, of some variables only, which come as other columns: ColumnMap::source is a column of
+  // this dataset, ColumnMap::column that of the runs. No source may be named twice.
+  virtual std::unique_ptr<RowReader> open_columns(int64_t row, NodeRange nodes,
+                                                  std::span<const ColumnMap> columns) const;
+
+  // What a user should hear before the first of some rows is read; by default before any. May look
+  // at many files: for one process. Throws DataError for what makes reading pointless.
   virtual std::vector<std::string> warnings() const { return {}; }
+  virtual std::vector<std::string> warnings_for(std::span<const int64_t>) const {
+    return warnings();
+  }
+
+  // The attributes of the files, for other programs; an empty object where there are none.
+  virtual nlohmann::ordered_json attributes() const;
 
   // What is unusual about a row, for a message about its values; "" if nothing is known.
   virtual std::string remark(int64_t) const { return {}; }
 };
+
+using DatasetPtr = std::shared_ptr<const Dataset>;
+
+// Reads a row as Dataset::read() does, through the pieces of open_row().
+void read_in_pieces(const Dataset& dataset, int64_t row, NodeRange nodes, std::span<float> out);
+
+// Reads some variables of a row, one field after the other: `out` has shape (E, columns, n), where
+// the column of each is its number in `columns`.
+void read_fields(const Dataset& dataset, int64_t row, NodeRange nodes,
+                 std::span<const int64_t> columns, ReadScratch& scratch, float* out);
 
 }  // namespace aifs::data

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 
 #include "data/zarr/buffer.h"
@@ -36,6 +37,9 @@ class FieldSink {
 struct ReadScratch {
   zarr::ChunkScratch chunk;
   zarr::Buffer floats;
+  // One for each sink on the way of a run that changes its values.
+  std::deque<zarr::Buffer> mapped;
+  size_t num_mapped = 0;
 };
 
 // One row (date) of a dataset, opened for reading in pieces that threads share.

@@ -23,8 +23,9 @@ void CacheOptions::bind(config::Binder& b) {
 
 void DataOptions::bind(config::Binder& b) {
   b.choice("kind", kind,
-           {"anemoi reads the Zarr store named in data.dataset, analytic computes exact waves"});
-  b.section("dataset", dataset, {"the Anemoi dataset (kind anemoi)"}, "dataset");
+           {"anemoi reads the Zarr stores named in data.dataset, analytic computes exact waves"});
+  b.section("dataset", dataset, {"the Anemoi dataset (kind anemoi): what open_dataset takes"},
+            "dataset");
   b.section("analytic", analytic, {"the embedded analytic dataset (kind analytic)"});
   b.section("training", training, {"dates to train on"});
   b.section("validation", validation, {"dates to validate on"});

@@ -7,7 +7,7 @@
 
 #include "core/config.h"
 #include "data/analytic_options.h"
-#include "data/dataset_options.h"
+#include "data/dataset_tree.h"
 #include "data/imputer.h"
 #include "data/normaliser.h"
 #include "data/post_processor.h"
@@ -39,7 +39,7 @@ struct CacheOptions {
 
 struct DataOptions {
   SourceKind kind = SourceKind::kAnemoi;
-  DatasetOptions dataset;    // kind anemoi
+  DatasetTree dataset;       // kind anemoi
   AnalyticOptions analytic;  // kind analytic
   Period training, validation;
   RoleOptions roles;

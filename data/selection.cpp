@@ -12,8 +12,6 @@ namespace aifs::data {
 
 namespace {
 
-constexpr const char* kPath = "data.dataset.";
-
 // Anemoi's guard against rounding in percentages.
 constexpr double kSlack = 0x1p-30;
 
@@ -70,9 +68,11 @@ int64_t end_row(std::span<const int64_t> dates_s, const DatasetOptions& options)
   return std::upper_bound(dates_s.begin(), dates_s.end(), date_s) - dates_s.begin();
 }
 
-int64_t row_step(std::span<const int64_t> dates_s, int64_t frequency_s, const std::string& wanted) {
+int64_t row_step(std::span<const int64_t> dates_s, int64_t frequency_s,
+                 const DatasetOptions& options) {
+  const std::string& wanted = options.frequency;
   if (wanted.empty()) return 1;
-  const std::string path = concat(kPath, "frequency");
+  const std::string path = options.path + ".frequency";
   int64_t wanted_s = 0;
   try {
     wanted_s = parse_duration(wanted);
@@ -87,11 +87,11 @@ int64_t row_step(std::span<const int64_t> dates_s, int64_t frequency_s, const st
   return wanted_s / frequency_s;
 }
 
-int64_t find(const std::vector<std::string>& variables, const std::string& key,
+int64_t find(const std::vector<std::string>& variables, const std::string& path,
              const std::string& name) {
   const auto found = std::find(variables.begin(), variables.end(), name);
   if (found == variables.end()) {
-    throw ConfigError(kPath + key, concat("the dataset has no variable '", name, "'"),
+    throw ConfigError(path, concat("the dataset has no variable '", name, "'"),
                       nearest_names(name, variables));
   }
   return found - variables.begin();
@@ -109,7 +109,7 @@ std::vector<int64_t> select_rows(std::span<const int64_t> dates_s, int64_t frequ
                       concat("no date lies between ", or_open(options.start), " and ",
                              or_open(options.end), "; ", describe(dates_s, frequency_s)));
   }
-  const int64_t step = row_step(dates_s, frequency_s, options.frequency);
+  const int64_t step = row_step(dates_s, frequency_s, options);
   std::vector<int64_t> rows;
   for (int64_t row = first; row < end; row += step)
     rows.push_back(row);
@@ -120,20 +120,20 @@ std::vector<int64_t> select_columns(const std::vector<std::string>& variables,
                                     const DatasetOptions& options) {
   std::vector<int64_t> columns;
   for (const std::string& name : options.select.empty() ? variables : options.select) {
-    const int64_t column = find(variables, "select", name);
+    const int64_t column = find(variables, options.path + ".select", name);
     if (std::find(columns.begin(), columns.end(), column) != columns.end()) {
-      throw ConfigError("data.dataset.select", concat("'", name, "' is named twice"));
+      throw ConfigError(options.path + ".select", concat("'", name, "' is named twice"));
     }
     columns.push_back(column);
   }
   for (const std::string& name : options.drop) {
-    const int64_t dropped = find(variables, "drop", name);
+    const int64_t dropped = find(variables, options.path + ".drop", name);
     if (std::erase(columns, dropped) == 0) {
-      throw ConfigError("data.dataset.drop",
+      throw ConfigError(options.path + ".drop",
                         concat("'", name, "' is not there any more: not selected, or named twice"));
     }
   }
-  if (columns.empty()) throw ConfigError("data.dataset.drop", "no variable is left");
+  if (columns.empty()) throw ConfigError(options.path + ".drop", "no variable is left");
   return columns;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets on disk: stores in many encodings and sets of open_dataset options.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 #include <regex>
@@ -15,6 +14,7 @@
 #include "app/conformance/isolated.h"
 #include "core/time.h"
 #include "data/anemoi_dataset.h"
+#include "data/open_dataset.h"
 
 namespace aifs::conformance {
 
@@ -149,90 +149,28 @@ void run_stores(const std::string& kind, const std::string& prefix, const CaseFi
 
 // ------------------------------------------------------------------------------------- options ---
 
-// What open_dataset knows and we do not.
-constexpr std::array<const char*, 42> kOtherOptions{"adjust",
-                                                    "area",
-                                                    "chain",
-                                                    "combine",
-                                                    "complement",
-                                                    "concat",
-                                                    "cutout",
-                                                    "ensemble",
-                                                    "ensembles",
-                                                    "expected_access",
-                                                    "fill_missing_dates",
-                                                    "fill_missing_gaps",
-                                                    "grids",
-                                                    "interpolate_frequency",
-                                                    "interpolate_variables",
-                                                    "interpolation",
-                                                    "join",
-                                                    "mask",
-                                                    "max_distance_km",
-                                                    "member",
-                                                    "members",
-                                                    "merge",
-                                                    "min_distance_km",
-                                                    "number",
-                                                    "numbers",
-                                                    "rename",
-                                                    "reorder",
-                                                    "rescale",
-                                                    "rolling_average",
-                                                    "set_missing_dates",
-                                                    "shuffle",
-                                                    "skip_missing_dates",
-                                                    "source",
-                                                    "statistics",
-                                                    "statistics_tendencies",
-                                                    "synthetic",
-                                                    "thinning",
-                                                    "trim_edge",
-                                                    "x",
-                                                    "xy",
-                                                    "y",
-                                                    "zip"};
-
-bool is_ours(const std::string& key) {
-  DatasetOptions options;
-  const auto fields = config::fields_of(options);
-  return std::any_of(fields.begin(), fields.end(),
-                     [&](const config::Field& field) { return field.key == key; });
-}
-
-// Throws NotSupported if the arguments use a part of open_dataset that does not exist here. Where
-// the package refuses the arguments, only what it knows counts: others it refuses as we do.
-void check_supported(const Json& arguments, bool opens) {
-  for (const auto& [key, value] : arguments.items()) {
-    const bool known =
-        std::find(kOtherOptions.begin(), kOtherOptions.end(), key) != kOtherOptions.end();
-    if (!is_ours(key) && (known || opens)) throw NotSupported(concat("option '", key, "'"));
-    if (key == "dataset" && !value.is_string()) throw NotSupported("a dataset inside another");
-  }
-}
-
 void check_options(const DatasetStores& stores, const Json& expected, Comparison& comparison) {
   if (!expected.is_object()) throw NotUnderstood(concat("the case ", expected.dump()));
-  Json arguments = expected.at("open_dataset");
-  if (!arguments.is_object()) throw NotUnderstood(concat("the arguments ", arguments.dump()));
   const bool opens = expected.value("opens", !expected.contains("python_error"));
   const Expectation allowed =
       parse_expectation(opens ? "read" : "refuse", expected.value("note", std::string()));
-  if (!allowed.refuse || !opens) check_supported(arguments, opens);
-  if (arguments.contains("dataset") && arguments["dataset"].is_string())
-    arguments["dataset"] = stores.path(arguments["dataset"].get<std::string>());
-  std::optional<AnemoiDataset> dataset;
+  std::vector<data::DatasetPtr> datasets;
   try {
-    DatasetOptions options;
-    config::read(options, arguments, "data.dataset", {});
-    dataset.emplace(options);
+    const data::DatasetTree tree = data::parse_dataset(expected.at("open_dataset"), "data.dataset");
+    datasets = data::open_side_by_side(
+        tree, [&](const std::string& name) { return data::open_store(stores.path(name)); });
   } catch (const ConfigError& error) {
     return comparison.require(allowed.refuse, concat("refused: ", text_of(error)));
   } catch (const DataError& error) {
     return comparison.require(allowed.refuse, concat("refused: ", text_of(error)));
   }
   comparison.require(allowed.read, "must be refused");
-  if (opens) check_options_result(expected, *dataset, comparison);
+  if (!opens) return;
+  if (datasets.size() == 1) {
+    check_options_result(expected, *datasets.front(), comparison);
+  } else {
+    check_side_by_side(expected, datasets, comparison);
+  }
 }
 
 void run_options(const CaseFile& file, Report& report) {

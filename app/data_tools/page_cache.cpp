@@ -13,17 +13,25 @@ namespace aifs::app {
 
 namespace {
 
-// Calls `visit(descriptor, bytes)` for every file that has any and can be opened.
+void open_file(const fs::path& path, uintmax_t bytes,
+               const std::function<void(int, size_t)>& visit) {
+  if (bytes == 0 || bytes == static_cast<uintmax_t>(-1)) return;
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  visit(file, bytes);
+  ::close(file);
+}
+
+// Calls `visit(descriptor, bytes)` for every file that has any and can be opened; for a file alone
+// if it is no folder.
 void for_each_file(const fs::path& folder, const std::function<void(int, size_t)>& visit) {
   std::error_code error, ignored;
+  if (fs::is_regular_file(folder, ignored))
+    return open_file(folder, fs::file_size(folder, ignored), visit);
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error)) {
     const uintmax_t bytes = it->is_regular_file(ignored) ? it->file_size(ignored) : 0;
-    if (bytes == 0 || bytes == static_cast<uintmax_t>(-1)) continue;
-    const int file = ::open(it->path().c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) continue;
-    visit(file, bytes);
-    ::close(file);
+    open_file(it->path(), bytes, visit);
   }
 }
 

@@ -116,19 +116,24 @@ std::vector<data::BatchRequest> first_requests(const ReadRateOptions& options,
   return requests;
 }
 
-// A store that is counted, or none for data that are no files.
-std::shared_ptr<const zarr::Store> metered_store(const RunConfig& config, Meter& files) {
-  const std::shared_ptr<const zarr::Store> store = open_store(config);
-  return store ? std::make_shared<MeteredStore>(store, files) : nullptr;
+// Stores that are counted, or none for data that are no files.
+std::shared_ptr<DataStores> metered_stores(const RunConfig& config, Meter& files) {
+  const auto stores = open_stores(config);
+  if (stores) {
+    stores->wrap([&files](std::shared_ptr<const zarr::Store> store) {
+      return std::make_shared<MeteredStore>(std::move(store), files);
+    });
+  }
+  return stores;
 }
 
 // Whole chunks of a few dates, read and decoded by this thread.
 Json read_bare(const ReadRateOptions& options) {
   constexpr int64_t kDates = 8;
   Meter files;
-  const std::shared_ptr<const zarr::Store> store = metered_store(options.config, files);
-  const DataParts parts = make_data(options.config, store);
-  const zarr::Array array(store, "data");
+  const auto stores = metered_stores(options.config, files);
+  const DataParts parts = make_data(options.config, stores);
+  const zarr::Array array(stores->open(options.config.data.dataset.dataset), "data");
   const auto* dataset = dynamic_cast<const data::AnemoiDataset*>(parts.training.get());
   const int64_t first = dataset->stored_row(0);
   const int64_t dates = std::min(kDates, parts.training->info().num_rows());
@@ -192,11 +197,12 @@ TimedPass time_batches(data::DeviceFeed& feed, const ReadRateOptions& options,
 Json read_once(const ReadRateOptions& options, const char* name, int64_t threads,
                const std::shared_ptr<data::BufferPool>& pool) {
   Meter files;
-  const std::shared_ptr<const zarr::Store> store = metered_store(options.config, files);
+  const auto stores = metered_stores(options.config, files);
+  const std::vector<std::string> names = data::store_names(options.config.data.dataset);
   Json json{{"case", name}, {"threads", threads}};
   if (options.cells < 1.0) json["cells"] = options.cells;
-  if (store) json["resident"] = resident_share(store->name());
-  const DataParts parts = make_data(options.config, store);
+  if (stores) json["resident"] = resident_share(names.front());
+  const DataParts parts = make_data(options.config, stores);
   const auto cells = static_cast<double>(parts.training->info().num_nodes());
   const data::LoaderOptions loading{
       .nodes = {0, std::max<int64_t>(1, std::llround(options.cells * cells))},
@@ -220,14 +226,14 @@ Json read_once(const ReadRateOptions& options, const char* name, int64_t threads
                {"busy", std::min(1.0, pass.busy_s / (pass.seconds * static_cast<double>(threads)))},
                {"thread_ms", 1e3 * pass.busy_s / static_cast<double>(pass.dates)},
                {"buffer_mib", static_cast<double>(pool->num_bytes()) / 1048576.0}});
-  if (store) json["stored_mb_s"] = 1e-6 * per_second(pass.stored_bytes);
+  if (stores) json["stored_mb_s"] = 1e-6 * per_second(pass.stored_bytes);
   return json;
 }
 
 }  // namespace
 
 Json time_reading(const ReadRateOptions& options, const std::function<void(const Json&)>& visit) {
-  const auto store = open_store(options.config);
+  const bool is_file = options.config.data.kind == data::SourceKind::kAnemoi;
   Json results = Json::array(), bare;
   const auto add = [&](Json result) {
     if (!bare.is_null() && result.contains("thread_ms")) {
@@ -241,11 +247,12 @@ Json time_reading(const ReadRateOptions& options, const std::function<void(const
   std::vector<int64_t> threads = options.threads;
   if (threads.empty()) threads.push_back(options.config.data.threads);
   const auto pool = std::make_shared<data::BufferPool>(options.device);
-  if (store && options.cold) {
-    drop_page_cache(store->name());
+  if (is_file && options.cold) {
+    for (const std::string& name : data::store_names(options.config.data.dataset))
+      drop_page_cache(name);
     add(read_once(options, "cold", threads.front(), pool));
   }
-  if (store) {
+  if (is_file && options.config.data.dataset.is_plain()) {
     bare = read_bare(options);
     add(bare);
   }
