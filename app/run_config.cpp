@@ -283,6 +283,17 @@ std::string config_hash(RunConfig& config) {
 
 namespace {
 
+// The values of `given`, null included, over those of `tree`.
+void put_over(config::Json& tree, const config::Json& given) {
+  for (const auto& [key, value] : given.items()) {
+    config::Json& place = tree[key];
+    if (place.is_object() && value.is_object())
+      put_over(place, value);
+    else
+      place = value;
+  }
+}
+
 // An effective configuration of another program, with the defaults of this one where it has no
 // value; null if it is none.
 config::Json completed(const std::string& config_json) {
@@ -290,7 +301,7 @@ config::Json completed(const std::string& config_json) {
   if (!given.is_object()) return nullptr;
   RunConfig defaults;
   config::Json tree = config::write_object(config::fields_of(defaults));
-  tree.merge_patch(given);
+  put_over(tree, given);
   return tree;
 }
 

@@ -6,8 +6,11 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <optional>
 #include <vector>
+
+#include "core/check.h"
 
 namespace aifs {
 
@@ -37,10 +40,22 @@ std::optional<Writer> writer_of(const std::string& suffix) {
   return Writer{front.substr(0, process), static_cast<pid_t>(std::stol(number))};
 }
 
+// Whether a process has ended and nobody has asked how: where the first process of a container does
+// not care, such processes stay for ever.
+bool is_zombie(pid_t process) {
+  std::ifstream file(concat("/proc/", process, "/stat"));
+  std::string line;
+  if (!std::getline(file, line)) return false;
+  const size_t name_end = line.rfind(')');  // "17 (name) Z ..."
+  return name_end != std::string::npos && name_end + 2 < line.size() &&
+         (line[name_end + 2] == 'Z' || line[name_end + 2] == 'X');
+}
+
 bool is_gone(const Writer& writer) {
   const std::optional<Writer> self = writer_of(unique_suffix());
   if (!self || self->host != writer.host || writer.process <= 0) return false;
-  return ::kill(writer.process, 0) != 0 && errno == ESRCH;
+  if (::kill(writer.process, 0) != 0) return errno == ESRCH;
+  return is_zombie(writer.process);
 }
 
 double age_s(const fs::path& path) {

@@ -125,7 +125,8 @@ class Transfers {
   }
 
   void add_agreement() {
-    constexpr double kBytes = 5 * 8.0;  // loss, samples, a wish to stop, lost data; all is finite
+    // Loss, samples, a wish to stop, lost data; what is not finite, a pass that failed.
+    constexpr double kBytes = 6 * 8.0;
     add({.what = "agreement",
          .operation = "all-reduce",
          .group = layout_.ranks(),

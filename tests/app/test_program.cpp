@@ -113,7 +113,7 @@ TEST_CASE("data that are missing or do not suffice exit with 3", "[program]") {
   fs::create_symlink("circle.zarr", folder.path() / "circle.zarr");
   const std::string at =
       concat("--set data.kind=anemoi --set data.dataset=", folder.path().string());
-  fails(at + "/a.zarr.zip", "a.zarr.zip' is a zip archive");
+  fails(at + "/a.zarr.zip", "a.zarr.zip' is no zip file, or cut short");
   fails(at + "/circle.zarr", "cannot examine");
   fails("--set data.training.end=2020-01-01T06:00:00", "no training sample");
   fails("--set data.validation.end=2020-02-01T06:00:00", "no validation sample");
