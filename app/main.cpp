@@ -395,5 +395,7 @@ int main(int argc, char** argv) {
   if (!parsed.exit_code) aifs::app::let_waiting_threads_sleep(argv);
   aifs::app::keep_memory();
   aifs::app::raise_file_limit();
-  return aifs::app::guarded(parsed);
+  const int exit_code = aifs::app::guarded(parsed);
+  std::fflush(nullptr);  // before libraries end, which may fail
+  return exit_code;
 }

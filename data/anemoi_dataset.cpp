@@ -37,9 +37,9 @@ void apply_selection(const std::vector<int64_t>& rows, const std::vector<int64_t
   const std::string kind = describe_kind_of_file(path), name = path.string();
   std::string hint = "name the folder of a Zarr group, usually called *.zarr";
   if (kind == "a tar archive" || kind == "a gzip file") hint = concat("unpack it: tar -xf ", name);
-  if (kind.find("netCDF") != std::string::npos || kind == "a GRIB file") {
-    hint = "make an Anemoi dataset of it: anemoi-datasets create";
-  }
+  if (kind.find("netCDF") != std::string::npos)
+    hint = concat("netCDF files are named so: \"dataset\": {\"netcdf\": [\"", name, "\"]}");
+  if (kind == "a GRIB file") hint = "make an Anemoi dataset of it: anemoi-datasets create";
   throw DataError(concat("'", name, "' is ", kind.empty() ? "a file that cannot be read" : kind,
                          ", the folder of an Anemoi dataset was expected"),
                   hint);

@@ -207,16 +207,25 @@ std::vector<std::string> classes_of(const Json& builders) {
   return names;
 }
 
+// Builders without the options that are null: those that are not given.
+Json without_nulls(Json builders) {
+  for (Json& builder : builders) {
+    for (auto it = builder.begin(); it != builder.end();)
+      it = it->is_null() ? builder.erase(it) : std::next(it);
+  }
+  return builders;
+}
+
 // A case that is refused stores no edges, and need not say between which nodes they were to be. The
 // other cases of the file tell: builders that one of them has cannot be the reason, so it is the
 // nodes, which are none of a mesh; else they are some that builders of these classes work on.
 std::set<CaseSides> refused_sides(const Json& json, const Json& cases) {
-  const Json& builders = json.at("builders");
+  const Json builders = without_nulls(json.at("builders"));
   std::set<CaseSides> plain, alike;
   bool works_elsewhere = false;
   for (const Json& other : cases) {
     CaseSides sides = sides_of(other);
-    const bool is_same = other.at("builders") == builders;
+    const bool is_same = without_nulls(other.at("builders")) == builders;
     works_elsewhere = works_elsewhere || is_same;
     if (!is_same && classes_of(other.at("builders")) == classes_of(builders)) alike.insert(sides);
     if (sides.mesh.empty()) plain.insert(std::move(sides));
