@@ -2,13 +2,9 @@
 #include "graph/parallel_for.h"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <mutex>
-#include <thread>
-#include <vector>
 
 #include "core/cores.h"
+#include "core/run_on_threads.h"
 
 namespace aifs::graph {
 
@@ -20,33 +16,9 @@ int64_t effective_threads(int64_t num_threads) {
 
 void parallel_for(int64_t num_items, int64_t num_threads,
                   const std::function<void(int64_t, int64_t, int64_t)>& body) {
-  const int64_t blocks = num_blocks(num_items);
-  std::atomic<int64_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr error;
-  int64_t error_block = blocks;
-  const auto work = [&] {
-    for (int64_t block = next++; block < blocks; block = next++) {
-      try {
-        body(block, block * kBlockItems, std::min(num_items, (block + 1) * kBlockItems));
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (block < error_block) {
-          error = std::current_exception();
-          error_block = block;
-        }
-        next = blocks;
-      }
-    }
-  };
-  std::vector<std::thread> helpers;
-  const int64_t wanted = std::min(effective_threads(num_threads), blocks) - 1;
-  for (int64_t i = 0; i < wanted; ++i)
-    helpers.emplace_back(work);
-  work();
-  for (std::thread& helper : helpers)
-    helper.join();
-  if (error) std::rethrow_exception(error);
+  run_on_threads(num_blocks(num_items), effective_threads(num_threads), [&](int64_t block) {
+    body(block, block * kBlockItems, std::min(num_items, (block + 1) * kBlockItems));
+  });
 }
 
 }  // namespace aifs::graph

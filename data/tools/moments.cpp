@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/check.h"
+#include "core/run_on_threads.h"
 #include "core/time.h"
 
 namespace aifs::data {

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "core/check.h"
+#include "core/run_on_threads.h"
 #include "core/time.h"
 #include "data/anemoi_metadata.h"
 #include "data/tools/position_values.h"

@@ -11,6 +11,7 @@
 
 #include "core/check.h"
 #include "core/file_io.h"
+#include "core/run_on_threads.h"
 #include "core/time.h"
 #include "data/tools/moments.h"
 #include "data/tools/position_values.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many independent pieces of work on a few threads, and who wants to know how far they are.
+// Says how many threads work on a store, and tells whoever wants to know how far they are.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 namespace aifs::data {
@@ -18,10 +17,6 @@ class ProgressSink {
   virtual void add(int64_t pieces, int64_t bytes) = 0;
   virtual void finish() = 0;
 };
-
-// Calls body(item) for 0 ... count - 1 on up to `threads` threads. Returns when all are done; after
-// an exception no new item is begun, and that of the lowest item is rethrown.
-void run_on_threads(int64_t count, int64_t threads, const std::function<void(int64_t item)>& body);
 
 // Threads for work that takes so many bytes each: at most `threads` (0: as many as this process may
 // use cores), at least one.
