@@ -22,13 +22,6 @@ Json list_of(const std::vector<double>& values) {
   return list;
 }
 
-Json to_json(const Statistics& s) {
-  return {{"mean", list_of(s.mean)},
-          {"stdev", list_of(s.stdev)},
-          {"minimum", list_of(s.minimum)},
-          {"maximum", list_of(s.maximum)}};
-}
-
 bool read_list(const Json& json, const char* key, int64_t count, std::vector<double>& out) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_array() || found->size() != static_cast<size_t>(count))
@@ -47,6 +40,13 @@ bool read_statistics(const Json& json, int64_t count, Statistics& s) {
 }
 
 }  // namespace
+
+Json to_json(const Statistics& s) {
+  return {{"mean", list_of(s.mean)},
+          {"stdev", list_of(s.stdev)},
+          {"minimum", list_of(s.minimum)},
+          {"maximum", list_of(s.maximum)}};
+}
 
 std::optional<KeptStatistics> read_statistics_file(const fs::path& path, const Json& of,
                                                    int64_t num_variables) {

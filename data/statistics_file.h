@@ -13,6 +13,9 @@
 
 namespace aifs::data {
 
+// {"mean": [...], "stdev": ..., "minimum": ..., "maximum": ...}; null for what is not finite.
+nlohmann::ordered_json to_json(const Statistics& statistics);
+
 struct KeptStatistics {
   Statistics statistics;
   std::map<int64_t, Statistics> tendencies;  // by time difference in seconds

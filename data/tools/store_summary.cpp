@@ -12,6 +12,7 @@
 #include "core/time.h"
 #include "data/anemoi_dataset.h"
 #include "data/anemoi_metadata.h"
+#include "data/statistics_file.h"
 #include "data/zarr/compression.h"
 
 namespace aifs::data {
@@ -51,20 +52,6 @@ Files files_below(const fs::path& place) {
   }
   if (error) throw DataError(concat("cannot list '", place.string(), "': ", error.message()));
   return files;
-}
-
-Json numbers(const std::vector<double>& values) {
-  Json list = Json::array();
-  for (const double value : values)
-    list.push_back(std::isfinite(value) ? Json(value) : Json());
-  return list;
-}
-
-Json to_json(const Statistics& s) {
-  return {{"mean", numbers(s.mean)},
-          {"stdev", numbers(s.stdev)},
-          {"minimum", numbers(s.minimum)},
-          {"maximum", numbers(s.maximum)}};
 }
 
 // Dates between the first and the last that are marked as missing, and such that have no row.
