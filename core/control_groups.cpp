@@ -29,7 +29,7 @@ bool names(const std::string& controllers, const std::string& wanted) {
 
 }  // namespace
 
-std::optional<std::string> first_line(const fs::path& path) {
+std::optional<std::string> first_line_of_file(const fs::path& path) {
   std::ifstream file(path);
   std::string line;
   if (!std::getline(file, line)) return std::nullopt;

@@ -26,6 +26,6 @@ std::vector<ControlGroup> control_groups(const std::string& controller,
 std::string namespace_of_groups(const std::filesystem::path& root = "/");
 
 // Without its end of line; nothing if the file is not there.
-std::optional<std::string> first_line(const std::filesystem::path& path);
+std::optional<std::string> first_line_of_file(const std::filesystem::path& path);
 
 }  // namespace aifs

@@ -43,11 +43,11 @@ std::vector<int> affinity() {
 std::optional<double> quota_of(const fs::path& folder, bool version_2) {
   double quota = 0.0, period = 0.0;
   if (version_2) {
-    const auto line = first_line(folder / "cpu.max");  // "150000 100000" or "max 100000"
+    const auto line = first_line_of_file(folder / "cpu.max");  // "150000 100000" or "max 100000"
     if (!line || !(std::istringstream(*line) >> quota >> period)) return std::nullopt;
   } else {
-    const auto first = first_line(folder / "cpu.cfs_quota_us");  // -1: none
-    const auto second = first_line(folder / "cpu.cfs_period_us");
+    const auto first = first_line_of_file(folder / "cpu.cfs_quota_us");  // -1: none
+    const auto second = first_line_of_file(folder / "cpu.cfs_period_us");
     if (!first || !second || !(std::istringstream(*first) >> quota) ||
         !(std::istringstream(*second) >> period))
       return std::nullopt;

@@ -6,11 +6,11 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <fstream>
 #include <optional>
 #include <vector>
 
 #include "core/check.h"
+#include "core/control_groups.h"
 
 namespace aifs {
 
@@ -43,12 +43,10 @@ std::optional<Writer> writer_of(const std::string& suffix) {
 // Whether a process has ended and nobody has asked how: where the first process of a container does
 // not care, such processes stay for ever.
 bool is_zombie(pid_t process) {
-  std::ifstream file(concat("/proc/", process, "/stat"));
-  std::string line;
-  if (!std::getline(file, line)) return false;
-  const size_t name_end = line.rfind(')');  // "17 (name) Z ..."
-  return name_end != std::string::npos && name_end + 2 < line.size() &&
-         (line[name_end + 2] == 'Z' || line[name_end + 2] == 'X');
+  const auto line = first_line_of_file(concat("/proc/", process, "/stat"));
+  const size_t name_end = line ? line->rfind(')') : std::string::npos;  // "17 (name) Z ..."
+  return name_end != std::string::npos && name_end + 2 < line->size() &&
+         ((*line)[name_end + 2] == 'Z' || (*line)[name_end + 2] == 'X');
 }
 
 bool is_gone(const Writer& writer) {
