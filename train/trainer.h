@@ -98,14 +98,11 @@ class Trainer {
   void start_logs(bool resumed);
   EpochEnd run_epochs();
   EpochEnd run_epoch();
-  // Where an epoch begins in this process.
-  struct EpochStart {
-    int64_t epoch = 0, step = 0, batch_in_epoch = 0;
-  };
-  std::vector<data::BatchRequest> requests_of_epoch(const EpochStart& start) const;
+  // `start`: where the epoch begins in this process.
+  std::vector<data::BatchRequest> requests_of_epoch(const LoopState& start) const;
   // Throws on all ranks unless those that share a sample are about to read the same dates.
   // Collective.
-  void check_same_dates(const EpochStart& start,
+  void check_same_dates(const LoopState& start,
                         const std::vector<data::BatchRequest>& requests) const;
   // Gives the feed the batches of the next epoch, if there will be one: reading goes on while an
   // epoch ends, and stops where training does. Collective.
@@ -201,7 +198,7 @@ class Trainer {
   LoopState state_;
   LossScale loss_scale_;
   std::unique_ptr<data::DeviceFeed> feed_;  // of all epochs; none with resident data
-  EpochStart next_fed_;                     // the first epoch that the feed has not got
+  LoopState next_fed_;                      // the first epoch that the feed has not got
   std::deque<int64_t> fed_epochs_;   // batches of the epochs that it has and that have not begun
   std::deque<int64_t> fed_samples_;  // of the batches that it has and that were not taken
   double waited_before_s_ = 0.0;     // by the feed, until the step at hand

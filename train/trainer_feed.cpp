@@ -15,13 +15,12 @@
 
 namespace aifs::train {
 
-std::vector<data::BatchRequest> Trainer::requests_of_epoch(const EpochStart& start) const {
+std::vector<data::BatchRequest> Trainer::requests_of_epoch(const LoopState& start) const {
   return train::requests_of_epoch(
-      {parts_.source.dataset->info(), parts_.window, parts_.sampling, options_.train},
-      {.step = start.step, .epoch = start.epoch, .batch_in_epoch = start.batch_in_epoch});
+      {parts_.source.dataset->info(), parts_.window, parts_.sampling, options_.train}, start);
 }
 
-void Trainer::check_same_dates(const EpochStart& start,
+void Trainer::check_same_dates(const LoopState& start,
                                const std::vector<data::BatchRequest>& requests) const {
   const parallel::ProcessMesh& mesh = parts_.mesh;
   if (mesh.model().size() * mesh.tensor().size() * mesh.pipeline().size() == 1) return;
@@ -48,7 +47,7 @@ void Trainer::feed_next_epoch() {
     requests.resize(static_cast<size_t>((train.max_steps - next_fed_.step) * accumulated));
   check_same_dates(next_fed_, requests);
   fed_epochs_.push_back(whole);
-  next_fed_ = {.epoch = next_fed_.epoch + 1, .step = next_fed_.step + steps};
+  next_fed_ = {.step = next_fed_.step + steps, .epoch = next_fed_.epoch + 1};
   if (options_.resident_data || requests.empty()) return;
   for (const data::BatchRequest& request : requests)
     fed_samples_.push_back(static_cast<int64_t>(request.anchors.size()));
@@ -63,7 +62,7 @@ void Trainer::feed_next_epoch() {
 int64_t Trainer::begin_epoch() {
   if (fed_epochs_.empty()) {
     end_feed();
-    next_fed_ = {state_.epoch, state_.step, state_.batch_in_epoch};
+    next_fed_ = state_;
     feed_next_epoch();
   }
   try {
@@ -119,8 +118,7 @@ void Trainer::take_batch(StepFigures& figures) {
 }
 
 data::Batch Trainer::first_batch(int64_t rollout) const {
-  const data::BatchRequest request =
-      requests_of_epoch({state_.epoch, state_.step, state_.batch_in_epoch}).front();
+  const data::BatchRequest request = requests_of_epoch(state_).front();
   data::Batch batch = data::read_batch(parts_.source, parts_.loading,
                                        {request.anchors, parts_.window.offsets(rollout)});
   batch.values = batch.values.to(parts_.device);
