@@ -25,13 +25,13 @@ int64_t processes_on_machine(parallel::Communicator& world) {
 }
 
 SharedReading share_reading(const RunConfig& config, const DataParts& data, int64_t rollout,
-                            const parallel::ProcessMesh& mesh, const c10::Device& device) {
+                            const parallel::ProcessMesh& mesh, const c10::Device& device,
+                            int64_t processes) {
   parallel::Communicator& group = mesh.model();
   const parallel::MeshSizes& sizes = mesh.sizes();
   const bool fits = config.data.share_on_host && !config.parallel.reproducible && sizes.model > 1 &&
                     sizes.tensor == 1 && sizes.pipeline == 1;
   if (!fits) return {};
-  const int64_t processes = processes_on_machine(mesh.world());
   const std::vector<std::string> hosts = parallel::gather_text(group, host_identity());
   if (std::count(hosts.begin(), hosts.end(), hosts[0]) != static_cast<int64_t>(hosts.size()))
     return {};

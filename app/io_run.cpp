@@ -67,8 +67,9 @@ class Reading {
   }
   // Collective.
   void share() {
-    shared_ = share_reading(config_, data_, config_.train.longest_rollout(), mesh_, device_);
     processes_ = processes_on_machine(mesh_.world());
+    shared_ =
+        share_reading(config_, data_, config_.train.longest_rollout(), mesh_, device_, processes_);
   }
   void run();
   // Samples, rates. Collective.

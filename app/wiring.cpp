@@ -312,7 +312,8 @@ train::CheckpointMeta Run::checkpoint_meta() {
 
 train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_from,
                           const std::function<void(int64_t)>& at_step) {
-  shared_reading_ = share_reading(config_, data_, config_.train.longest_rollout(), *mesh_, device_);
+  shared_reading_ =
+      share_reading(config_, data_, config_.train.longest_rollout(), *mesh_, device_, processes_);
   const bool validates = config_.train.validation.is_on() && config_.run.mode != Mode::kSynthetic;
   data::LoaderOptions loader = loading(validates ? 1.0 - kShareOfValidation : 1.0);
   loader.nodes = own_cells();
