@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the data of a run mean what those meant that weights of a checkpoint were trained on. For
+// Compares the data of a run with those that weights of a checkpoint were trained on. For
 // make_data(), which documents the errors; a record of the checkpoint's data is there.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace aifs::app {
 
-// Whether statistics of the checkpoint take the place of the dataset's.
+// Says whether statistics of the checkpoint take the place of the dataset's.
 bool takes_saved_tables(const RunConfig& config, const SavedData& saved);
 
 // Statistics and tendencies of the variables that the checkpoint knows, by name.

@@ -31,7 +31,7 @@ class DataStores {
   void recall(const std::string& record);
   void wrap(Wrapper wrapper) { wrapper_ = std::move(wrapper); }
 
-  // Of all stores.
+  // Counts what the files of all stores have given.
   int64_t bytes_read() const;
   // True before one is opened, and for data that are no stores (netCDF).
   bool empty() const { return stores_.empty(); }

@@ -415,7 +415,7 @@ void check_hash(const Json& expected, const char* key, const std::string& ours,
     comparison.require(*value == ours, key);
 }
 
-// Where numpy counts microseconds, it writes them.
+// Compares dates as numpy writes them: with microseconds where it counts them.
 void check_date_texts(const Json& expected, const DatasetInfo& info, Comparison& comparison) {
   const Json* dates = stated(expected, "dates");
   if (!dates) return;

@@ -26,7 +26,7 @@ void check_store(const Json& expected, const data::AnemoiDataset& dataset, Compa
 void check_options_result(const Json& expected, const data::Dataset& dataset,
                           Comparison& comparison);
 
-// The same of datasets side by side, whose values are given as lists.
+// Checks datasets that stand side by side, whose values are given as lists.
 void check_side_by_side(const Json& expected, const std::vector<data::DatasetPtr>& datasets,
                         Comparison& comparison);
 

@@ -285,7 +285,7 @@ struct SortOrder {
   bool by_source = false, descending = false;
 };
 
-// What its edges tell of it: the row that is in order, in all edge sets. `by_source` and
+// Finds the order from stored edges: the row that is in order, in all edge sets. `by_source` and
 // `descending` as far as the case says.
 SortOrder stored_order(const Stored& stored, std::optional<bool> by_source,
                        std::optional<bool> descending) {
