@@ -59,24 +59,34 @@ class Checks {
   }
 
   // Patterns must stand for something.
-  bool netcdf_is_here() {
+  bool netcdf_is_here(const data::DatasetTree& dataset) {
+    const std::string key = dataset.path_of("netcdf");
     bool all = true;
-    for (const std::string& name : config_.data.dataset.netcdf.files) {
+    for (const std::string& name : dataset.netcdf.files) {
       if (name.find_first_of("*?[") == std::string::npos) {
-        all = is_here("data.dataset.netcdf", name, "the file") && all;
+        all = is_here(key, name, "the file") && all;
       } else if (request_.files) {
-        data::netcdf_files({name}, "data.dataset.netcdf");
+        data::netcdf_files({name}, key);
       } else {
-        report_.not_here.push_back(concat("the files '", name, "' (data.dataset.netcdf)"));
+        report_.not_here.push_back(concat("the files '", name, "' (", key, ")"));
         all = false;
       }
     }
     return all;
   }
 
+  bool is_here(const data::DatasetTree& dataset) {
+    bool all = netcdf_is_here(dataset);
+    for (const std::string& name : data::store_names(dataset))
+      all = is_here(dataset.path_of("dataset"), name, "the dataset") && all;
+    return all;
+  }
+
   void check_run_folder();
   void open_data();
   void check_data() const;
+  void check_dataset(const DataParts& data, const data::DataOptions& options) const;
+  static train::FurtherValidation validation_of(const DataParts& data);
   void check_graph();
   void find_weights();
   void compare_weights();
@@ -91,7 +101,7 @@ class Checks {
   CheckReport report_;
   std::optional<train::CheckpointInfo> checkpoint_;  // whose weights are wanted
   std::optional<SavedData> saved_;                   // of it
-  std::optional<DataParts> data_;                    // none: not on this machine
+  std::optional<std::vector<DataParts>> data_;       // none: not on this machine
 };
 
 void Checks::check_run_folder() {
@@ -125,55 +135,80 @@ void Checks::check_run_folder() {
 void Checks::open_data() {
   bool are_here = true;
   if (config_.data.kind == data::SourceKind::kAnemoi) {
-    are_here = netcdf_is_here();
-    for (const std::string& name : data::store_names(config_.data.dataset))
-      are_here = is_here("data.dataset.dataset", name, "the dataset") && are_here;
+    for (size_t d = 0; d < config_.data.names().size(); ++d)
+      are_here = is_here(config_.data.of_dataset(d).dataset) && are_here;
   }
   if (!are_here) return;
-  data_ = make_data(config_, open_stores(config_), saved_ ? &*saved_ : nullptr);
+  data_ = make_datasets(config_, open_stores(config_), saved_ ? &*saved_ : nullptr);
   for (const std::string& warning : warnings_of(*data_))
     report_.warnings.push_back(warning);
   check_data();
-  const data::DatasetInfo& info = data_->training->info();
-  note("data: ", info.num_rows(), " training and ", data_->validation->info().num_rows(),
-       " validation dates, ", data_->variables.num_inputs(), " variables in, ",
-       data_->variables.num_outputs(), " out");
+  const DataParts& first = data_->front();
+  for (const DataParts& data : *data_) {
+    note("data", data_->size() > 1 ? concat(" '", data.name, "'") : "", ": ",
+         data.training->info().num_rows(), " training and ", data.validation->info().num_rows(),
+         " validation dates, ", data.variables.num_inputs(), " variables in, ",
+         data.variables.num_outputs(), " out");
+  }
   if (!config_.train.validation.is_on()) return;
-  const std::string overlap = overlap_warning(info, data_->validation->info(), data_->window);
+  const std::string overlap =
+      overlap_warning(first.training->info(), first.validation->info(), first.window);
   if (!overlap.empty()) report_.warnings.push_back(overlap);
 }
 
 // Samples, lead times, losses and layers on variables, as far as they can be checked without a
 // graph.
 void Checks::check_data() const {
-  const data::DatasetInfo& info = data_->training->info();
+  for (size_t d = 0; d < data_->size(); ++d)
+    check_dataset((*data_)[d], config_.data.of_dataset(d));
+  std::vector<train::FurtherValidation> further;
+  for (size_t d = 1; d < data_->size(); ++d)
+    further.push_back(validation_of((*data_)[d]));
+  const DataParts& first = data_->front();
+  const train::FurtherValidation own = validation_of(first);
+  const parallel::ProcessMesh mesh;
+  const train::Validation validation(
+      config_.train.validation, {.source = own.source,
+                                 .variables = own.variables,
+                                 .window = first.window,
+                                 .timestep_s = first.timestep_s,
+                                 .cell_weights = own.cell_weights,
+                                 .nodes = own.nodes,
+                                 .mesh = mesh,
+                                 .further = further});
+}
+
+// Scores are not asked for: cells weigh the same, and there is no loss.
+train::FurtherValidation Checks::validation_of(const DataParts& data) {
+  const int64_t cells = data.validation->info().num_nodes();
+  return {.name = data.name,
+          .source = data.validation_source,
+          .variables = data.variables,
+          .cell_weights = std::vector<float>(static_cast<size_t>(cells), 1.0f),
+          .nodes = {0, cells},
+          .loss = nullptr};
+}
+
+void Checks::check_dataset(const DataParts& data, const data::DataOptions& options) const {
+  const data::DatasetInfo& info = data.training->info();
   graph::NodeSet nodes;  // of the dataset; what is at them is not looked at
   nodes.lat_rad.resize(static_cast<size_t>(info.num_nodes()));
-  train::check_loss(config_.loss, {.variables = data_->variables,
-                                   .statistics = data_->statistics,
-                                   .tendencies = data_->tendencies,
+  train::check_loss(config_.loss, {.variables = data.variables,
+                                   .statistics = data.statistics,
+                                   .tendencies = data.tendencies,
                                    .nodes = nodes,
                                    .grid_name = config_.graph.grid,
-                                   .timestep_s = data_->timestep_s,
-                                   .times_out = data_->window.times_out});
-  const data::PostProcessor post(data_->variables.output_names(), config_.data.postprocessor);
-  const model::FieldLayout layout = field_layout(*data_);
+                                   .timestep_s = data.timestep_s,
+                                   .times_out = data.window.times_out});
+  const data::PostProcessor post(data.variables.output_names(), options.postprocessor);
+  const model::FieldLayout layout = field_layout(data);
   model::ParameterSet scratch(at::kFloat, 0);
-  for (size_t i = 0; i < config_.model.bounding.size(); ++i) {
+  for (size_t i = 0; i < config_.model.bounding.size() && data_->size() == 1; ++i) {
     model::Bounding(model::ParameterScope(scratch, std::to_string(i)), config_.model.bounding[i],
                     layout.outputs, concat("model.bounding.", i));
   }
-  train::check_training_samples(info, data_->window, config_.train.longest_rollout());
-  const parallel::ProcessMesh mesh;
-  const train::Validation validation(
-      config_.train.validation, {.source = data_->validation_source,
-                                 .variables = data_->variables,
-                                 .window = data_->window,
-                                 .timestep_s = data_->timestep_s,
-                                 .cell_weights = std::vector<float>(nodes.lat_rad.size(), 1.0f),
-                                 .post_processor = post,
-                                 .nodes = {0, data_->validation->info().num_nodes()},
-                                 .mesh = mesh});
+  if (data_->size() > 1) network_plan(config_.model, config_.data, *data_);
+  train::check_training_samples(info, data.window, config_.train.longest_rollout());
   model::make_residual(model::ParameterScope(scratch, "residual"), config_.model.residual,
                        {.times_in = layout.times_in,
                         .input_names = layout.input_names,
@@ -193,16 +228,20 @@ void Checks::check_graph() {
   }
   const bool has_cells = data_ || options.grid != "dataset";
   if (!from_file && !has_cells) return;  // nothing to build it of
-  graph::Coordinates cells;
-  if (data_)
-    cells = {data_->training->info().latitudes_deg, data_->training->info().longitudes_deg};
-  const graph::Graph graph = !from_file  ? graph::graph_outline(options, cells)
-                             : has_cells ? graph::load_or_build_graph(options, cells)
+  const DataCells cells(data_ ? *data_ : std::vector<DataParts>());
+  const graph::Coordinates unknown;
+  const std::vector<graph::NamedCells> named =
+      data_ ? cells.named() : std::vector<graph::NamedCells>{{"data", unknown}};
+  const graph::Graph graph = !from_file  ? graph::graph_outline(options, named)
+                             : has_cells ? graph::load_or_build_graph(options, named)
                                          : graph::load_graph(options.file).graph;
-  const graph::NodeSet& nodes = graph.nodes("data");
-  if (data_) check_same_grid(nodes, data_->training->info());
-  app::check_graph(config_.model, graph);
-  if (config_.train.validation.weights == train::GridWeights::kArea) check_area_weights(nodes);
+  app::check_graph(config_.model, graph, config_.data.names());
+  for (size_t d = 0; data_ && d < data_->size(); ++d)
+    check_same_grid(graph.nodes((*data_)[d].name), (*data_)[d].training->info());
+  for (const std::string& name : config_.data.names()) {
+    if (config_.train.validation.weights == train::GridWeights::kArea)
+      check_area_weights(graph.nodes(name));
+  }
   std::string text;
   for (const graph::NodeSet& set : graph.node_sets)
     text += concat(text.empty() ? "" : ", ", set.num_nodes(), " ", set.name, " nodes");
@@ -229,17 +268,15 @@ void Checks::compare_weights() {
                                       "' beside network and graph, for lack of these"));
     return;
   }
-  const data::DatasetInfo& info = data_->training->info();
+  const DataCells cells(*data_);
   graph::GraphOptions options = config_.graph;
   if (!request_.files || !path_exists(options.file)) options.file.clear();  // nothing is written
-  const graph::Graph graph =
-      graph::load_or_build_graph(options, {info.latitudes_deg, info.longitudes_deg});
+  const graph::Graph graph = graph::load_or_build_graph(options, cells.named());
   const at::ScalarType dtype = train::weight_type(config_.train.precision);
   model::ParameterSet parameters(dtype, /*seed=*/0);
   const model::EncoderProcessorDecoder network(
-      parameters, config_.model,
-      model::GraphTensors::create(graph, config_.model.edge_attributes, dtype),
-      field_layout(*data_));
+      parameters, network_plan(config_.model, config_.data, *data_),
+      model::GraphTensors::create(graph, config_.model.edge_attributes, dtype));
   parameters.flatten(at::kCPU);
   const auto add = [&](const std::vector<std::string>& texts) {
     report_.warnings.insert(report_.warnings.end(), texts.begin(), texts.end());

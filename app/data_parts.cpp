@@ -19,6 +19,8 @@ namespace {
 
 using StoresPtr = std::shared_ptr<DataStores>;
 
+constexpr const char* kDatasets = "datasets";  // in manifests of checkpoints
+
 // `name`: that of the period among the keys of "data".
 std::shared_ptr<const data::Dataset> open_anemoi(const RunConfig& config, const StoresPtr& stores,
                                                  const data::Period& period, const char* name) {
@@ -92,9 +94,16 @@ SavedData saved_data(WeightUse use, const train::CheckpointInfo& checkpoint) {
   };
   saved.times_in = times("multistep_input");
   saved.times_out = times("multistep_output");
-  const fs::path manifest = checkpoint.path / "manifest.json";
-  saved.record = data::data_record_from_json(config::Json::parse(checkpoint.meta.data_json),
-                                             manifest.string());
+  const std::string manifest = (checkpoint.path / "manifest.json").string();
+  const config::Json json = config::Json::parse(checkpoint.meta.data_json);
+  if (!json.is_object() || !json.contains(kDatasets)) {
+    saved.record = data::data_record_from_json(json, manifest);
+  } else if (json.at(kDatasets).is_object()) {
+    for (const auto& [name, record] : json.at(kDatasets).items())
+      saved.datasets[name] = data::data_record_from_json(record, manifest);
+  } else {
+    throw DataError(concat("'", manifest, "': \"", kDatasets, "\" is no object of datasets"));
+  }
   return saved;
 }
 
@@ -105,6 +114,8 @@ std::string to_text(const std::optional<SavedData>& saved) {
                     {"times_in", saved->times_in},
                     {"times_out", saved->times_out}};
   if (saved->record) json["record"] = data::to_json(*saved->record);
+  for (const auto& [name, record] : saved->datasets)
+    json[kDatasets][name] = data::to_json(record);
   return json.dump();
 }
 
@@ -117,6 +128,8 @@ std::optional<SavedData> saved_data_from_text(const std::string& text) {
                   .times_out = json.at("times_out").get<int64_t>()};
   if (json.contains("record"))
     saved.record = data::data_record_from_json(json.at("record"), saved.checkpoint);
+  for (const auto& [name, record] : json.value(kDatasets, config::Json::object()).items())
+    saved.datasets[name] = data::data_record_from_json(record, saved.checkpoint);
   return saved;
 }
 
@@ -167,12 +180,117 @@ DataParts make_data(const RunConfig& config, const StoresPtr& stores, const Save
   return parts;
 }
 
-std::vector<std::string> warnings_of(const DataParts& data) {
-  std::vector<std::string> all = data.warnings;
-  for (const auto& dataset : {data.training, data.validation}) {
-    for (const std::string& warning : dataset->warnings()) {
-      const std::string text = concat("data: ", warning);
-      if (std::count(all.begin(), all.end(), text) == 0) all.push_back(text);
+RunConfig config_of_dataset(const RunConfig& config, size_t number) {
+  RunConfig one = config;
+  one.data = config.data.of_dataset(number);
+  return one;
+}
+
+namespace {
+
+// What a single dataset's message says of "data.forcing" is about data.datasets.<name>.forcing.
+[[noreturn]] void fail_in_dataset(const ConfigError& error, const std::string& name) {
+  const std::string prefix = "data.";
+  const std::string key =
+      error.path().starts_with(prefix) ? error.path().substr(prefix.size()) : "";
+  bool is_own = false;
+  data::NamedDataset options;
+  for (const config::Field& field : config::fields_of(options))
+    is_own = is_own || key == field.key || key.starts_with(field.key + ".");
+  if (!is_own) throw error;
+  const std::string text = error.what(), before = concat("'", error.path(), "': ");
+  throw ConfigError(concat("data.datasets.", name, ".", key),
+                    text.starts_with(before) ? text.substr(before.size()) : text, error.hint());
+}
+
+// What the checkpoint says of one of several datasets; nothing where that starts afresh.
+std::optional<SavedData> saved_of(const SavedData* saved, const std::string& name,
+                                  std::vector<std::string>& warnings) {
+  if (!saved) return std::nullopt;
+  SavedData own = *saved;
+  const auto found = saved->datasets.find(name);
+  if (found != saved->datasets.end()) {
+    own.record = found->second;
+    return own;
+  }
+  if (saved->datasets.empty() && !saved->record) return own;  // of an older program
+  const std::string what =
+      concat("checkpoint '", saved->checkpoint, "' has no dataset '", name, "'");
+  if (saved->use != WeightUse::kStart)
+    throw DataError(what, "name the datasets of that run; or start a new one with init.from");
+  warnings.push_back(what + ": its weights start afresh");
+  return std::nullopt;
+}
+
+void check_saved_names(const SavedData* saved, const std::vector<std::string>& names) {
+  if (!saved || saved->use == WeightUse::kStart) return;
+  for (const auto& [name, record] : saved->datasets) {
+    if (std::count(names.begin(), names.end(), name) > 0) continue;
+    throw DataError(concat("checkpoint '", saved->checkpoint, "' was trained on a dataset '", name,
+                           "', too, which data.datasets does not name"),
+                    "name the datasets of that run; or start a new one with init.from");
+  }
+}
+
+// Batches of all datasets are of the same rows.
+void check_same_dates(const data::DatasetInfo& first, const data::DatasetInfo& other,
+                      const char* period) {
+  if (first.dates_s == other.dates_s) return;
+  const auto dates = [](const data::DatasetInfo& info) {
+    return concat(info.num_rows(), " dates from ", format_date(info.dates_s.front()), " to ",
+                  format_date(info.dates_s.back()), " every ", format_duration(info.frequency_s));
+  };
+  throw DataError(concat("datasets of one run have the same dates, and '", first.name, "' has ",
+                         dates(first), ", '", other.name, "' ", dates(other)),
+                  concat("give both ends of data.", period,
+                         ", and the frequency of each dataset where they differ"));
+}
+
+}  // namespace
+
+std::vector<DataParts> make_datasets(const RunConfig& config, const StoresPtr& stores,
+                                     const SavedData* saved) {
+  const std::vector<std::string> names = config.data.names();
+  check_saved_names(saved, names);
+  if (config.data.datasets.empty()) return {make_data(config, stores, saved)};
+  std::vector<DataParts> all;
+  for (size_t i = 0; i < names.size(); ++i) {
+    std::vector<std::string> warnings;
+    const std::optional<SavedData> own = saved_of(saved, names[i], warnings);
+    try {
+      all.push_back(make_data(config_of_dataset(config, i), stores, own ? &*own : nullptr));
+    } catch (const ConfigError& error) {
+      fail_in_dataset(error, names[i]);
+    }
+    DataParts& parts = all.back();
+    parts.name = names[i];
+    parts.warnings.insert(parts.warnings.begin(), warnings.begin(), warnings.end());
+    check_same_dates(all[0].training->info(), parts.training->info(), "training");
+    check_same_dates(all[0].validation->info(), parts.validation->info(), "validation");
+  }
+  return all;
+}
+
+std::string record_of(const std::vector<DataParts>& datasets) {
+  if (datasets.size() == 1 && datasets[0].name == "data")
+    return data::to_json(datasets[0].record).dump();
+  config::Json json;
+  for (const DataParts& parts : datasets)
+    json[kDatasets][parts.name] = data::to_json(parts.record);
+  return json.dump();
+}
+
+std::vector<std::string> warnings_of(const std::vector<DataParts>& datasets) {
+  std::vector<std::string> all;
+  const auto add = [&](const std::string& text) {
+    if (std::count(all.begin(), all.end(), text) == 0) all.push_back(text);
+  };
+  for (const DataParts& data : datasets) {
+    for (const std::string& warning : data.warnings)
+      add(warning);
+    for (const auto& dataset : {data.training, data.validation}) {
+      for (const std::string& warning : dataset->warnings())
+        add(concat("data: ", warning));
     }
   }
   return all;
@@ -188,7 +306,8 @@ data::SamplerOptions sampling_of(const RunConfig& config, const parallel::Proces
           .reseed_every_epoch = config.train.rollout.epoch_increment > 0};
 }
 
-std::string files_read(const DataParts& data, parallel::Communicator& world) {
+std::string files_read(const std::vector<DataParts>& datasets, parallel::Communicator& world) {
+  const DataParts& data = datasets.front();  // all have the same stores
   if (!data.stores || data.stores->empty()) return "";
   const double bytes =
       parallel::sum_over(world, {static_cast<double>(data.stores->bytes_read())})[0];

@@ -3,6 +3,7 @@
 // values, which are those of a checkpoint where its weights are used.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@ namespace aifs::app {
 
 // Training and validation data, normalised alike (statistics are those of the training data).
 struct DataParts {
+  std::string name = "data";  // of its nodes, encoder and decoder
   std::shared_ptr<const data::Dataset> training, validation;
   data::VariableTable variables;
   data::Statistics statistics;                     // after the normaliser's remap
@@ -42,6 +44,7 @@ struct SavedData {
   WeightUse use = WeightUse::kResume;
   std::string checkpoint;                       // for messages
   std::optional<data::DataRecord> record = {};  // none: written by a program that kept none
+  std::map<std::string, data::DataRecord> datasets = {};  // instead of it, of a run of several
   int64_t times_in = 1, times_out = 1;          // of inputs and outputs of a step
 };
 
@@ -58,15 +61,28 @@ std::optional<SavedData> saved_data_from_text(const std::string& text);
 DataParts make_data(const RunConfig& config, const std::shared_ptr<DataStores>& stores,
                     const SavedData* saved = nullptr);
 
+// The configuration of one of several datasets as if it were the only one.
+RunConfig config_of_dataset(const RunConfig& config, size_t number);
+
+// The data of all datasets of a configuration, which have the same dates: one, or those of
+// data.datasets in their order. Throws as make_data(), naming the dataset, and DataError for dates
+// or datasets that differ from each other, or from those of a checkpoint.
+std::vector<DataParts> make_datasets(const RunConfig& config,
+                                     const std::shared_ptr<DataStores>& stores,
+                                     const SavedData* saved = nullptr);
+
+// What checkpoints keep of them, as JSON.
+std::string record_of(const std::vector<DataParts>& datasets);
+
 // What differs from a checkpoint, and what training and validation data have to say of themselves
 // (which may list their folders), each thing once.
-std::vector<std::string> warnings_of(const DataParts& data);
+std::vector<std::string> warnings_of(const std::vector<DataParts>& datasets);
 
 // The order of training samples of this rank's replica.
 data::SamplerOptions sampling_of(const RunConfig& config, const parallel::ProcessMesh& mesh);
 
 // "12.3 GiB of files were read", by all ranks since they opened the data; "" for data that are no
 // files. Collective.
-std::string files_read(const DataParts& data, parallel::Communicator& world);
+std::string files_read(const std::vector<DataParts>& datasets, parallel::Communicator& world);
 
 }  // namespace aifs::app

@@ -181,6 +181,12 @@ void write_truncation(const fs::path& path, const model::ResidualOptions& residu
   write_safetensors(path, items);
 }
 
+void refuse_several_datasets(const RunConfig& config) {
+  if (config.data.datasets.empty()) return;
+  throw ConfigError("data.datasets", "models of several datasets cannot be exchanged yet",
+                    "name a single dataset in data.dataset");
+}
+
 void refuse_full(const fs::path& folder) {
   std::error_code error;
   if (!path_exists(folder) || fs::is_empty(folder, error)) return;
@@ -223,6 +229,7 @@ graph::Graph read_graph(const RunConfig& config, const fs::path& file,
 }  // namespace
 
 void export_model(Run& run, const train::CheckpointInfo& checkpoint, const fs::path& folder) {
+  refuse_several_datasets(run.config());
   refuse_full(folder);
   run.load_weights(checkpoint);
   make_directories(folder);

@@ -74,7 +74,7 @@ class Reading {
   void run();
   // Samples, rates. Collective.
   std::string summary() const {
-    const std::string files = files_read(data_, mesh_.world());
+    const std::string files = files_read({data_}, mesh_.world());
     return concat(figures_.steps, " steps, ", text_of(figures_, mesh_, config_.data.threads),
                   files.empty() ? "" : concat("; ", files));
   }

@@ -45,12 +45,14 @@ void check_window(const std::string& part, const model::BlockOptions& block, int
 }  // namespace
 
 void check_windows(const model::ModelOptions& model,
-                   const std::function<int64_t(const std::string&)>& num_nodes) {
+                   const std::function<int64_t(const std::string&)>& num_nodes,
+                   const std::vector<std::string>& datasets) {
   const std::vector<std::string> meshes = model.meshes();
   const auto larger = [&](const std::string& a, const std::string& b) {
     return std::max(num_nodes(a), num_nodes(b));
   };
-  check_window("encoder", model.encoder, larger("data", meshes.front()));
+  for (const std::string& data : datasets)
+    check_window("encoder", model.encoder, larger(data, meshes.front()));
   const bool on_all = model.hierarchy.level_processing;
   check_window("processor", model.processor, num_nodes(on_all ? meshes.front() : meshes.back()));
   for (size_t i = 0; i + 1 < meshes.size(); ++i) {
@@ -58,10 +60,12 @@ void check_windows(const model::ModelOptions& model,
     check_window("hierarchy.upscale", model.hierarchy.upscale, nodes);
     check_window("hierarchy.downscale", model.hierarchy.downscale, nodes);
   }
-  check_window("decoder", model.decoder, larger("data", meshes.front()));
+  for (const std::string& data : datasets)
+    check_window("decoder", model.decoder, larger(data, meshes.front()));
 }
 
-void check_graph(const model::ModelOptions& model, const graph::Graph& graph) {
+void check_graph(const model::ModelOptions& model, const graph::Graph& graph,
+                 const std::vector<std::string>& datasets) {
   const std::vector<std::string> meshes = model.meshes();
   for (const std::string& mesh : meshes)
     require("model.hierarchy.meshes", [&] { graph.nodes(mesh); });
@@ -72,7 +76,8 @@ void check_graph(const model::ModelOptions& model, const graph::Graph& graph) {
       require(concat("model.", part, ".kind"),
               [&] { check_attributes(model.edge_attributes, graph.edges(source, target)); });
   };
-  check_part("encoder", model.encoder, "data", meshes.front());
+  for (const std::string& data : datasets)
+    check_part("encoder", model.encoder, data, meshes.front());
   for (size_t i = 0; i < meshes.size(); ++i) {
     const bool coarsest = i + 1 == meshes.size();
     if (coarsest || model.hierarchy.level_processing)
@@ -81,8 +86,10 @@ void check_graph(const model::ModelOptions& model, const graph::Graph& graph) {
     check_part("hierarchy.upscale", model.hierarchy.upscale, meshes[i], meshes[i + 1]);
     check_part("hierarchy.downscale", model.hierarchy.downscale, meshes[i + 1], meshes[i]);
   }
-  check_part("decoder", model.decoder, meshes.front(), "data");
-  check_windows(model, [&](const std::string& name) { return graph.nodes(name).num_nodes(); });
+  for (const std::string& data : datasets)
+    check_part("decoder", model.decoder, meshes.front(), data);
+  check_windows(
+      model, [&](const std::string& name) { return graph.nodes(name).num_nodes(); }, datasets);
 }
 
 }  // namespace aifs::app

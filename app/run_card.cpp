@@ -222,10 +222,36 @@ std::string length_text(const train::TrainOptions& train) {
                 r.maximum);
 }
 
+std::string variables_text(const DataParts& data) {
+  const data::VariableTable& variables = data.variables;
+  return concat(variables.num_inputs(), " in, ", variables.num_outputs(), " out, ",
+                variables.num_prognostic(), " of them prognostic");
+}
+
+// Datasets, dates and variables.
+std::string data_rows(const Run& run) {
+  const RunConfig& c = run.config();
+  const std::string times = concat("; ", counted(c.data.multistep_input, "time"), " in, ",
+                                   c.data.multistep_output, " out, step ", c.data.timestep);
+  const data::DatasetInfo& training = run.data().training->info();
+  const bool validates = c.train.validation.is_on();
+  const std::string validation =
+      row("validation", validates ? period(run.data().validation->info()) : std::string("none"));
+  if (run.datasets().size() == 1) {
+    return row("training", concat(training.name, ": ", period(training))) + validation +
+           row("variables", variables_text(run.data()) + times);
+  }
+  std::string rows = row("training", period(training)) + validation;
+  for (const DataParts& data : run.datasets()) {
+    const data::DatasetInfo& info = data.training->info();
+    rows += row("dataset", concat(data.name, ": ", info.name, ", ", info.num_nodes(), " cells, ",
+                                  variables_text(data)));
+  }
+  return rows + row("times", times.substr(2));
+}
+
 std::string run_card(const Run& run, const std::vector<std::string>& places) {
   const RunConfig& c = run.config();
-  const data::DatasetInfo& training = run.data().training->info();
-  const data::VariableTable& variables = run.data().variables;
   const int64_t replicas = run.mesh().sizes().data;
   const int64_t samples = c.data.batch_size * c.train.accumulate_batches * replicas;
   return concat(
@@ -233,14 +259,7 @@ std::string run_card(const Run& run, const std::vector<std::string>& places) {
       row("host", concat(parallel::host_name(), ", ", counted(at::get_num_threads(), "thread"),
                          places.size() > 1 ? " a rank, " : ", ", device_name(run.device()), ", ",
                          enum_name(c.train.precision))),
-      rank_rows(run, places), row("training", concat(training.name, ": ", period(training))),
-      row("validation",
-          c.train.validation.is_on() ? period(run.data().validation->info()) : std::string("none")),
-      row("variables", concat(variables.num_inputs(), " in, ", variables.num_outputs(), " out, ",
-                              variables.num_prognostic(), " of them prognostic; ",
-                              counted(c.data.multistep_input, "time"), " in, ",
-                              c.data.multistep_output, " out, step ", c.data.timestep)),
-      row("graph", graph_text(run.graph())),
+      rank_rows(run, places), data_rows(run), row("graph", graph_text(run.graph())),
       row("model", model_text(c.model, run.parameters().num_trainable(),
                               num_frozen(run.parameters(), c.optimizer.freeze))),
       row("loss", loss_text(c.loss)), row("optimizer", optimizer_text(c.optimizer, samples)),

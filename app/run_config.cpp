@@ -73,6 +73,25 @@ void check_stages(const RunConfig& c) {
   refuse(c.parallel.reproducible, "parallel.reproducible");
 }
 
+// What several datasets do not go with.
+void check_datasets(const RunConfig& c) {
+  if (c.data.datasets.empty()) return;
+  if (c.graph.grid != "dataset") {
+    throw ConfigError("graph.grid", concat("is '", c.graph.grid, "', and there are several datasets"),
+                      "use \"dataset\": each has its own cells");
+  }
+  const auto refuse = [](bool is_used, const char* path, const char* hint) {
+    if (is_used) throw ConfigError(path, "does not go with several datasets yet", hint);
+  };
+  const char* replicas = "use 1, and parallel.data for more ranks";
+  refuse(c.parallel.sizes.model > 1, "parallel.model", replicas);
+  refuse(c.parallel.sizes.tensor > 1, "parallel.tensor", replicas);
+  refuse(c.parallel.sizes.pipeline > 1, "parallel.pipeline", replicas);
+  refuse(c.model.memory_budget > 0.0, "model.memory_budget",
+         "set it to 0, and choose recompute and chunks of the parts by hand");
+  refuse(c.run.mode == Mode::kIo, "run.mode", "measure the reading of one dataset at a time");
+}
+
 void check_together(const RunConfig& c) {
   if (c.data.kind == data::SourceKind::kAnalytic && c.graph.grid == "dataset") {
     throw ConfigError("graph.grid", "the analytic dataset has no grid of its own",
@@ -82,11 +101,18 @@ void check_together(const RunConfig& c) {
     throw ConfigError("model.hierarchy.meshes", "graphs made here have one hidden mesh",
                       "name a file with these meshes in graph.file, or leave the list empty");
   }
-  if (!c.data.dataset.netcdf.files.empty() && !c.data.cache.dir.empty()) {
+  const auto reads_netcdf = [](const data::DatasetTree& tree) { return !tree.netcdf.files.empty(); };
+  const bool any_netcdf =
+      reads_netcdf(c.data.dataset) ||
+      std::any_of(c.data.datasets.begin(), c.data.datasets.end(),
+                  [&](const auto& named) { return reads_netcdf(named.second.dataset); });
+  if (any_netcdf && !c.data.cache.dir.empty()) {
     throw ConfigError("data.cache.dir", "chunks of Anemoi datasets are copied, not netCDF files",
                       "leave it out, or copy the files yourself");
   }
-  if (c.data.kind == data::SourceKind::kAnemoi && c.data.dataset.source_key().empty()) {
+  check_datasets(c);
+  if (c.data.kind == data::SourceKind::kAnemoi && c.data.datasets.empty() &&
+      c.data.dataset.source_key().empty()) {
     throw ConfigError("data.dataset.dataset", "no dataset is named",
                       "give the path of a .zarr folder, datasets to combine, netCDF files, or set "
                       "data.kind to \"analytic\"");

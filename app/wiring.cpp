@@ -72,12 +72,13 @@ void check_same_grid(const graph::NodeSet& nodes, const data::DatasetInfo& info)
 
 namespace {
 
-GraphParts make_graph(const RunConfig& config, const data::DatasetInfo& info) {
+GraphParts make_graph(const RunConfig& config, const std::vector<DataParts>& datasets) {
   const auto start = std::chrono::steady_clock::now();
   GraphParts parts;
-  const graph::Coordinates cells{info.latitudes_deg, info.longitudes_deg};
-  parts.graph = graph::load_or_build_graph(config.graph, cells, &parts.report);
-  check_same_grid(parts.graph.nodes("data"), info);
+  const DataCells cells(datasets);
+  parts.graph = graph::load_or_build_graph(config.graph, cells.named(), &parts.report);
+  for (const DataParts& data : datasets)
+    check_same_grid(parts.graph.nodes(data.name), data.training->info());
   parts.hash = parts.graph.content_hash();
   parts.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return parts;
@@ -104,6 +105,97 @@ model::FieldLayout field_layout(const DataParts& data) {
     layout.outputs.stdev.push_back(data.statistics.stdev[static_cast<size_t>(column)]);
   }
   return layout;
+}
+
+DataCells::DataCells(const std::vector<DataParts>& datasets) {
+  for (const DataParts& data : datasets) {
+    const data::DatasetInfo& info = data.training->info();
+    names_.push_back(data.name);
+    cells_.push_back({info.latitudes_deg, info.longitudes_deg});
+  }
+}
+
+std::vector<graph::NamedCells> DataCells::named() const {
+  std::vector<graph::NamedCells> named;
+  for (size_t i = 0; i < names_.size(); ++i)
+    named.push_back({names_[i], cells_[i]});
+  return named;
+}
+
+namespace {
+
+// What of a bound concerns the outputs of a dataset; nothing if it concerns none of them.
+std::optional<model::BoundingOptions> bound_of(const model::BoundingOptions& bound,
+                                               const std::vector<std::string>& outputs) {
+  model::BoundingOptions own = bound;
+  own.variables.clear();
+  own.thresholds.clear();
+  own.normalizer.clear();
+  for (size_t i = 0; i < bound.variables.size(); ++i) {
+    if (std::count(outputs.begin(), outputs.end(), bound.variables[i]) == 0) continue;
+    own.variables.push_back(bound.variables[i]);
+    if (i < bound.thresholds.size()) own.thresholds.push_back(bound.thresholds[i]);
+    if (i < bound.normalizer.size()) own.normalizer.push_back(bound.normalizer[i]);
+  }
+  if (own.variables.empty()) return std::nullopt;
+  return own;
+}
+
+// The bounds of each of several datasets. A variable that none of them predicts is an error.
+void share_bounds(const std::vector<model::BoundingOptions>& bounds,
+                  std::vector<model::DatasetPlan>& plans) {
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    for (const std::string& name : bounds[i].variables) {
+      const auto predicts = [&](const model::DatasetPlan& d) {
+        const std::vector<std::string>& names = d.layout.outputs.names;
+        return std::count(names.begin(), names.end(), name) > 0;
+      };
+      if (std::any_of(plans.begin(), plans.end(), predicts)) continue;
+      throw ConfigError(concat("model.bounding.", i, ".variables"),
+                        concat("no dataset has an output '", name, "'"));
+    }
+    for (model::DatasetPlan& d : plans) {
+      if (const auto own = bound_of(bounds[i], d.layout.outputs.names)) d.bounding.push_back(*own);
+    }
+  }
+}
+
+}  // namespace
+
+model::NetworkPlan network_plan(const model::ModelOptions& model, const data::DataOptions& options,
+                                const std::vector<DataParts>& datasets) {
+  model::NetworkPlan plan = model::NetworkPlan::single(model, field_layout(datasets.front()));
+  if (options.datasets.empty()) return plan;
+  if (!model.residual.truncation_down.empty() || !model.residual.truncation_up.empty()) {
+    throw ConfigError("model.residual.truncation_down",
+                      "files of matrices are for one grid, and there are several datasets",
+                      "name a grid in model.residual.truncation_grid");
+  }
+  const model::DatasetPlan common = plan.datasets.front();
+  plan.datasets.clear();
+  plan.node_trainable.erase(common.name);
+  for (size_t i = 0; i < datasets.size(); ++i) {
+    model::DatasetPlan d = common;
+    const std::string& encoder = options.datasets[i].second.encoder;
+    d.name = d.decoder_name = datasets[i].name;
+    d.encoder_name = encoder.empty() ? d.name : encoder;
+    d.layout = field_layout(datasets[i]);
+    d.stdev_tendency = d.layout.stdev_tendency;
+    d.bounding.clear();
+    plan.node_trainable[d.name] = model.trainable_parameters.data;
+    for (const model::DatasetPlan& other : plan.datasets) {
+      if (other.encoder_name != d.encoder_name || other.layout.num_inputs == d.layout.num_inputs)
+        continue;
+      throw ConfigError(concat("data.datasets.", d.name, ".encoder"),
+                        concat("'", d.encoder_name, "' is of ", other.layout.num_inputs,
+                               " inputs, those of '", other.name, "', and here are ",
+                               d.layout.num_inputs),
+                        "leave it out: each dataset has an encoder of its own");
+    }
+    plan.datasets.push_back(std::move(d));
+  }
+  share_bounds(model.bounding, plan.datasets);
+  return plan;
 }
 
 namespace {
@@ -146,14 +238,14 @@ Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device,
   if (!mesh_->is_main()) return;  // others read what it has read, later
   const auto stores = open_stores(config_);
   if (stores) stores->remember();
-  data_ = make_data(config_, stores, saved_ ? &*saved_ : nullptr);
+  data_ = make_datasets(config_, stores, saved_ ? &*saved_ : nullptr);
   for (const std::string& warning : warnings_of(data_))
     log::warning(warning);
   if (stores) opened_ = stores->record();  // absent chunks, too: all ranks must see the same
   phases_.end("data");
-  graph_ = make_graph(config_, data_.training->info());
+  graph_ = make_graph(config_, data_);
   const std::string overlap =
-      overlap_warning(data_.training->info(), data_.validation->info(), data_.window);
+      overlap_warning(data().training->info(), data().validation->info(), data().window);
   if (!overlap.empty() && config_.train.validation.is_on()) log::warning(overlap);
   for (const std::string& warning : graph_.report.warnings)
     log::warning("graph: ", warning);
@@ -175,10 +267,10 @@ void Run::build() {
     graph_.hash = graph_.graph.content_hash();
     const auto stores = open_stores(config_);  // whose files this host may not have
     if (stores) stores->recall(opened_);
-    data_ = make_data(config_, stores, saved_ ? &*saved_ : nullptr);
+    data_ = make_datasets(config_, stores, saved_ ? &*saved_ : nullptr);
   }
   opened_.clear();
-  app::check_graph(config_.model, graph_.graph);
+  app::check_graph(config_.model, graph_.graph, config_.data.names());
   const at::ScalarType dtype = weight_type(config_.train.precision);
   const model::GraphTensors tensors = make_tensors(dtype).to(device_);
   const uint32_t seed = derive_seed(static_cast<uint64_t>(config_.run.seed), SeedContext::kTrainer);
@@ -188,26 +280,29 @@ void Run::build() {
   if (mesh_->sizes().pipeline > 1)
     parameters_->divide_over(model::Stages(mesh_->stage_links(), layers_of_stages(config_)));
   fitted_ = fitted_model();
-  network_ = std::make_unique<model::EncoderProcessorDecoder>(*parameters_, fitted_, tensors,
-                                                              field_layout(data_));
+  network_ = std::make_unique<model::EncoderProcessorDecoder>(
+      *parameters_, network_plan(fitted_, config_.data, data_), tensors);
   parameters_->flatten(device_);
-  loss_ = make_loss();
+  for (size_t d = 0; d < data_.size(); ++d)
+    losses_.push_back(make_loss(d));
   validation_ = make_validation();
   phases_.end("network and loss");
 }
 
 plan::StepInput Run::planned_step() const {
-  const int64_t prognostic = data_.variables.num_prognostic();
+  const data::VariableTable& variables = data().variables;
+  const int64_t prognostic = variables.num_prognostic();
   PlanRequest request;
   request.ranks = mesh_->world().size();
-  request.variables = {prognostic, data_.variables.num_inputs() - prognostic,
-                       data_.variables.num_outputs() - prognostic};
+  request.variables = {prognostic, variables.num_inputs() - prognostic,
+                       variables.num_outputs() - prognostic};
   plan::StepInput input = step_input(config_, graph_.graph, request);
   input.network.gpu = device_.is_cuda();
   return input;
 }
 
 std::optional<plan::MemoryPlan> Run::planned_memory() const {
+  if (data_.size() > 1) return std::nullopt;
   try {
     plan::StepInput input = planned_step();
     input.network.model = fitted_;
@@ -240,7 +335,7 @@ model::GraphTensors Run::make_tensors(at::ScalarType dtype) {
   const std::vector<std::string>& attributes = config_.model.edge_attributes;
   const int64_t shards = mesh_->sizes().model;
   if (shards == 1) {
-    cells_per_rank_ = {graph_.graph.nodes("data").num_nodes()};
+    cells_per_rank_ = {graph_.graph.nodes(data().name).num_nodes()};
     return model::GraphTensors::create(graph_.graph, attributes, dtype);
   }
   const graph::GraphPartition partition =
@@ -261,43 +356,103 @@ train::NodeSlice Run::own_slice() const {
   return train::slice_of_group(cells_per_rank_, mesh_->model());
 }
 
-train::LossPtr Run::make_loss() const {
-  return train::build_loss(config_.loss, {.variables = data_.variables,
-                                          .statistics = data_.statistics,
-                                          .tendencies = data_.tendencies,
-                                          .nodes = graph_.graph.nodes("data"),
+// Ranks do not share samples of several datasets: all cells are here.
+data::NodeRange Run::cells_of(size_t dataset) const {
+  if (dataset == 0) return own_cells();
+  return {0, graph_.graph.nodes(data_[dataset].name).num_nodes()};
+}
+
+train::NodeSlice Run::slice_of(size_t dataset) const {
+  if (dataset == 0) return own_slice();
+  return train::slice_of_group({cells_of(dataset).size()}, mesh_->model());
+}
+
+train::LossPtr Run::make_loss(size_t dataset) const {
+  const DataParts& data = data_[dataset];
+  return train::build_loss(config_.loss, {.variables = data.variables,
+                                          .statistics = data.statistics,
+                                          .tendencies = data.tendencies,
+                                          .nodes = graph_.graph.nodes(data.name),
                                           .grid_name = config_.graph.grid,
-                                          .timestep_s = data_.timestep_s,
-                                          .times_out = data_.window.times_out,
+                                          .timestep_s = data.timestep_s,
+                                          .times_out = data.window.times_out,
                                           .dtype = parameters_->dtype(),
                                           .device = device_});
 }
 
-data::LoaderOptions Run::loading(double share_of_memory) const {
-  data::LoaderOptions options = loader_options(config_.data, device_, processes_);
+data::LoaderOptions Run::loading(double share_of_memory, size_t dataset) const {
+  const auto values = [](const DataParts& data) {
+    const data::DatasetInfo& info = data.training->info();
+    return static_cast<double>(info.num_nodes() * info.num_variables());
+  };
+  double all = 0.0;
+  for (const DataParts& data : data_)
+    all += values(data);
+  const double share = values(data_[dataset]) / all;
+  const auto num_datasets = static_cast<int64_t>(data_.size());
+  // Each dataset has a loader, and memory that nobody chose is shared among them, too.
+  data::LoaderOptions options = loader_options(config_.data, device_, processes_ * num_datasets);
+  options.nodes = cells_of(dataset);
   options.memory_bytes =
-      static_cast<int64_t>(share_of_memory * static_cast<double>(options.memory_bytes));
+      static_cast<int64_t>(share_of_memory * share * static_cast<double>(options.memory_bytes));
+  const auto threads = static_cast<double>(options.threads);
+  options.threads = std::max<int64_t>(1, std::llround(share * threads));
   options.pool = pool_;
   return options;
 }
 
 std::unique_ptr<train::Validation> Run::make_validation() const {
+  const DataParts& data = this->data();
   const train::ValidationSetup setup{
-      .source = data_.validation_source,
-      .variables = data_.variables,
-      .window = data_.window,
-      .timestep_s = data_.timestep_s,
-      .cell_weights = cell_weights(config_.train.validation.weights, graph_.graph.nodes("data")),
-      .post_processor = {data_.variables.output_names(), config_.data.postprocessor},
+      .source = data.validation_source,
+      .variables = data.variables,
+      .window = data.window,
+      .timestep_s = data.timestep_s,
+      .cell_weights =
+          cell_weights(config_.train.validation.weights, graph_.graph.nodes(data.name)),
+      .post_processor = {data.variables.output_names(),
+                         config_.data.of_dataset(0).postprocessor},
       .nodes = own_cells(),
       .mesh = *mesh_,
-      .loading = loading(kShareOfValidation),
+      .loading = loading(kShareOfValidation, 0),
       .dtype = parameters_->dtype(),
       .device = device_,
       .loss_nodes = own_slice(),
       .longest_rollout =
-          std::max(config_.train.validation.rollout, config_.train.longest_rollout())};
+          std::max(config_.train.validation.rollout, config_.train.longest_rollout()),
+      .name = data.name,
+      .further = further_validation()};
   return std::make_unique<train::Validation>(config_.train.validation, setup);
+}
+
+std::vector<train::FurtherValidation> Run::further_validation() const {
+  std::vector<train::FurtherValidation> further;
+  for (size_t d = 1; d < data_.size(); ++d) {
+    const DataParts& data = data_[d];
+    further.push_back(
+        {.name = data.name,
+         .source = data.validation_source,
+         .variables = data.variables,
+         .cell_weights =
+             cell_weights(config_.train.validation.weights, graph_.graph.nodes(data.name)),
+         .post_processor = {data.variables.output_names(),
+                            config_.data.of_dataset(d).postprocessor},
+         .nodes = cells_of(d),
+         .loading = loading(kShareOfValidation, d),
+         .loss = losses_[d],
+         .loss_nodes = slice_of(d)});
+  }
+  return further;
+}
+
+std::vector<train::FurtherDataset> Run::further_training(double share_of_memory) const {
+  std::vector<train::FurtherDataset> further;
+  for (size_t d = 1; d < data_.size(); ++d) {
+    const DataParts& data = data_[d];
+    further.push_back({data.name, data.training_source, data.variables,
+                       loading(share_of_memory, d), losses_[d], slice_of(d)});
+  }
+  return further;
 }
 
 train::CheckpointMeta Run::checkpoint_meta() {
@@ -306,31 +461,33 @@ train::CheckpointMeta Run::checkpoint_meta() {
           .config_json = effective_json(config_),
           .config_hash = config_hash(config_),
           .graph_hash = graph_.hash,
-          .data_json = data::to_json(data_.record).dump(),
+          .data_json = record_of(data_),
           .time_utc = ""};
 }
 
 train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_from,
                           const std::function<void(int64_t)>& at_step) {
   shared_reading_ =
-      share_reading(config_, data_, config_.train.longest_rollout(), *mesh_, device_, processes_);
+      share_reading(config_, data(), config_.train.longest_rollout(), *mesh_, device_, processes_);
   const bool validates = config_.train.validation.is_on() && config_.run.mode != Mode::kSynthetic;
-  data::LoaderOptions loader = loading(validates ? 1.0 - kShareOfValidation : 1.0);
-  loader.nodes = own_cells();
+  const double share_of_memory = validates ? 1.0 - kShareOfValidation : 1.0;
+  data::LoaderOptions loader = loading(share_of_memory, 0);
   loader.share = shared_reading_.memory;
   const train::TrainerParts parts{
-      .source = data_.training_source,
-      .variables = data_.variables,
-      .window = data_.window,
+      .name = data().name,
+      .source = data().training_source,
+      .variables = data().variables,
+      .window = data().window,
       .sampling = sampling_of(config_, *mesh_),
       .loading = loader,
       .parameters = *parameters_,
       .network = *network_,
-      .loss = loss_,
+      .loss = losses_[0],
       .loss_nodes = own_slice(),
       .validation = config_.run.mode == Mode::kSynthetic ? nullptr : validation_.get(),
       .mesh = *mesh_,
-      .device = device_};
+      .device = device_,
+      .further = further_training(share_of_memory)};
   const bool is_synthetic = config_.run.mode == Mode::kSynthetic;
   train::CheckpointOptions checkpoints = config_.checkpoint;
   if (is_synthetic) checkpoints = {.at_end = false};
@@ -417,10 +574,13 @@ fs::path Run::adopt_weights(const SafetensorsFile& weights, const std::string& p
 void Run::validate(const train::CheckpointInfo& checkpoint) {
   parallel::together(
       mesh_->world(), [&] { load_weights(checkpoint); }, failure_handling());
-  const train::Forecaster forecaster(*network_, data_.variables, data_.window, device_);
+  std::vector<const data::VariableTable*> tables;
+  for (const DataParts& data : data_)
+    tables.push_back(&data.variables);
+  const train::Forecaster forecaster(*network_, tables, data().window, device_);
   const int64_t chosen = config_.train.validation.rollout;
   const train::ValidationResult result = validation_->run(
-      forecaster, *loss_,
+      forecaster, *losses_[0],
       {.rollout = chosen > 0
                       ? chosen
                       : train::rollout_of_last_step(config_.train.rollout, checkpoint.state)});
@@ -431,10 +591,10 @@ void Run::validate(const train::CheckpointInfo& checkpoint) {
   parallel::together(mesh_->world(), check, failure_handling());
   if (!mesh_->is_main()) return;
   nlohmann::ordered_json json{{"step", checkpoint.state.step}, {"epoch", checkpoint.state.epoch}};
-  json.update(train::to_json(result, data_.variables));
+  json.update(train::to_json(result, data().variables));
   const fs::path path =
       fs::path(config_.run.dir) / concat("validation-step-", checkpoint.state.step, ".json");
-  std::printf("%s\n", train::to_table(result, data_.variables).c_str());
+  std::printf("%s\n", train::to_table(result, data().variables).c_str());
   std::fflush(stdout);  // the figures are there even if the file cannot be written
   make_directories(config_.run.dir);
   write_file_atomic(path, json.dump(2) + "\n");

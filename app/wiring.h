@@ -12,6 +12,7 @@
 #include "app/phases.h"
 #include "app/run_config.h"
 #include "data/buffer_pool.h"
+#include "graph/builder.h"
 #include "graph/graph.h"
 #include "graph/graph_report.h"
 #include "graph/partition.h"
@@ -23,6 +24,22 @@ namespace aifs::app {
 
 // The fields of the data as a network sees them.
 model::FieldLayout field_layout(const DataParts& data);
+
+// The network of a configuration on these datasets. Throws ConfigError for options that only a
+// single dataset can have.
+model::NetworkPlan network_plan(const model::ModelOptions& model, const data::DataOptions& options,
+                                const std::vector<DataParts>& datasets);
+
+// The cells of each dataset, which outlive what is returned.
+class DataCells {
+ public:
+  explicit DataCells(const std::vector<DataParts>& datasets);
+  std::vector<graph::NamedCells> named() const;
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<graph::Coordinates> cells_;
+};
 
 // Throws ConfigError unless the data nodes of a graph and the cells of a dataset are the same
 // points.
@@ -66,11 +83,12 @@ class Run {
 
   const RunConfig& config() const { return config_; }
   const at::Device& device() const { return device_; }
-  const DataParts& data() const { return data_; }
+  // All datasets; the first, which is the only one of most runs.
+  const std::vector<DataParts>& datasets() const { return data_; }
+  const DataParts& data() const { return data_.front(); }
   const GraphParts& graph() const { return graph_; }
   const Phases& phases() const { return phases_; }
   const model::ParameterSet& parameters() const { return *parameters_; }
-  const train::Loss& loss() const { return *loss_; }
   const parallel::ProcessMesh& mesh() const { return *mesh_; }
   // What a step takes of a rank's memory on paper (--dry-run); nothing where there is no such plan.
   // Local to the main rank.
@@ -80,7 +98,7 @@ class Run {
   plan::StepInput planned_step() const;
   // The network's options, with what model.memory_budget adds to them.
   model::ModelOptions fitted_model() const;
-  train::LossPtr make_loss() const;
+  train::LossPtr make_loss(size_t dataset) const;
   std::unique_ptr<train::Validation> make_validation() const;
   train::CheckpointMeta checkpoint_meta();
   // Takes the weights of a checkpoint that init.from names.
@@ -88,9 +106,13 @@ class Run {
 
   model::GraphTensors make_tensors(at::ScalarType dtype);
   data::NodeRange own_cells() const;
-  // How batches are read, into this share of data.memory_mib.
-  data::LoaderOptions loading(double share_of_memory) const;
+  data::NodeRange cells_of(size_t dataset) const;
+  // How batches of a dataset are read, into this share of data.memory_mib of all of them.
+  data::LoaderOptions loading(double share_of_memory, size_t dataset) const;
   train::NodeSlice own_slice() const;
+  train::NodeSlice slice_of(size_t dataset) const;
+  std::vector<train::FurtherValidation> further_validation() const;
+  std::vector<train::FurtherDataset> further_training(double share_of_memory) const;
 
   RunConfig config_;
   const parallel::ProcessMesh* mesh_;
@@ -100,13 +122,13 @@ class Run {
   int64_t processes_ = 1;  // of this run on this machine
   std::shared_ptr<data::BufferPool> pool_;
   std::string opened_;  // what opening the dataset has read
-  DataParts data_;
+  std::vector<DataParts> data_;
   GraphParts graph_;
   model::ModelOptions fitted_;
   parallel::Counts cells_per_rank_;  // of the data nodes, in a row; the ranks that share a sample
   std::unique_ptr<model::ParameterSet> parameters_;
   std::unique_ptr<model::EncoderProcessorDecoder> network_;
-  train::LossPtr loss_;
+  std::vector<train::LossPtr> losses_;  // of each dataset
   std::unique_ptr<train::Validation> validation_;
   SharedReading shared_reading_;
 };

@@ -370,6 +370,34 @@ void Binder::add_list(
        std::move(element_fields)});
 }
 
+void Binder::add_map(const char* key, Doc doc, std::vector<Field> element_fields,
+                     std::function<void()> clear,
+                     std::function<void(const std::string&, const Json&, const std::string&,
+                                        const ReadContext&)>
+                         append,
+                     std::function<NamedFields()> elements) {
+  auto shared = std::make_shared<std::vector<Field>>(element_fields);
+  fields_.push_back(
+      {key, std::move(doc), Field::Kind::kObjectMap, "object of named objects",
+       [clear, append](const Json& json, const std::string& path, const ReadContext& context) {
+         clear();
+         if (!json.is_object()) wrong(path, json, "an object with an object for each name");
+         for (const auto& [name, element] : json.items()) {
+           if (!element.is_null()) append(name, element, join_path(path, name), context);
+         }
+       },
+       [elements] {
+         Json object = Json::object();
+         for (const auto& [name, element] : elements())
+           object[name] = write_object(element);
+         return object;
+       },
+       [shared] {
+         return Json{{"type", "object"}, {"additionalProperties", json_schema(*shared, "")}};
+       },
+       std::move(element_fields)});
+}
+
 void read_object(const std::vector<Field>& fields, const Json& object, const std::string& path,
                  const ReadContext& context) {
   if (!object.is_object()) wrong(path, object, "an object { ... }");

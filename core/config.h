@@ -24,6 +24,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/enum_names.h"
@@ -54,9 +55,9 @@ struct ReadContext {
   std::map<std::string, std::string> raw_overrides = {};
 };
 
-// One key of an object. Sections have children; lists of objects have those of one element.
+// One key of an object. Sections have children; lists and maps of objects have those of one element.
 struct Field {
-  enum class Kind { kValue, kPath, kPathList, kSection, kObjectList };
+  enum class Kind { kValue, kPath, kPathList, kSection, kObjectList, kObjectMap };
   std::string key;
   Doc doc;
   Kind kind = Kind::kValue;
@@ -102,6 +103,10 @@ class Binder {
   template <class T>
   void list(const char* key, std::vector<T>& value, Doc doc);
 
+  // An object with one object for each name, in the order in which they stand.
+  template <class T>
+  void map(const char* key, std::vector<std::pair<std::string, T>>& value, Doc doc);
+
   std::vector<Field>& fields() { return fields_; }
 
  private:
@@ -113,6 +118,13 @@ class Binder {
                 std::function<void()> clear,
                 std::function<void(const Json&, const std::string&, const ReadContext&)> append,
                 std::function<std::vector<std::vector<Field>>()> elements);
+  using NamedFields = std::vector<std::pair<std::string, std::vector<Field>>>;
+  void add_map(const char* key, Doc doc, std::vector<Field> element_fields,
+               std::function<void()> clear,
+               std::function<void(const std::string& name, const Json&, const std::string&,
+                                  const ReadContext&)>
+                   append,
+               std::function<NamedFields()> elements);
 
   std::vector<Field> fields_;
 };
@@ -160,6 +172,24 @@ void Binder::list(const char* key, std::vector<T>& value, Doc doc) {
         std::vector<std::vector<Field>> elements;
         for (T& element : value)
           elements.push_back(fields_of(element));
+        return elements;
+      });
+}
+
+template <class T>
+void Binder::map(const char* key, std::vector<std::pair<std::string, T>>& value, Doc doc) {
+  auto prototype = std::make_shared<T>();  // gives the schema; must outlive the field
+  add_map(
+      key, std::move(doc), fields_of(*prototype), [prototype, &value] { value.clear(); },
+      [&value](const std::string& name, const Json& object, const std::string& path,
+               const ReadContext& context) {
+        value.emplace_back(name, T());
+        read(value.back().second, object, path, context);
+      },
+      [&value] {
+        NamedFields elements;
+        for (auto& [name, element] : value)
+          elements.emplace_back(name, fields_of(element));
         return elements;
       });
 }

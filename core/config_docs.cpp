@@ -26,12 +26,25 @@ std::string sentence(std::string text) {
   return text;
 }
 
+// Elements have keys that stand elsewhere, too: their sections are not described again.
+void write_map(const Field& map, const std::string& path, std::string& out) {
+  out += concat("\n## `", path, "`\n\nEach element: ", map.doc.text, ".\n\n");
+  out += "| key | type | default | meaning |\n|---|---|---|---|\n";
+  for (const Field& field : map.children) {
+    const bool nested = field.kind == Field::Kind::kSection;
+    out += concat("| `", field.key, "` | ", cell(field.type), " | ",
+                  nested ? "as there" : concat("`", field.write().dump(), "`"), " | ",
+                  cell(with_unit(field.doc)), " |\n");
+  }
+}
+
 void write_section(const std::vector<Field>& fields, const std::string& path,
                    const std::string& title, std::string& out) {
   out += concat("\n## `", path, "`\n\n", sentence(title), ".\n\n");
   out += "| key | type | default | meaning |\n|---|---|---|---|\n";
   for (const Field& field : fields) {
-    if (field.kind == Field::Kind::kSection || field.kind == Field::Kind::kObjectList) {
+    if (field.kind == Field::Kind::kSection || field.kind == Field::Kind::kObjectList ||
+        field.kind == Field::Kind::kObjectMap) {
       out += concat("| `", field.key, "` | ", field.type, " | see below | ", cell(field.doc.text),
                     " |\n");
       continue;
@@ -45,6 +58,8 @@ void write_section(const std::vector<Field>& fields, const std::string& path,
     } else if (field.kind == Field::Kind::kObjectList) {
       write_section(field.children, concat(path, ".", field.key, "[]"),
                     "Each element: " + field.doc.text, out);
+    } else if (field.kind == Field::Kind::kObjectMap) {
+      write_map(field, concat(path, ".", field.key, ".<name>"), out);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <set>
 
 #include "core/check.h"
@@ -141,6 +142,12 @@ void resolve_paths(Json& tree, const std::vector<Field>& fields, const fs::path&
             resolve_paths(element, field.children, folder);
         }
         break;
+      case Field::Kind::kObjectMap:
+        if (value.is_object()) {
+          for (auto& [name, element] : value.items())
+            resolve_paths(element, field.children, folder);
+        }
+        break;
       case Field::Kind::kValue:
         break;
     }
@@ -260,6 +267,7 @@ void apply_override(Json& tree, const std::string& assignment, const std::vector
   Json* node = &tree;
   const std::vector<Field>* level = &fields;
   std::string shorthand;
+  bool any_name = false;  // of an element of a map
   for (size_t start = 0; start <= path.size();) {
     const size_t dot = std::min(path.find('.', start), path.size());
     const std::string key = path.substr(start, dot - start);
@@ -277,10 +285,11 @@ void apply_override(Json& tree, const std::string& assignment, const std::vector
       if (!node->is_object()) {
         throw ConfigError(path, concat("'", path.substr(0, start - 1), "' is not an object"));
       }
-      if (level) {
+      if (level && !std::exchange(any_name, false)) {
         const Field& field = field_at(*level, key, path);
-        const bool nested =
-            field.kind == Field::Kind::kSection || field.kind == Field::Kind::kObjectList;
+        any_name = field.kind == Field::Kind::kObjectMap;
+        const bool nested = any_name || field.kind == Field::Kind::kSection ||
+                            field.kind == Field::Kind::kObjectList;
         level = nested ? &field.children : nullptr;
         shorthand = field.shorthand;
       }

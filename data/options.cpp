@@ -21,11 +21,27 @@ void CacheOptions::bind(config::Binder& b) {
            {"what all copies in it may take; those not used for longest go first", "GiB"});
 }
 
+void NamedDataset::bind(config::Binder& b) {
+  b.section("dataset", dataset, {"as data.dataset"}, "dataset");
+  b.text_list("forcing", roles.forcing, {"as data.forcing; empty: those"});
+  b.text_list("diagnostic", roles.diagnostic, {"as data.diagnostic; empty: those"});
+  b.section("normalizer", normalizer, {"as data.normalizer; left out: that one"});
+  b.list("imputer", imputer, {"as data.imputer; empty: that one"});
+  b.list("remapper", remapper, {"as data.remapper; empty: that one"});
+  b.list("postprocessor", postprocessor, {"as data.postprocessor; empty: that one"});
+  b.text("encoder", encoder,
+         {"name of its encoder; datasets of as many inputs that give the same name share the "
+          "weights; empty: one of its own"});
+}
+
 void DataOptions::bind(config::Binder& b) {
   b.choice("kind", kind,
            {"anemoi reads the Zarr stores named in data.dataset, analytic computes exact waves"});
   b.section("dataset", dataset, {"the Anemoi dataset (kind anemoi): what open_dataset takes"},
             "dataset");
+  b.map("datasets", datasets,
+        {"one of several datasets of a run, which share hidden nodes and processor; in place of "
+         "data.dataset. They have the same dates; the loss is the sum of theirs"});
   b.section("analytic", analytic, {"the embedded analytic dataset (kind analytic)"});
   b.section("training", training, {"dates to train on"});
   b.section("validation", validation, {"dates to validate on"});
@@ -70,8 +86,75 @@ void DataOptions::bind(config::Binder& b) {
              "batches"});
 }
 
+namespace {
+
+// Names become those of node sets, tensors and metrics.
+void check_name(const std::string& name, const std::string& path) {
+  const bool is_plain =
+      !name.empty() && name.size() <= 64 &&
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") ==
+          std::string::npos;
+  if (!is_plain) {
+    throw ConfigError(path, concat("'", name, "' cannot be the name of a dataset"),
+                      "use up to 64 letters, digits, - and _");
+  }
+  if (name == "hidden" || name.starts_with("hidden_"))
+    throw ConfigError(path, concat("'", name, "' is a name of hidden nodes"), "choose another");
+}
+
+void check_datasets(const DataOptions& o, const std::string& path) {
+  if (o.datasets.empty()) return;
+  for (const auto& [name, dataset] : o.datasets) {
+    const std::string at = concat(path, ".datasets.", name);
+    check_name(name, at);
+    if (dataset.dataset.source_key().empty()) {
+      throw ConfigError(at + ".dataset", "no dataset is named",
+                        "give the path of a .zarr folder, or datasets to combine");
+    }
+  }
+  if (o.kind == SourceKind::kAnalytic)
+    throw ConfigError(path + ".datasets", "goes with kind \"anemoi\" only", "leave it out");
+  if (!o.dataset.source_key().empty()) {
+    throw ConfigError(path + ".dataset", "and data.datasets are both given",
+                      "leave it out: each of data.datasets names its own");
+  }
+}
+
+bool is_default(const NormaliserOptions& n) {
+  return n.default_method == NormaliserOptions().default_method && n.mean_std.empty() &&
+         n.std.empty() && n.min_max.empty() && n.max.empty() && n.none.empty() && n.remap.empty();
+}
+
+}  // namespace
+
+std::vector<std::string> DataOptions::names() const {
+  std::vector<std::string> all;
+  for (const auto& [name, dataset] : datasets)
+    all.push_back(name);
+  return all.empty() ? std::vector<std::string>{"data"} : all;
+}
+
+DataOptions DataOptions::of_dataset(size_t number) const {
+  DataOptions one = *this;
+  if (datasets.empty()) return one;
+  const NamedDataset& chosen = datasets[number].second;
+  one.datasets.clear();
+  one.dataset = chosen.dataset;
+  const auto take = [](const auto& own, auto& shared) {
+    if (!own.empty()) shared = own;
+  };
+  take(chosen.roles.forcing, one.roles.forcing);
+  take(chosen.roles.diagnostic, one.roles.diagnostic);
+  take(chosen.imputer, one.imputer);
+  take(chosen.remapper, one.remapper);
+  take(chosen.postprocessor, one.postprocessor);
+  if (!is_default(chosen.normalizer)) one.normalizer = chosen.normalizer;
+  return one;
+}
+
 void DataOptions::validate(const std::string& path) const {
   if (parse_duration(timestep) <= 0) throw ConfigError(path + ".timestep", "must be positive");
+  check_datasets(*this, path);
   if (kind != SourceKind::kAnalytic) return;
   const std::pair<const char*, const std::string*> dates[] = {
       {".training.start", &training.start},

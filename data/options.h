@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/config.h"
@@ -37,9 +38,23 @@ struct CacheOptions {
   void bind(config::Binder& b);
 };
 
+// One of several datasets of a run. What it leaves empty is as the keys of DataOptions say.
+struct NamedDataset {
+  DatasetTree dataset;
+  RoleOptions roles;
+  NormaliserOptions normalizer;
+  std::vector<ImputeRule> imputer;
+  std::vector<RemapRule> remapper;
+  std::vector<PostRule> postprocessor;
+  std::string encoder;  // the encoder that it uses; empty: one of its own name
+
+  void bind(config::Binder& b);
+};
+
 struct DataOptions {
   SourceKind kind = SourceKind::kAnemoi;
   DatasetTree dataset;       // kind anemoi
+  std::vector<std::pair<std::string, NamedDataset>> datasets;  // instead of it
   AnalyticOptions analytic;  // kind analytic
   Period training, validation;
   RoleOptions roles;
@@ -62,6 +77,10 @@ struct DataOptions {
 
   void bind(config::Binder& b);
   void validate(const std::string& path) const;
+  // The names of all datasets: "data" for a single one.
+  std::vector<std::string> names() const;
+  // These options with one of `datasets` as the single dataset.
+  DataOptions of_dataset(size_t number) const;
 };
 
 }  // namespace aifs::data

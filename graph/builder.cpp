@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/builder.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "core/check.h"
@@ -37,7 +38,13 @@ class Stopwatch {
   std::vector<GraphReport::Part> parts_;
 };
 
-NodeSet data_nodes(const GraphOptions& options, const Coordinates& dataset) {
+// Of one dataset, which is called "data".
+std::vector<NamedCells> single(const Coordinates& dataset) {
+  return {{"data", dataset}};
+}
+
+NodeSet data_nodes(const GraphOptions& options, const NamedCells& of) {
+  const Coordinates& dataset = of.cells;
   Coordinates named;
   if (options.grid != "dataset") {
     named = gaussian_coordinates(parse_gaussian_grid(options.grid));
@@ -48,10 +55,23 @@ NodeSet data_nodes(const GraphOptions& options, const Coordinates& dataset) {
   }
   const Coordinates& used = options.grid == "dataset" ? dataset : named;
   if (used.num_points() == 0) throw ConfigError("graph.grid", "the dataset has no coordinates");
-  return {"data",
+  return {of.name,
           radians_from_degrees(used.lat_deg, options.coordinates),
           radians_from_degrees(used.lon_deg, options.coordinates),
           {}};
+}
+
+std::vector<NodeSet> all_data_nodes(const GraphOptions& options,
+                                    const std::vector<NamedCells>& datasets) {
+  if (datasets.size() > 1 && options.grid != "dataset") {
+    throw ConfigError("graph.grid", concat("is '", options.grid, "', but there are ",
+                                           datasets.size(), " datasets"),
+                      "use \"dataset\": each has its own cells");
+  }
+  std::vector<NodeSet> sets;
+  for (const NamedCells& dataset : datasets)
+    sets.push_back(data_nodes(options, dataset));
+  return sets;
 }
 
 void check_sizes(const GraphOptions& options, int64_t num_data) {
@@ -134,15 +154,15 @@ void check_same_nodes(const NodeSet& stored, const NodeSet& wanted, const std::s
   const std::string hint = "delete the file to have the graph built again, or name another one";
   if (stored.num_nodes() != wanted.num_nodes()) {
     throw ConfigError("graph.file",
-                      concat("'", file, "' has ", stored.num_nodes(), " data nodes, this run has ",
-                             wanted.num_nodes()),
+                      concat("'", file, "' has ", stored.num_nodes(), " ", wanted.name,
+                             " nodes, this run has ", wanted.num_nodes()),
                       hint);
   }
   for (size_t i = 0; i < stored.lat_rad.size(); ++i) {
     if (stored.lat_rad[i] == wanted.lat_rad[i] && stored.lon_rad[i] == wanted.lon_rad[i]) continue;
     throw ConfigError(
         "graph.file",
-        concat("'", file, "' was built for other coordinates: data node ", i, " is at (",
+        concat("'", file, "' was built for other coordinates: ", wanted.name, " node ", i, " is at (",
                stored.lat_rad[i], ", ", stored.lon_rad[i], ") rad, in this run at (",
                wanted.lat_rad[i], ", ", wanted.lon_rad[i], ")"),
         hint);
@@ -152,30 +172,45 @@ void check_same_nodes(const NodeSet& stored, const NodeSet& wanted, const std::s
 }  // namespace
 
 Graph build_graph(const GraphOptions& options, const Coordinates& dataset, GraphReport* report) {
+  return build_graph(options, single(dataset), report);
+}
+
+Graph build_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets,
+                  GraphReport* report) {
   options.validate("graph");
   const int64_t threads = options.threads.value_or(0);
   Stopwatch stopwatch;
-  NodeSet data = data_nodes(options, dataset);
-  check_sizes(options, data.num_nodes());
+  std::vector<NodeSet> data = all_data_nodes(options, datasets);
+  for (const NodeSet& nodes : data)
+    check_sizes(options, nodes.num_nodes());
   TriNodes mesh = tri_nodes(options.hidden.refinement);
   const NodeSet hidden{"hidden", mesh.lat_rad, mesh.lon_rad, {}};
   stopwatch.note("nodes");
-  data.attributes["area_weight"] = area_weight(options.area_weight, data, threads);
+  for (NodeSet& nodes : data)
+    nodes.attributes["area_weight"] = area_weight(options.area_weight, nodes, threads);
   stopwatch.note("area weights");
-  EdgeList encoder = mapper_edges(options.encoder, data, hidden, threads);
-  require_edges(encoder, "graph.encoder");
+  std::vector<EdgeList> encoders, decoders;
+  for (const NodeSet& nodes : data) {
+    encoders.push_back(mapper_edges(options.encoder, nodes, hidden, threads));
+    require_edges(encoders.back(), "graph.encoder");
+  }
   stopwatch.note("encoder edges");
   EdgeList processor = multi_scale_edges(
       mesh, {options.processor.x_hops, options.processor.levels_of(options.hidden.refinement)});
   stopwatch.note("processor edges");
-  EdgeList decoder = mapper_edges(options.decoder, hidden, data, threads);
-  require_edges(decoder, "graph.decoder");
+  for (const NodeSet& nodes : data) {
+    decoders.push_back(mapper_edges(options.decoder, hidden, nodes, threads));
+    require_edges(decoders.back(), "graph.decoder");
+  }
   stopwatch.note("decoder edges");
   Graph graph;
-  graph.edge_sets = {edge_set(options, data, hidden, std::move(encoder), threads),
-                     edge_set(options, hidden, hidden, std::move(processor), threads),
-                     edge_set(options, hidden, data, std::move(decoder), threads)};
-  graph.node_sets = {std::move(data), hidden};
+  for (size_t i = 0; i < data.size(); ++i)
+    graph.edge_sets.push_back(edge_set(options, data[i], hidden, std::move(encoders[i]), threads));
+  graph.edge_sets.push_back(edge_set(options, hidden, hidden, std::move(processor), threads));
+  for (size_t i = 0; i < data.size(); ++i)
+    graph.edge_sets.push_back(edge_set(options, hidden, data[i], std::move(decoders[i]), threads));
+  graph.node_sets = std::move(data);
+  graph.node_sets.push_back(hidden);
   stopwatch.note("edge attributes");
   if (report) {
     *report = report_of(graph);
@@ -185,26 +220,43 @@ Graph build_graph(const GraphOptions& options, const Coordinates& dataset, Graph
 }
 
 Graph graph_outline(const GraphOptions& options, const Coordinates& dataset) {
+  return graph_outline(options, single(dataset));
+}
+
+Graph graph_outline(const GraphOptions& options, const std::vector<NamedCells>& datasets) {
   options.validate("graph");
-  NodeSet data = data_nodes(options, dataset);
-  check_sizes(options, data.num_nodes());
-  // Gaussian grids have every point once.
-  if (options.area_weight.kind == AreaWeightKind::kSpherical && options.grid == "dataset")
-    require_distinct_nodes(data.lat_rad, data.lon_rad, options.threads.value_or(0));
-  data.attributes["area_weight"] = {};
+  std::vector<NodeSet> data = all_data_nodes(options, datasets);
+  for (NodeSet& nodes : data) {
+    check_sizes(options, nodes.num_nodes());
+    // Gaussian grids have every point once.
+    if (options.area_weight.kind == AreaWeightKind::kSpherical && options.grid == "dataset")
+      require_distinct_nodes(nodes.lat_rad, nodes.lon_rad, options.threads.value_or(0));
+    nodes.attributes["area_weight"] = {};
+  }
   NodeSet hidden{"hidden", {}, {}, {}};
   hidden.lat_rad.resize(static_cast<size_t>(icosphere_vertices(options.hidden.refinement)));
   hidden.lon_rad.resize(hidden.lat_rad.size());
   Graph graph;
-  for (const auto& [source, target] :
-       {std::pair("data", "hidden"), std::pair("hidden", "hidden"), std::pair("hidden", "data")})
+  const auto add = [&](const std::string& source, const std::string& target) {
     graph.edge_sets.push_back(
         {source, target, {}, {}, {{"edge_length", {1, {}}}, {"edge_dirs", {2, {}}}}});
-  graph.node_sets = {std::move(data), std::move(hidden)};
+  };
+  for (const NodeSet& nodes : data)
+    add(nodes.name, "hidden");
+  add("hidden", "hidden");
+  for (const NodeSet& nodes : data)
+    add("hidden", nodes.name);
+  graph.node_sets = std::move(data);
+  graph.node_sets.push_back(std::move(hidden));
   return graph;
 }
 
 Graph load_or_build_graph(const GraphOptions& options, const Coordinates& dataset,
+                          GraphReport* report) {
+  return load_or_build_graph(options, single(dataset), report);
+}
+
+Graph load_or_build_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets,
                           GraphReport* report) {
   if (options.file.empty() || !path_exists(options.file)) {
     // Building may take minutes: not for a file that cannot be written.
@@ -214,7 +266,7 @@ Graph load_or_build_graph(const GraphOptions& options, const Coordinates& datase
       check_writable(file.parent_path());
       remove_stale_files(file.parent_path(), file.filename().string() + ".tmp-", kQuiet_s);
     }
-    Graph graph = build_graph(options, dataset, report);
+    Graph graph = build_graph(options, datasets, report);
     if (!options.file.empty()) save_graph(options.file, graph, options_hash(options));
     return graph;
   }
@@ -224,7 +276,16 @@ Graph load_or_build_graph(const GraphOptions& options, const Coordinates& datase
                       concat("'", options.file, "' was built with other options of the graph"),
                       "delete the file to have the graph built again, or name another one");
   }
-  check_same_nodes(stored.graph.nodes("data"), data_nodes(options, dataset), options.file);
+  for (const NodeSet& wanted : all_data_nodes(options, datasets)) {
+    const auto has = [&](const NodeSet& set) { return set.name == wanted.name; };
+    if (std::none_of(stored.graph.node_sets.begin(), stored.graph.node_sets.end(), has)) {
+      throw ConfigError("graph.file",
+                        concat("'", options.file, "' has no nodes of the dataset '", wanted.name,
+                               "'"),
+                        "delete the file to have the graph built again, or name another one");
+    }
+    check_same_nodes(stored.graph.nodes(wanted.name), wanted, options.file);
+  }
   if (report) *report = report_of(stored.graph);
   return std::move(stored.graph);
 }

@@ -4,12 +4,21 @@
 // attributes "edge_length" (width 1) and "edge_dirs" (width 2) on all edges.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "graph/geometry.h"
 #include "graph/graph.h"
 #include "graph/graph_report.h"
 #include "graph/options.h"
 
 namespace aifs::graph {
+
+// The cells of one of several datasets, which name its node set.
+struct NamedCells {
+  std::string name;
+  const Coordinates& cells;  // outlive it
+};
 
 // `dataset` gives the data nodes if options.grid is "dataset"; with a named grid it may be empty,
 // else it must have as many points. Deterministic, whatever the number of threads. `report`, if
@@ -18,16 +27,24 @@ namespace aifs::graph {
 Graph build_graph(const GraphOptions& options, const Coordinates& dataset,
                   GraphReport* report = nullptr);
 
+// The same with a node set for each dataset, and edges of the same kinds from and to it. Each mapper
+// has the normalised attributes of its own edges. Several datasets want options.grid "dataset".
+Graph build_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets,
+                  GraphReport* report = nullptr);
+
 // What build_graph() would make, by name and number: data nodes in their places, hidden ones at no
 // place, edge sets without edges, attributes without values. Throws as build_graph() does for what
 // can be told without searching for edges: sizes, coordinates, nodes that share a place. A grid of
 // millions of nodes takes seconds.
 Graph graph_outline(const GraphOptions& options, const Coordinates& dataset);
+Graph graph_outline(const GraphOptions& options, const std::vector<NamedCells>& datasets);
 
 // Loads options.file if it exists, and checks that it was made with these options for these data
 // nodes (ConfigError otherwise); else builds the graph and, if a file is named, saves it there. Not
 // for several ranks at once: one builds, the others call it when the file is there.
 Graph load_or_build_graph(const GraphOptions& options, const Coordinates& dataset,
+                          GraphReport* report = nullptr);
+Graph load_or_build_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets,
                           GraphReport* report = nullptr);
 
 }  // namespace aifs::graph

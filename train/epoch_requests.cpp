@@ -14,9 +14,15 @@ int64_t ratio_up(int64_t a, int64_t b) {
 }
 
 data::Sampler sampler_of(const EpochSetup& setup, int64_t longest) {
-  const data::DatasetInfo& info = setup.info;
-  return {data::usable_anchors(info.num_rows(), info.missing_rows, setup.window.offsets(longest)),
-          setup.sampling};
+  const std::vector<int64_t> offsets = setup.window.offsets(longest);
+  const auto usable = [&](const data::DatasetInfo& info) {
+    return data::usable_anchors(info.num_rows(), info.missing_rows, offsets);
+  };
+  if (setup.further.empty()) return {usable(setup.info), setup.sampling};
+  std::vector<std::vector<int64_t>> all{usable(setup.info)};
+  for (const data::DatasetInfo* info : setup.further)
+    all.push_back(usable(*info));
+  return {data::common_anchors(all), setup.sampling};
 }
 
 data::Sampler sampler_of_epoch(const EpochSetup& setup, const LoopState& state) {
@@ -41,6 +47,11 @@ data::Sampler sampler_of_epoch(const EpochSetup& setup, const LoopState& state) 
 
 std::vector<data::BatchRequest> requests_of_epoch(const EpochSetup& setup, const LoopState& state) {
   const data::Sampler sampler = sampler_of_epoch(setup, state);
+  if (sampler.num_samples() == 0 && !setup.further.empty()) {
+    throw DataError(concat("'", setup.info.name, "' and '", setup.further[0]->name,
+                           "' have no training sample of the same dates"),
+                    "widen data.training.start and end");
+  }
   // The longest rollout has samples; a share of them may still be empty.
   if (sampler.batches_per_epoch() == 0) {
     throw DataError(

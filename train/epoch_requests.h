@@ -17,6 +17,7 @@ struct EpochSetup {
   Window window;
   data::SamplerOptions sampling;
   const TrainOptions& train;
+  std::vector<const data::DatasetInfo*> further = {};  // read beside it: same dates, other gaps
 };
 
 // What is left of the epoch at hand. Samples of an epoch are those that its longest rollout can

@@ -66,44 +66,83 @@ at::Tensor advance_inputs(const at::Tensor& x, const at::Tensor& prediction,
   return at::cat({x.narrow(1, replaced, times_in - replaced), newest}, 1);
 }
 
+namespace {
+
+std::vector<ForecastColumns> columns_of(const std::vector<const data::VariableTable*>& variables,
+                                        at::Device device) {
+  std::vector<ForecastColumns> columns;
+  for (const data::VariableTable* table : variables)
+    columns.emplace_back(*table, device);
+  return columns;
+}
+
+}  // namespace
+
 Forecaster::Forecaster(const model::EncoderProcessorDecoder& network,
                        const data::VariableTable& variables, const Window& window,
                        at::Device device, ForecastExtras extras)
-    : network_(network), window_(window), columns_(variables, device), extras_(std::move(extras)) {}
+    : Forecaster(network, std::vector{&variables}, window, device, std::move(extras)) {}
+
+Forecaster::Forecaster(const model::EncoderProcessorDecoder& network,
+                       const std::vector<const data::VariableTable*>& variables,
+                       const Window& window, at::Device device, ForecastExtras extras)
+    : network_(network),
+      window_(window),
+      columns_(columns_of(variables, device)),
+      extras_(std::move(extras)) {}
 
 void Forecaster::run(const at::Tensor& batch, int64_t steps,
                      const std::function<void(const ForecastStep&)>& visit,
                      const std::function<void()>& between) const {
-  AIFS_CHECK(batch.size(1) >= window_.num_times(steps), "a batch of ", batch.size(1),
-             " times for a forecast of ", steps, " steps");
-  at::Tensor x = batch.narrow(1, 0, window_.times_in).index_select(-1, columns_.inputs);
-  if (network_.num_members() > 1) x = x.repeat({1, 1, network_.num_members(), 1, 1});
+  run(std::vector{batch}, steps, visit, between);
+}
+
+void Forecaster::run(const std::vector<at::Tensor>& batches, int64_t steps,
+                     const std::function<void(const ForecastStep&)>& visit,
+                     const std::function<void()>& between) const {
+  AIFS_CHECK(batches.size() == columns_.size(), batches.size(), " batches of ", columns_.size(),
+             " datasets");
+  std::vector<at::Tensor> x;
+  for (size_t d = 0; d < batches.size(); ++d) {
+    AIFS_CHECK(batches[d].size(1) >= window_.num_times(steps), "a batch of ", batches[d].size(1),
+               " times for a forecast of ", steps, " steps");
+    x.push_back(batches[d].narrow(1, 0, window_.times_in).index_select(-1, columns_[d].inputs));
+    if (network_.num_members() > 1) x[d] = x[d].repeat({1, 1, network_.num_members(), 1, 1});
+  }
   for (int64_t step = 0; step < steps; ++step) {
     model::StepContext context{.step = step};
-    context.noise = extras_.noise ? extras_.noise(step) : network_.draw_noise(x);
-    const at::Tensor prediction = forward(x, context, extras_.recompute_steps && steps > 1);
-    const at::Tensor later = batch.narrow(1, window_.target_position(step), window_.times_out);
-    if (prediction.defined()) visit({step, prediction, later.index_select(-1, columns_.outputs)});
+    context.noise = extras_.noise ? extras_.noise(step) : network_.draw_noise(x[0]);
+    const std::vector<at::Tensor> predictions =
+        forward(x, context, extras_.recompute_steps && steps > 1);
+    const auto later = [&](size_t d) {
+      return batches[d].narrow(1, window_.target_position(step), window_.times_out);
+    };
+    for (size_t d = 0; d < predictions.size(); ++d) {
+      if (!predictions[d].defined()) continue;
+      visit({step, predictions[d], later(d).index_select(-1, columns_[d].outputs), d});
+    }
     if (step + 1 == steps) break;
     if (between) between();
     // Both ends of a pipeline go on from it.
-    for (const at::Tensor& known : network_.stage_links().last_to_first({prediction}, x.device()))
-      x = advance_inputs(x, known, later, columns_, extras_.output_mask);
+    const std::vector<at::Tensor> known =
+        network_.stage_links().last_to_first(predictions, x[0].device());
+    for (size_t d = 0; d < known.size(); ++d)
+      x[d] = advance_inputs(x[d], known[d], later(d), columns_[d], extras_.output_mask);
   }
 }
 
-at::Tensor Forecaster::forward(const at::Tensor& x, const model::StepContext& context,
-                               bool again) const {
+std::vector<at::Tensor> Forecaster::forward(const std::vector<at::Tensor>& x,
+                                            const model::StepContext& context, bool again) const {
   if (!again) return network_.forward(x, context);
   // Noise was drawn outside, so that both passes see the same.
   const auto step = [&network = network_, context](const std::vector<at::Tensor>& in) {
-    return std::vector{network.forward(in[0], context)};
+    return network.forward(in, context);
   };
-  return model::recompute(step, {x})[0];
+  return model::recompute(step, x);
 }
 
-at::Tensor Forecaster::persistence(const at::Tensor& batch) const {
-  return batch.narrow(1, window_.times_in - 1, 1).index_select(-1, columns_.outputs);
+at::Tensor Forecaster::persistence(const at::Tensor& batch, size_t dataset) const {
+  return batch.narrow(1, window_.times_in - 1, 1).index_select(-1, columns_[dataset].outputs);
 }
 
 }  // namespace aifs::train

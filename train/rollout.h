@@ -32,11 +32,12 @@ void check_training_samples(const data::DatasetInfo& info, const Window& window,
 // The forecast steps of the training step before this position (of the first one, at the start).
 int64_t rollout_of_last_step(const RolloutOptions& options, const LoopState& state);
 
-// One step of a forecast: prediction and truth, (B, T', E, N, V_out), normalised.
+// One step of a forecast of one dataset: prediction and truth, (B, T', E, N, V_out), normalised.
 struct ForecastStep {
   int64_t step = 0;
   at::Tensor prediction;
-  at::Tensor truth;  // E may be that of the dataset
+  at::Tensor truth;    // E may be that of the dataset
+  size_t dataset = 0;  // its number, in the order of the network
 };
 
 // Columns of the variables as inputs and outputs number them, i64 on the device of the fields.
@@ -66,6 +67,11 @@ class Forecaster {
  public:
   Forecaster(const model::EncoderProcessorDecoder& network, const data::VariableTable& variables,
              const Window& window, at::Device device, ForecastExtras extras = {});
+  // For a network of several datasets, with the variables of each. Of `extras`, masks and noise are
+  // for one dataset.
+  Forecaster(const model::EncoderProcessorDecoder& network,
+             const std::vector<const data::VariableTable*>& variables, const Window& window,
+             at::Device device, ForecastExtras extras = {});
 
   // Runs `steps` steps from the inputs of `batch` (B, num_times(steps), E, N, V), all dataset
   // variables, normalised, in the type and on the device of the network. Gradients flow through all
@@ -75,19 +81,24 @@ class Forecaster {
   void run(const at::Tensor& batch, int64_t steps,
            const std::function<void(const ForecastStep&)>& visit,
            const std::function<void()>& between = {}) const;
+  // The same with one batch for each dataset, of the same dates: each step visits them in order.
+  void run(const std::vector<at::Tensor>& batches, int64_t steps,
+           const std::function<void(const ForecastStep&)>& visit,
+           const std::function<void()>& between = {}) const;
 
   // Whether forecasts depend on the default random generator.
   bool draws_noise() const { return network_.has_noise(); }
 
   // The newest input of the output variables, (B, 1, E, N, V_out): what persistence forecasts.
-  at::Tensor persistence(const at::Tensor& batch) const;
+  at::Tensor persistence(const at::Tensor& batch, size_t dataset = 0) const;
 
  private:
-  at::Tensor forward(const at::Tensor& x, const model::StepContext& context, bool again) const;
+  std::vector<at::Tensor> forward(const std::vector<at::Tensor>& x,
+                                  const model::StepContext& context, bool again) const;
 
   const model::EncoderProcessorDecoder& network_;
   Window window_;
-  ForecastColumns columns_;
+  std::vector<ForecastColumns> columns_;  // of each dataset
   ForecastExtras extras_;
 };
 

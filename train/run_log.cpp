@@ -31,13 +31,11 @@ std::string names_of(const std::vector<int64_t>& outputs, const data::VariableTa
   return text;
 }
 
-bool has_finite_errors(const ValidationResult& result) {
+bool are_finite(const std::vector<LeadTimeScores>& lead_times) {
   const auto finite = [](double value) { return std::isfinite(value); };
-  return finite(result.loss) &&
-         std::all_of(result.lead_times.begin(), result.lead_times.end(),
-                     [&](const LeadTimeScores& scores) {
-                       return std::all_of(scores.rmse.begin(), scores.rmse.end(), finite);
-                     });
+  return std::all_of(lead_times.begin(), lead_times.end(), [&](const LeadTimeScores& scores) {
+    return std::all_of(scores.rmse.begin(), scores.rmse.end(), finite);
+  });
 }
 
 }  // namespace
@@ -70,6 +68,26 @@ void RunLog::write_step(const nlohmann::ordered_json& line) {
   progress_.update(step, text);
 }
 
+// `place`: in front of the tags of TensorBoard.
+std::string RunLog::write_ratios(const DatasetScores& dataset, const std::string& place,
+                                 int64_t step) {
+  std::string summary;
+  for (const LeadTimeScores& scores : dataset.lead_times) {
+    const std::string lead = format_lead_time(scores.lead_time_s);
+    const double ratio = mean_ratio(scores, *dataset.variables);
+    scalar("validation/" + place + "mean_ratio_" + lead, ratio, step);
+    char text[64];
+    std::snprintf(text, sizeof text, "  %s %.3f", lead.c_str(), ratio);
+    summary += text;
+    if (!scores.constant.empty() && constants_named_.insert(dataset.name).second) {
+      log::warning(names_of(scores.constant, *dataset.variables),
+                   " did not change, as the dataset says or persistence shows: left out of the "
+                   "mean ratios; name what never changes in data.forcing");
+    }
+  }
+  return summary;
+}
+
 void RunLog::write_validation(LogPosition position, const ValidationResult& result,
                               const data::VariableTable& variables) {
   nlohmann::ordered_json line{{"step", position.step}, {"epoch", position.epoch}};
@@ -83,21 +101,15 @@ void RunLog::write_validation(LogPosition position, const ValidationResult& resu
   line.update(to_json(result, variables));
   validation_.write(line);
   scalar("validation/loss", result.loss, position.step);
+  const std::vector<DatasetScores> all = all_scores(result, variables);
+  bool finite = std::isfinite(result.loss);
   std::string summary;
-  for (const LeadTimeScores& scores : result.lead_times) {
-    const std::string lead = format_lead_time(scores.lead_time_s);
-    const double ratio = mean_ratio(scores, variables);
-    scalar("validation/mean_ratio_" + lead, ratio, position.step);
-    char text[64];
-    std::snprintf(text, sizeof text, "  %s %.3f", lead.c_str(), ratio);
-    summary += text;
-    if (!scores.constant.empty() && !std::exchange(constants_named_, true)) {
-      log::warning(names_of(scores.constant, variables),
-                   " did not change, as the dataset says or persistence shows: left out of the "
-                   "mean ratios; name what never changes in data.forcing");
-    }
+  for (const DatasetScores& d : all) {
+    if (all.size() > 1) summary += concat("  ", d.name);
+    summary += write_ratios(d, all.size() > 1 ? d.name + "/" : "", position.step);
+    finite = finite && are_finite(d.lead_times);
   }
-  if (!has_finite_errors(result)) {
+  if (!finite) {
     log::warning("forecasts of the validation at step ", position.step,
                  " are not finite, though its data are sound: they run away");
   }

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 
 #include "train/metrics_log.h"
@@ -43,12 +44,14 @@ class RunLog {
 
  private:
   void scalar(const std::string& tag, double value, int64_t step);
+  // Writes the mean ratios of a dataset; returns them as text: "  6h 0.812  12h 0.901".
+  std::string write_ratios(const DatasetScores& dataset, const std::string& place, int64_t step);
 
   JsonLines metrics_, validation_;
   std::unique_ptr<TensorBoardWriter> tensorboard_;
   Progress progress_;
   int64_t num_failed_validations_ = 0;
-  bool constants_named_ = false;
+  std::set<std::string> constants_named_;  // datasets whose constant variables were named
 };
 
 }  // namespace aifs::train

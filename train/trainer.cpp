@@ -41,10 +41,29 @@ ScheduleOptions complete(ScheduleOptions schedule, const TrainOptions& train) {
 
 }  // namespace
 
+namespace {
+
+std::vector<FurtherDataset> all_datasets(const TrainerParts& parts) {
+  std::vector<FurtherDataset> all{{parts.name, parts.source, parts.variables, parts.loading,
+                                   parts.loss, parts.loss_nodes}};
+  all.insert(all.end(), parts.further.begin(), parts.further.end());
+  return all;
+}
+
+std::vector<const data::VariableTable*> tables_of(const std::vector<FurtherDataset>& datasets) {
+  std::vector<const data::VariableTable*> tables;
+  for (const FurtherDataset& d : datasets)
+    tables.push_back(&d.variables);
+  return tables;
+}
+
+}  // namespace
+
 Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
     : options_(options),
       parts_(parts),
-      forecaster_(parts.network, parts.variables, parts.window, parts.device,
+      datasets_(all_datasets(parts)),
+      forecaster_(parts.network, tables_of(datasets_), parts.window, parts.device,
                   {.recompute_steps = options.train.rollout.recompute}),
       loss_scale_(options.train.precision) {
   const OptimizerOptions& o = options_.optimizer;
@@ -92,6 +111,17 @@ std::vector<OwnPart> Trainer::own_parts() const {
 }
 
 Trainer::~Trainer() = default;
+
+std::string Trainer::of_dataset(size_t dataset) const {
+  return datasets_.size() == 1 ? "" : concat(" of '", datasets_[dataset].name, "'");
+}
+
+std::vector<data::FeedSource> Trainer::feed_sources() const {
+  std::vector<data::FeedSource> sources;
+  for (const FurtherDataset& d : datasets_)
+    sources.push_back({d.source, d.loading});
+  return sources;
+}
 
 void Trainer::load(const CheckpointInfo& checkpoint) {
   load_parameters(checkpoint, parts_.parameters);
@@ -150,16 +180,18 @@ void Trainer::start_logs(bool resumed) {
 
 Outcome Trainer::run() {
   start_ = Clock::now();
-  check_training_samples(parts_.source.dataset->info(), parts_.window,
-                         options_.train.longest_rollout());
+  for (size_t d = 0; d < datasets_.size(); ++d)
+    check_training_samples(info(d), parts_.window, options_.train.longest_rollout());
   shards_->take_values();
   optimizer_->set_parts(own_parts());
   const bool resumed = last_checkpoint_step_ >= 0;
   start_logs(resumed);
   if (parts_.device.is_cuda()) {
     recorder_.start(options_.train.cuda_graph,
-                    why_not_recorded(options_.train.precision, options_.sharding,
-                                     options_.reduction, parts_.network, parts_.mesh),
+                    datasets_.size() > 1
+                        ? "several datasets"
+                        : why_not_recorded(options_.train.precision, options_.sharding,
+                                           options_.reduction, parts_.network, parts_.mesh),
                     parts_.mesh.world());
   }
   first_step_ = state_.step;

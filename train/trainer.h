@@ -12,7 +12,7 @@
 #include <string>
 
 #include "data/bad_input.h"
-#include "data/device_feed.h"
+#include "data/joint_feed.h"
 #include "data/sampler.h"
 #include "parallel/process_mesh.h"
 #include "parallel/together.h"
@@ -29,8 +29,19 @@
 
 namespace aifs::train {
 
+// One more dataset of a run, of the same dates as the first, with cells and variables of its own.
+struct FurtherDataset {
+  std::string name;  // for messages
+  const data::SampleSource& source;
+  const data::VariableTable& variables;
+  data::LoaderOptions loading;
+  LossPtr loss;
+  NodeSlice loss_nodes = {};
+};
+
 // What the loop works on; everything outlives the Trainer.
 struct TrainerParts {
+  std::string name = {};  // of the first dataset, where there are several
   const data::SampleSource& source;
   const data::VariableTable& variables;
   Window window;
@@ -43,6 +54,7 @@ struct TrainerParts {
   const Validation* validation = nullptr;  // none: training without validation
   const parallel::ProcessMesh& mesh;
   at::Device device = at::kCPU;
+  std::vector<FurtherDataset> further = {};  // in the order of the network
 };
 
 struct TrainerOptions {
@@ -94,6 +106,7 @@ class Trainer {
  private:
   struct StepFigures;
   enum class EpochEnd { kDone, kLimit, kStop };
+  using Batches = std::vector<data::Batch>;  // of the same dates, one for each dataset
 
   void start_logs(bool resumed);
   EpochEnd run_epochs();
@@ -116,7 +129,7 @@ class Trainer {
   // part in what all ranks do before they hear of it.
   void take_batch(StepFigures& figures);
   // The first batch of the epoch at hand, on the device.
-  data::Batch first_batch(int64_t rollout) const;
+  Batches first_batch(int64_t rollout) const;
   // Ends a step that lacks a batch on some rank: the position goes back to where the step began.
   // Throws unless the reason is a wish to stop.
   EpochEnd give_step_up(const StepFigures& figures);
@@ -141,9 +154,9 @@ class Trainer {
   void note_bad_loss(StepFigures& figures, double loss);
   // On the losses of a step, which the last stage knows.
   void agree_in_pipeline(StepFigures& figures);
-  // Undefined on stages that have no loss.
-  at::Tensor loss_of(const data::Batch& batch, const at::Tensor& values, int64_t rollout);
-  at::Tensor values_of(const data::Batch& batch) const;  // on the device
+  // The sum over datasets. Undefined on stages that have no loss.
+  at::Tensor loss_of(const Batches& batch, const std::vector<at::Tensor>& values, int64_t rollout);
+  std::vector<at::Tensor> values_of(const Batches& batch) const;  // on the device
   void add_gradients(const at::Tensor& loss, int64_t rollout, int64_t divisor, bool last);
   // What the network draws depends on the position in training and the replica alone.
   void seed_noise() const;
@@ -159,7 +172,7 @@ class Trainer {
   NonfiniteReport describe_nonfinite(const std::string& what, int64_t rollout) const;
   // The first value of the batch at hand, as it is stored, that no network can work with.
   std::optional<data::BadInput> bad_input(int64_t rollout) const;
-  std::string find_nonfinite(const data::Batch& batch, int64_t rollout) const;
+  std::string find_nonfinite(const Batches& batch, int64_t rollout) const;
   // Throws unless the step may be skipped, which all ranks decide alike, after a checkpoint of the
   // last whole step. The report is empty where another rank has found it. Collective.
   void skip_or_fail(const NonfiniteReport& report);
@@ -186,9 +199,16 @@ class Trainer {
   bool out_of_time() const;
 
   std::vector<OwnPart> own_parts() const;
+  // Name of a dataset where there are several, for messages: " of 'era5'".
+  std::string of_dataset(size_t dataset) const;
+  std::vector<data::FeedSource> feed_sources() const;
+  const data::DatasetInfo& info(size_t dataset = 0) const {
+    return datasets_[dataset].source.dataset->info();
+  }
 
   TrainerOptions options_;
   TrainerParts parts_;
+  std::vector<FurtherDataset> datasets_;  // all, the first one included
   Forecaster forecaster_;
   std::unique_ptr<ParameterShards> shards_;
   std::unique_ptr<GradientReducer> reducer_;
@@ -197,13 +217,13 @@ class Trainer {
   std::optional<WeightAverage> average_;
   LoopState state_;
   LossScale loss_scale_;
-  std::unique_ptr<data::DeviceFeed> feed_;  // of all epochs; none with resident data
+  std::unique_ptr<data::JointFeed> feed_;  // of all epochs; none with resident data
   LoopState next_fed_;                      // the first epoch that the feed has not got
   std::deque<int64_t> fed_epochs_;   // batches of the epochs that it has and that have not begun
   std::deque<int64_t> fed_samples_;  // of the batches that it has and that were not taken
   double waited_before_s_ = 0.0;     // by the feed, until the step at hand
-  data::Batch batch_;                // the one at hand
-  data::Batch resident_;             // the only one, with resident data
+  Batches batch_;                    // the one at hand
+  Batches resident_;                 // the only one, with resident data
   std::optional<FeedWatch> feed_watch_;
   std::array<uint32_t, 2> batch_place_{};  // its epoch and number
   PassRecorder recorder_;

@@ -16,8 +16,11 @@
 namespace aifs::train {
 
 std::vector<data::BatchRequest> Trainer::requests_of_epoch(const LoopState& start) const {
+  std::vector<const data::DatasetInfo*> further;
+  for (size_t d = 1; d < datasets_.size(); ++d)
+    further.push_back(&info(d));
   return train::requests_of_epoch(
-      {parts_.source.dataset->info(), parts_.window, parts_.sampling, options_.train}, start);
+      {info(), parts_.window, parts_.sampling, options_.train, further}, start);
 }
 
 void Trainer::check_same_dates(const LoopState& start,
@@ -27,7 +30,7 @@ void Trainer::check_same_dates(const LoopState& start,
   std::string dates;
   for (const data::BatchRequest& request : requests) {
     for (const int64_t anchor : request.anchors)
-      dates += concat(parts_.source.dataset->info().dates_s[static_cast<size_t>(anchor)], ' ');
+      dates += concat(info().dates_s[static_cast<size_t>(anchor)], ' ');
   }
   const std::string hash = sha256_hex(dates);
   for (parallel::Communicator* group : {&mesh.model(), &mesh.tensor(), &mesh.pipeline()})
@@ -52,10 +55,9 @@ void Trainer::feed_next_epoch() {
   for (const data::BatchRequest& request : requests)
     fed_samples_.push_back(static_cast<int64_t>(request.anchors.size()));
   if (feed_) {
-    feed_->add(std::move(requests));
+    feed_->add(requests);
   } else {
-    feed_ = std::make_unique<data::DeviceFeed>(parts_.source, parts_.loading, std::move(requests),
-                                               parts_.device);
+    feed_ = std::make_unique<data::JointFeed>(feed_sources(), requests, parts_.device);
   }
 }
 
@@ -93,7 +95,7 @@ void Trainer::take_batch(StepFigures& figures) {
   try {
     if (options_.resident_data) {
       const int64_t times = parts_.window.num_times(figures.rollout);
-      if (!resident_.values.defined() || resident_.values.size(1) != times)
+      if (resident_.empty() || resident_[0].values.size(1) != times)
         resident_ = first_batch(figures.rollout);
       batch_ = resident_;
       return;
@@ -106,29 +108,39 @@ void Trainer::take_batch(StepFigures& figures) {
   } catch (const std::exception&) {
     figures.failure = std::current_exception();
   }
-  const data::DatasetInfo& info = parts_.source.dataset->info();
-  const int64_t nodes = parts_.loading.nodes.size();
-  const at::TensorOptions options = at::TensorOptions(parts_.device);
-  batch_ = {};
-  batch_.values = at::zeros({samples, parts_.window.num_times(figures.rollout), info.ensemble_size,
-                             nodes, info.num_variables()},
-                            options.dtype(at::kFloat));
-  if (!parts_.source.imputer.empty())
-    batch_.nan_mask = at::zeros({samples, nodes, info.num_variables()}, options.dtype(at::kByte));
+  batch_.clear();
+  for (size_t d = 0; d < datasets_.size(); ++d) {
+    const int64_t nodes = datasets_[d].loading.nodes.size();
+    const at::TensorOptions options = at::TensorOptions(parts_.device);
+    data::Batch& zeros = batch_.emplace_back();
+    zeros.values = at::zeros({samples, parts_.window.num_times(figures.rollout),
+                              info(d).ensemble_size, nodes, info(d).num_variables()},
+                             options.dtype(at::kFloat));
+    if (!datasets_[d].source.imputer.empty())
+      zeros.nan_mask =
+          at::zeros({samples, nodes, info(d).num_variables()}, options.dtype(at::kByte));
+  }
 }
 
-data::Batch Trainer::first_batch(int64_t rollout) const {
+Trainer::Batches Trainer::first_batch(int64_t rollout) const {
   const data::BatchRequest request = requests_of_epoch(state_).front();
-  data::Batch batch = data::read_batch(parts_.source, parts_.loading,
-                                       {request.anchors, parts_.window.offsets(rollout)});
-  batch.values = batch.values.to(parts_.device);
-  if (batch.nan_mask.defined()) batch.nan_mask = batch.nan_mask.to(parts_.device);
-  return batch;
+  Batches batches =
+      data::read_batches(feed_sources(), {request.anchors, parts_.window.offsets(rollout)});
+  for (data::Batch& batch : batches) {
+    batch.values = batch.values.to(parts_.device);
+    if (batch.nan_mask.defined()) batch.nan_mask = batch.nan_mask.to(parts_.device);
+  }
+  return batches;
 }
 
 void Trainer::watch_feed(const StepFigures& figures) {
   if (!parts_.mesh.is_main() || options_.resident_data) return;
-  if (!feed_watch_) feed_watch_.emplace(parts_.loading.threads, usable_cores());
+  if (!feed_watch_) {
+    int64_t threads = 0;
+    for (const FurtherDataset& d : datasets_)
+      threads += d.loading.threads;
+    feed_watch_.emplace(threads, usable_cores());
+  }
   const std::string text = feed_watch_->add_step(figures.step_s, figures.data_s, feed_->busy_s());
   if (text.empty()) return;
   log_->clear_progress();

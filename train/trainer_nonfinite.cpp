@@ -10,28 +10,31 @@
 
 namespace aifs::train {
 
-std::string Trainer::find_nonfinite(const data::Batch& batch, int64_t rollout) const {
+std::string Trainer::find_nonfinite(const Batches& batch, int64_t rollout) const {
   const at::NoGradGuard no_grad;
   std::string found = first_bad_weight(parts_.parameters);
-  const data::DatasetInfo& info = parts_.source.dataset->info();
-  const auto own = [&](const std::vector<double>& all) {
-    const data::NodeRange& nodes = parts_.loading.nodes;
-    return std::span(all).subspan(static_cast<size_t>(nodes.begin),
-                                  static_cast<size_t>(nodes.size()));
+  const auto places = [&](size_t d, const std::vector<std::string>& variables) {
+    const data::NodeRange& nodes = datasets_[d].loading.nodes;
+    const auto own = [&](const std::vector<double>& all) {
+      return std::span(all).subspan(static_cast<size_t>(nodes.begin),
+                                    static_cast<size_t>(nodes.size()));
+    };
+    return FieldPlaces{variables, own(info(d).latitudes_deg), own(info(d).longitudes_deg),
+                       nodes.begin};
   };
-  FieldPlaces places{info.variables, own(info.latitudes_deg), own(info.longitudes_deg),
-                     parts_.loading.nodes.begin};
   const auto note = [&](const std::string& text) {
     if (!text.empty()) found += (found.empty() ? "" : "\n") + text;
   };
-  note(first_bad_value(batch.values, "batch", places));
-  places.variables = parts_.variables.output_names();
-  const at::Tensor values = values_of(batch);
+  for (size_t d = 0; d < datasets_.size(); ++d)
+    note(first_bad_value(batch[d].values, "batch" + of_dataset(d), places(d, info(d).variables)));
+  const std::vector<at::Tensor> values = values_of(batch);
   seed_noise();
   const auto forecast = [&] {
     forecaster_.run(values, rollout, [&](const ForecastStep& step) {
+      const size_t d = step.dataset;
       note(first_bad_value(step.prediction.to(at::kCPU),
-                           concat("prediction of forecast step ", step.step + 1), places));
+                           concat("prediction", of_dataset(d), " of forecast step ", step.step + 1),
+                           places(d, datasets_[d].variables.output_names())));
     });
   };
   // Ranks of a sample meet in it: no known work, but progress.
@@ -43,8 +46,8 @@ std::string Trainer::find_nonfinite(const data::Batch& batch, int64_t rollout) c
 
 NonfiniteReport Trainer::describe_nonfinite(const std::string& what, int64_t rollout) const {
   std::string dates;
-  for (const int64_t row : batch_.anchors) {
-    const auto& all = parts_.source.dataset->info().dates_s;
+  for (const int64_t row : batch_[0].anchors) {
+    const auto& all = info().dates_s;
     dates += concat(dates.empty() ? "" : ", ", format_date(all[static_cast<size_t>(row)]));
   }
   const int rank = parts_.mesh.world().rank();
@@ -74,7 +77,9 @@ NonfiniteReport Trainer::describe_nonfinite(const std::string& what, int64_t rol
   const fs::path folder =
       options_.run_dir / concat("nonfinite-step-", state_.step + 1, "-rank-", rank);
   try {
-    write_dump(folder, batch_, text);
+    write_dump(folder, batch_[0], text);
+    for (size_t d = 1; d < datasets_.size(); ++d)
+      write_dump(folder / datasets_[d].name, batch_[d], text);
     note(concat("the batch is in '", folder.string(), "'"));
   } catch (const std::exception& error) {
     note(concat("the batch could not be written: ", error_text(error)));
@@ -85,12 +90,15 @@ NonfiniteReport Trainer::describe_nonfinite(const std::string& what, int64_t rol
 
 std::optional<data::BadInput> Trainer::bad_input(int64_t rollout) const {
   std::vector<int64_t> rows;
-  for (const int64_t anchor : batch_.anchors) {
+  for (const int64_t anchor : batch_[0].anchors) {
     for (const int64_t offset : parts_.window.offsets(rollout))
       rows.push_back(anchor + offset);
   }
   try {
-    return data::first_bad_input(*parts_.source.dataset, parts_.loading.nodes, rows);
+    for (const FurtherDataset& d : datasets_) {
+      if (auto bad = data::first_bad_input(*d.source.dataset, d.loading.nodes, rows)) return bad;
+    }
+    return std::nullopt;
   } catch (const std::exception& error) {
     log::warning("the input could not be read again: ", error_text(error));
     return std::nullopt;

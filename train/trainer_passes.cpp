@@ -11,6 +11,14 @@
 
 namespace aifs::train {
 
+namespace {
+
+int64_t num_samples(const std::vector<data::Batch>& batch) {
+  return static_cast<int64_t>(batch[0].anchors.size());
+}
+
+}  // namespace
+
 void Trainer::seed_noise() const {
   if (!parts_.network.has_noise()) return;
   const std::array<uint32_t, 3> place{batch_place_[0], batch_place_[1],
@@ -18,16 +26,24 @@ void Trainer::seed_noise() const {
   at::manual_seed(derive_seed(parts_.sampling.seed, SeedContext::kModel, place));
 }
 
-at::Tensor Trainer::values_of(const data::Batch& batch) const {
-  return batch.values.to(parts_.device, parts_.parameters.dtype());
+std::vector<at::Tensor> Trainer::values_of(const Batches& batch) const {
+  std::vector<at::Tensor> values;
+  for (const data::Batch& part : batch)
+    values.push_back(part.values.to(parts_.device, parts_.parameters.dtype()));
+  return values;
 }
 
-at::Tensor Trainer::loss_of(const data::Batch& batch, const at::Tensor& values, int64_t rollout) {
+at::Tensor Trainer::loss_of(const Batches& batch, const std::vector<at::Tensor>& values,
+                            int64_t rollout) {
   seed_noise();
-  const LossCall call = call_of_batch(parts_.loss_nodes, batch.nan_mask, parts_.variables, values);
+  std::vector<LossCall> calls;
+  for (size_t d = 0; d < datasets_.size(); ++d)
+    calls.push_back(call_of_batch(datasets_[d].loss_nodes, batch[d].nan_mask,
+                                  datasets_[d].variables, values[d]));
   at::Tensor total;
   forecaster_.run(values, rollout, [&](const ForecastStep& step) {
-    const at::Tensor value = (*parts_.loss)(step.prediction, step.truth, call);
+    const size_t d = step.dataset;
+    const at::Tensor value = (*datasets_[d].loss)(step.prediction, step.truth, calls[d]);
     total = total.defined() ? total + value : value;
   });
   return total.defined() ? total / static_cast<double>(rollout) : total;
@@ -74,27 +90,27 @@ at::Tensor Trainer::forward_pass(StepFigures& figures, bool last) {
   double value = 0.0;
   {
     const PartTimer::Scope scope(timer_, Part::kForward);
-    const at::Tensor values = values_of(batch_);
+    const std::vector<at::Tensor> values = values_of(batch_);
     const int64_t rollout = figures.rollout, divisor = gradient_divisor(figures.batches);
     recorded_ =
-        batch_.nan_mask.defined()
+        batch_[0].nan_mask.defined()
             ? nullptr
             : recorder_.pass(
-                  {rollout, values.size(0), divisor, last}, values,
-                  [&](const at::Tensor& x) { return loss_of(batch_, x, rollout); },
+                  {rollout, values[0].size(0), divisor, last}, values[0],
+                  [&](const at::Tensor& x) { return loss_of(batch_, {x}, rollout); },
                   [&](const at::Tensor& loss) { add_gradients(loss, rollout, divisor, last); });
     const auto forward = [&] {
-      total = recorded_ ? recorded_->loss_of(values) : loss_of(batch_, values, rollout);
+      total = recorded_ ? recorded_->loss_of(values[0]) : loss_of(batch_, values, rollout);
       if (parts_.mesh.stage_links().count() == 1) value = total.item<double>();
     };
     if (!tried(forward, figures)) total = at::Tensor();
   }
   parallel::StageLinks& stages = parts_.mesh.stage_links();
   if (stages.count() > 1) {
-    figures.losses.add(total, batch_.anchors);
+    figures.losses.add(total, batch_[0].anchors);
     return stages.with_sent(total);
   }
-  if (agree(figures, value, static_cast<int64_t>(batch_.anchors.size()))) return total;
+  if (agree(figures, value, num_samples(batch_))) return total;
   if (!figures.dropped) note_bad_loss(figures, value);
   return {};
 }
@@ -111,8 +127,8 @@ void Trainer::agree_in_pipeline(StepFigures& figures) {
   const PipelineLosses::Shared losses = figures.losses.share(parts_.mesh.pipeline());
   if (agree(figures, losses.sum, losses.samples) || figures.dropped) return;
   if (!losses.bad_anchors.empty()) {  // the report is of this batch, which is read again
-    data::DeviceFeed(parts_.source, parts_.loading,
-                     {{losses.bad_anchors, parts_.window.offsets(figures.rollout)}}, parts_.device)
+    data::JointFeed(feed_sources(),
+                    {{losses.bad_anchors, parts_.window.offsets(figures.rollout)}}, parts_.device)
         .next(batch_);
   }
   note_bad_loss(figures, losses.bad);

@@ -68,18 +68,25 @@ std::vector<size_t> spread(size_t n, int64_t most) {
 }  // namespace
 
 struct Validation::Sums {
-  // Per lead time: weighted squared errors summed over dates, (V_out) fp64 normalised.
-  std::vector<at::Tensor> forecast, persistence;
-  std::vector<int64_t> num_dates;
+  // Of one dataset, per lead time: weighted squared errors summed over dates, (V_out) fp64
+  // normalised.
+  struct Errors {
+    std::vector<at::Tensor> forecast, persistence;
+  };
+  std::vector<Errors> datasets;
+  std::vector<int64_t> num_dates;  // per lead time
   double loss = 0.0;
   int64_t loss_dates = 0;
 
   void add(const Sums& other) {
-    for (size_t i = 0; i < forecast.size(); ++i) {
-      forecast[i] += other.forecast[i];
-      persistence[i] += other.persistence[i];
-      num_dates[i] += other.num_dates[i];
+    for (size_t d = 0; d < datasets.size(); ++d) {
+      for (size_t i = 0; i < num_dates.size(); ++i) {
+        datasets[d].forecast[i] += other.datasets[d].forecast[i];
+        datasets[d].persistence[i] += other.datasets[d].persistence[i];
+      }
     }
+    for (size_t i = 0; i < num_dates.size(); ++i)
+      num_dates[i] += other.num_dates[i];
     loss += other.loss;
     loss_dates += other.loss_dates;
   }
@@ -90,8 +97,11 @@ struct Validation::Sums {
     const auto sound = [](const at::Tensor& sum) {
       return at::all(at::lt(sum, kAbsurd)).item<bool>();  // false of NaN
     };
-    return !std::isfinite(loss) || !std::all_of(forecast.begin(), forecast.end(), sound) ||
-           !std::all_of(persistence.begin(), persistence.end(), sound);
+    const auto all_sound = [&](const Errors& errors) {
+      return std::all_of(errors.forecast.begin(), errors.forecast.end(), sound) &&
+             std::all_of(errors.persistence.begin(), errors.persistence.end(), sound);
+    };
+    return !std::isfinite(loss) || !std::all_of(datasets.begin(), datasets.end(), all_sound);
   }
 };
 
@@ -132,20 +142,70 @@ class Validation::Agreement {
   ValidationResult result_;
 };
 
+namespace {
+
+// (n, 1) fp64 of the own cells; those of all cells sum to 1.
+at::Tensor shares_of(const std::vector<float>& cell_weights, data::NodeRange nodes,
+                     at::Device device) {
+  const at::Tensor weights =
+      at::tensor(at::ArrayRef<float>(cell_weights), at::kFloat).to(at::kDouble);
+  return (weights / weights.sum()).narrow(0, nodes.begin, nodes.size()).unsqueeze(1).to(device);
+}
+
+data::LoaderOptions reading(data::LoaderOptions loading, data::NodeRange nodes) {
+  loading.nodes = nodes;
+  return loading;
+}
+
+}  // namespace
+
+Validation::Scored Validation::first_of(const ValidationSetup& setup) {
+  return {setup.source,
+          setup.variables,
+          setup.nodes,
+          reading(setup.loading, setup.nodes),
+          nullptr,
+          setup.loss_nodes,
+          shares_of(setup.cell_weights, setup.nodes, setup.device),
+          OutputChain(setup.source.normaliser, setup.source.remapper, setup.post_processor,
+                      setup.variables.output_columns())};
+}
+
+Validation::Scored Validation::further_of(const FurtherValidation& setup, at::Device device) {
+  return {setup.source,
+          setup.variables,
+          setup.nodes,
+          reading(setup.loading, setup.nodes),
+          setup.loss.get(),
+          setup.loss_nodes,
+          shares_of(setup.cell_weights, setup.nodes, device),
+          OutputChain(setup.source.normaliser, setup.source.remapper, setup.post_processor,
+                      setup.variables.output_columns())};
+}
+
+std::vector<Validation::Date> Validation::candidates(int64_t most) const {
+  std::vector<Date> dates;
+  for (int64_t row = 0; row < setup_.source.dataset->info().num_rows(); ++row) {
+    int64_t steps = most;
+    for (const Scored& d : datasets_)
+      steps =
+          std::min(steps, verifiable_steps(d.source.dataset->info(), setup_.window, row, most));
+    if (steps > 0) dates.push_back({row, steps});
+  }
+  return dates;
+}
+
 Validation::Validation(const ValidationOptions& options, const ValidationSetup& setup)
     : setup_(setup),
-      lead_times_s_(parse_lead_times(options, setup.timestep_s)),
-      outputs_(setup.source.normaliser, setup.source.remapper, setup.post_processor,
-               setup.variables.output_columns()) {
+      lead_times_s_(parse_lead_times(options, setup.timestep_s)) {
+  datasets_.push_back(first_of(setup_));
+  for (const FurtherValidation& further : setup_.further)
+    datasets_.push_back(further_of(further, setup_.device));
   const data::DatasetInfo& info = setup.source.dataset->info();
   const int64_t step_s = setup.timestep_s * setup.window.times_out;
   lead_steps_ = (lead_times_s_.back() + step_s - 1) / step_s;
-  const int64_t most = std::max(lead_steps_, setup.longest_rollout);
-  std::vector<Date> candidates;
-  for (int64_t row = 0; row < info.num_rows(); ++row) {
-    const int64_t steps = verifiable_steps(info, setup.window, row, most);
-    if (steps > 0) candidates.push_back({row, steps});
-  }
+  const std::vector<Date> candidates =
+      this->candidates(std::max(lead_steps_, setup.longest_rollout));
   if (candidates.empty()) {
     throw DataError(concat("'", info.name, "' has no validation sample: ", info.num_rows(),
                            " dates, of which ", setup.window.times_in, " inputs and ",
@@ -172,41 +232,43 @@ Validation::Validation(const ValidationOptions& options, const ValidationSetup& 
                ": its ", info.num_rows(), " dates allow at most ", format_lead_time(reached_s)),
         "widen data.validation, or shorten train.validation.lead_times");
   }
-  weights_ = at::tensor(at::ArrayRef<float>(setup.cell_weights), at::kFloat).to(at::kDouble);
-  weights_ = (weights_ / weights_.sum())
-                 .narrow(0, setup.nodes.begin, setup.nodes.size())
-                 .unsqueeze(1)
-                 .to(setup.device);
 }
 
 void Validation::add_errors(const ForecastStep& step, const at::Tensor& persistence,
                             const at::Tensor& valid, Sums& sums) const {
+  const Scored& scored = datasets_[step.dataset];
+  Sums::Errors& errors = sums.datasets[step.dataset];
   const auto weighted = [&](at::Tensor difference) {
     // (1, E, N, V) -> (V): mean over members, weighted sum over cells.
     if (valid.defined()) difference = difference.masked_fill(valid == 0, 0.0);
-    return (difference.to(at::kDouble).square() * weights_).sum(-2).mean(1).sum(0);
+    return (difference.to(at::kDouble).square() * scored.weights).sum(-2).mean(1).sum(0);
   };
   for (int64_t t = 0; t < setup_.window.times_out; ++t) {
     const int64_t lead_s = (step.step * setup_.window.times_out + t + 1) * setup_.timestep_s;
     const auto found = std::find(lead_times_s_.begin(), lead_times_s_.end(), lead_s);
     if (found == lead_times_s_.end()) continue;
     const auto lead = static_cast<size_t>(found - lead_times_s_.begin());
-    const at::Tensor truth = outputs_.comparable(step.truth.select(1, t));
-    sums.forecast[lead] += weighted(outputs_.comparable(step.prediction.select(1, t)) - truth);
-    sums.persistence[lead] += weighted(outputs_.comparable(persistence.select(1, 0)) - truth);
-    ++sums.num_dates[lead];
+    const OutputChain& outputs = scored.outputs;
+    const at::Tensor truth = outputs.comparable(step.truth.select(1, t));
+    errors.forecast[lead] += weighted(outputs.comparable(step.prediction.select(1, t)) - truth);
+    errors.persistence[lead] += weighted(outputs.comparable(persistence.select(1, 0)) - truth);
+    if (step.dataset == 0) ++sums.num_dates[lead];
   }
 }
 
 // Sums over the cells of a model group and the dates of all replicas, from the last stage to all.
 // The loss and the number of dates are the same on all ranks of a model group already.
 void Validation::sum_over_ranks(Sums& sums) const {
-  for (size_t i = 0; i < lead_times_s_.size(); ++i) {
-    for (at::Tensor* errors : {&sums.forecast[i], &sums.persistence[i]}) {
-      *errors = errors->cpu();
-      for (parallel::Communicator* group :
-           {&setup_.mesh.model(), &setup_.mesh.data(), &setup_.mesh.pipeline()})
-        group->all_reduce(*errors, parallel::Reduction::kSum);
+  const auto sum = [&](at::Tensor& errors) {
+    errors = errors.cpu();
+    for (parallel::Communicator* group :
+         {&setup_.mesh.model(), &setup_.mesh.data(), &setup_.mesh.pipeline()})
+      group->all_reduce(errors, parallel::Reduction::kSum);
+  };
+  for (Sums::Errors& errors : sums.datasets) {
+    for (size_t i = 0; i < lead_times_s_.size(); ++i) {
+      sum(errors.forecast[i]);
+      sum(errors.persistence[i]);
     }
   }
   std::vector<double> figures{sums.loss, static_cast<double>(sums.loss_dates)};
@@ -222,36 +284,47 @@ void Validation::sum_over_ranks(Sums& sums) const {
 
 Validation::Sums Validation::zero_sums() const {
   Sums sums;
-  for (size_t i = 0; i < lead_times_s_.size(); ++i) {
-    const auto zeros = at::zeros({setup_.variables.num_outputs()},
-                                 at::TensorOptions(at::kDouble).device(setup_.device));
-    sums.forecast.push_back(zeros.clone());
-    sums.persistence.push_back(zeros.clone());
-    sums.num_dates.push_back(0);
+  for (const Scored& d : datasets_) {
+    const auto zeros = [&] {
+      return at::zeros({d.variables.num_outputs()},
+                       at::TensorOptions(at::kDouble).device(setup_.device));
+    };
+    Sums::Errors& errors = sums.datasets.emplace_back();
+    for (size_t i = 0; i < lead_times_s_.size(); ++i) {
+      errors.forecast.push_back(zeros());
+      errors.persistence.push_back(zeros());
+    }
   }
+  sums.num_dates.assign(lead_times_s_.size(), 0);
   return sums;
 }
 
-Validation::Sums Validation::sums_of_date(const data::Batch& batch, int64_t steps, const Pass& pass,
+Validation::Sums Validation::sums_of_date(const std::vector<data::Batch>& batch, int64_t steps,
+                                          const Pass& pass,
                                           const std::function<void()>& between) const {
   Sums sums = zero_sums();
-  const at::Tensor values = batch.values.to(setup_.device, setup_.dtype);
-  const at::Tensor persistence = pass.forecaster.persistence(values);
-  const LossCall loss_call =
-      call_of_batch(setup_.loss_nodes, batch.nan_mask, setup_.variables, values);
-  const at::Tensor valid =
-      loss_call.nan_mask ? loss_call.nan_mask->factor.select(1, 0) : at::Tensor();
+  std::vector<at::Tensor> values, persistence, valid;
+  std::vector<LossCall> calls;
+  for (size_t d = 0; d < datasets_.size(); ++d) {
+    values.push_back(batch[d].values.to(setup_.device, setup_.dtype));
+    persistence.push_back(pass.forecaster.persistence(values[d], d));
+    calls.push_back(call_of_batch(datasets_[d].loss_nodes, batch[d].nan_mask,
+                                  datasets_[d].variables, values[d]));
+    valid.push_back(calls[d].nan_mask ? calls[d].nan_mask->factor.select(1, 0) : at::Tensor());
+  }
   if (pass.forecaster.draws_noise()) {  // noise of a date is the same in every validation of it
-    const std::array<uint32_t, 1> date{static_cast<uint32_t>(batch.anchors[0])};
+    const std::array<uint32_t, 1> date{static_cast<uint32_t>(batch[0].anchors[0])};
     at::manual_seed(derive_seed(0, SeedContext::kModel, date));
   }
   const bool has_loss = steps >= pass.rollout;
   const auto add = [&](const ForecastStep& step) {
+    const size_t d = step.dataset;
+    const Loss& loss = datasets_[d].loss ? *datasets_[d].loss : pass.loss;
     if (has_loss && step.step < pass.rollout)
-      sums.loss += pass.loss(step.prediction, step.truth, loss_call).item<double>() /
+      sums.loss += loss(step.prediction, step.truth, calls[d]).item<double>() /
                    static_cast<double>(pass.rollout);
-    sums.loss_dates += has_loss && step.step == 0 ? 1 : 0;
-    add_errors(step, persistence, valid, sums);
+    sums.loss_dates += has_loss && step.step == 0 && d == 0 ? 1 : 0;
+    add_errors(step, persistence[d], valid[d], sums);
     setup_.mesh.world().moves_on("forecasting a validation date");  // replicas may wait for it
   };
   pass.forecaster.run(values, steps, add, between);
@@ -265,8 +338,11 @@ std::string Validation::fault_of_data(const Date& date, int64_t steps, const Sum
   std::vector<int64_t> rows;
   for (const int64_t offset : setup_.window.offsets(steps))
     rows.push_back(date.row + offset);
-  const auto bad = data::first_bad_input(*setup_.source.dataset, setup_.nodes, rows);
-  return bad ? concat(bad->text, "; ", bad->hint) : "";
+  for (const Scored& d : datasets_) {
+    if (const auto bad = data::first_bad_input(*d.source.dataset, d.nodes, rows))
+      return concat(bad->text, "; ", bad->hint);
+  }
+  return "";
 }
 
 bool Validation::run_turns(const Pass& pass, const ValidationCall& call, Agreement& agreement,
@@ -275,14 +351,15 @@ bool Validation::run_turns(const Pass& pass, const ValidationCall& call, Agreeme
   std::vector<data::BatchRequest> requests;
   for (const Date& date : dates_)
     requests.push_back({{date.row}, setup_.window.offsets(std::min(date.steps, pass.needed))});
-  data::LoaderOptions loading = setup_.loading;
-  loading.nodes = setup_.nodes;
-  data::DeviceFeed loader(setup_.source, loading, std::move(requests), setup_.device);
+  std::vector<data::FeedSource> sources;
+  for (const Scored& d : datasets_)
+    sources.push_back({d.source, d.loading});
+  data::JointFeed loader(sources, requests, setup_.device);
   const parallel::MeshSizes& sizes = setup_.mesh.sizes();
   const bool works_alone = sizes.model * sizes.tensor * sizes.pipeline == 1;
   for (size_t turn = 0; turn < turn_steps_.size(); ++turn) {
     const bool has_date = turn < dates_.size();
-    data::Batch batch;
+    std::vector<data::Batch> batch;
     try {
       const std::shared_ptr<void> work = setup_.mesh.world().at_work("reading validation data");
       if (has_date) loader.next(batch, call.should_stop);
@@ -337,22 +414,29 @@ ValidationResult Validation::run(const Forecaster& forecaster, const Loss& loss,
   result.rollout = rollout;
   result.loss_dates = sums.loss_dates;
   result.loss = sums.loss / static_cast<double>(sums.loss_dates);
-  result.lead_times = scores_of(sums);
+  result.lead_times = scores_of(sums, 0);
+  if (datasets_.size() > 1) result.name = setup_.name;
+  for (size_t d = 1; d < datasets_.size(); ++d) {
+    result.further.push_back(
+        {setup_.further[d - 1].name, &datasets_[d].variables, scores_of(sums, d)});
+  }
   return result;
 }
 
-std::vector<LeadTimeScores> Validation::scores_of(const Sums& sums) const {
-  const data::Normaliser& norm = setup_.source.normaliser;
-  const std::vector<std::string>& constant = setup_.source.dataset->info().constant_fields;
-  const std::vector<std::string> names = setup_.variables.output_names();
+std::vector<LeadTimeScores> Validation::scores_of(const Sums& sums, size_t dataset) const {
+  const Scored& scored = datasets_[dataset];
+  const Sums::Errors& errors = sums.datasets[dataset];
+  const data::Normaliser& norm = scored.source.normaliser;
+  const std::vector<std::string>& constant = scored.source.dataset->info().constant_fields;
+  const std::vector<std::string> names = scored.variables.output_names();
   std::vector<LeadTimeScores> all;
   for (size_t i = 0; i < lead_times_s_.size(); ++i) {
     if (sums.num_dates[i] == 0) continue;  // no date reaches that far
     LeadTimeScores scores{lead_times_s_[i], sums.num_dates[i], {}, {}};
-    const at::Tensor &forecast = sums.forecast[i], &persistence = sums.persistence[i];
-    for (int64_t v = 0; v < setup_.variables.num_outputs(); ++v) {
+    const at::Tensor &forecast = errors.forecast[i], &persistence = errors.persistence[i];
+    for (int64_t v = 0; v < scored.variables.num_outputs(); ++v) {
       const auto column =
-          static_cast<size_t>(setup_.variables.output_columns()[static_cast<size_t>(v)]);
+          static_cast<size_t>(scored.variables.output_columns()[static_cast<size_t>(v)]);
       const double scale = 1.0 / static_cast<double>(norm.mul[column]);
       const auto rms = [&](const at::Tensor& sum) {
         return std::abs(scale) *
@@ -361,7 +445,7 @@ std::vector<LeadTimeScores> Validation::scores_of(const Sums& sums) const {
       scores.rmse.push_back(rms(forecast));
       scores.persistence_rmse.push_back(rms(persistence));
     }
-    for (const int64_t v : setup_.variables.output_prognostic()) {
+    for (const int64_t v : scored.variables.output_prognostic()) {
       const bool said =
           std::count(constant.begin(), constant.end(), names[static_cast<size_t>(v)]) > 0;
       if (said || scores.persistence_rmse[static_cast<size_t>(v)] == 0.0)
@@ -383,14 +467,13 @@ double mean_ratio(const LeadTimeScores& scores, const data::VariableTable& varia
   return count > 0 ? sum / static_cast<double>(count) : std::nan("");
 }
 
-nlohmann::ordered_json to_json(const ValidationResult& result,
+namespace {
+
+nlohmann::ordered_json to_json(const std::vector<LeadTimeScores>& lead_times,
                                const data::VariableTable& variables) {
-  nlohmann::ordered_json json{
-      {"loss", result.loss}, {"rollout", result.rollout}, {"num_dates", result.num_dates}};
-  if (result.loss_dates != result.num_dates) json["loss_dates"] = result.loss_dates;
   const std::vector<std::string> names = variables.output_names();
-  auto& leads = json["lead_times"] = nlohmann::ordered_json::object();
-  for (const LeadTimeScores& scores : result.lead_times) {
+  auto leads = nlohmann::ordered_json::object();
+  for (const LeadTimeScores& scores : lead_times) {
     auto& entry = leads[format_lead_time(scores.lead_time_s)];
     entry["num_dates"] = scores.num_dates;
     entry["mean_ratio"] = mean_ratio(scores, variables);
@@ -401,15 +484,16 @@ nlohmann::ordered_json to_json(const ValidationResult& result,
       entry["persistence_rmse"][names[v]] = scores.persistence_rmse[v];
     }
   }
-  return json;
+  return leads;
 }
 
-std::string to_table(const ValidationResult& result, const data::VariableTable& variables) {
+std::string to_table(const std::vector<LeadTimeScores>& lead_times,
+                     const data::VariableTable& variables) {
   const std::vector<std::string> names = variables.output_names();
   char cell[96];
   std::snprintf(cell, sizeof cell, "%-14s", "variable");
   std::string out = cell;
-  for (const LeadTimeScores& scores : result.lead_times) {
+  for (const LeadTimeScores& scores : lead_times) {
     const std::string lead = format_lead_time(scores.lead_time_s);
     std::snprintf(cell, sizeof cell, " | RMSE %-6s persist.   skill", lead.c_str());
     out += cell;
@@ -417,7 +501,7 @@ std::string to_table(const ValidationResult& result, const data::VariableTable& 
   for (size_t v = 0; v < names.size(); ++v) {
     std::snprintf(cell, sizeof cell, "\n%-14s", names[v].c_str());
     out += cell;
-    for (const LeadTimeScores& scores : result.lead_times) {
+    for (const LeadTimeScores& scores : lead_times) {
       const double persistence = scores.persistence_rmse[v];
       std::snprintf(cell, sizeof cell, " | %11.4g %8.3g ", scores.rmse[v], persistence);
       out += cell;
@@ -426,10 +510,41 @@ std::string to_table(const ValidationResult& result, const data::VariableTable& 
     }
   }
   out += "\nmean ratio    ";
-  for (const LeadTimeScores& scores : result.lead_times) {
+  for (const LeadTimeScores& scores : lead_times) {
     std::snprintf(cell, sizeof cell, " | %11.3f of persistence  ", mean_ratio(scores, variables));
     out += cell;
   }
+  return out;
+}
+
+}  // namespace
+
+std::vector<DatasetScores> all_scores(const ValidationResult& result,
+                                      const data::VariableTable& variables) {
+  std::vector<DatasetScores> all{{result.name, &variables, result.lead_times}};
+  all.insert(all.end(), result.further.begin(), result.further.end());
+  return all;
+}
+
+nlohmann::ordered_json to_json(const ValidationResult& result,
+                               const data::VariableTable& variables) {
+  nlohmann::ordered_json json{
+      {"loss", result.loss}, {"rollout", result.rollout}, {"num_dates", result.num_dates}};
+  if (result.loss_dates != result.num_dates) json["loss_dates"] = result.loss_dates;
+  if (result.further.empty()) {
+    json["lead_times"] = to_json(result.lead_times, variables);
+    return json;
+  }
+  for (const DatasetScores& d : all_scores(result, variables))
+    json["datasets"][d.name]["lead_times"] = to_json(d.lead_times, *d.variables);
+  return json;
+}
+
+std::string to_table(const ValidationResult& result, const data::VariableTable& variables) {
+  if (result.further.empty()) return to_table(result.lead_times, variables);
+  std::string out;
+  for (const DatasetScores& d : all_scores(result, variables))
+    out += concat(out.empty() ? "" : "\n\n", d.name, "\n", to_table(d.lead_times, *d.variables));
   return out;
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "data/data_loader.h"
-#include "data/device_feed.h"
+#include "data/joint_feed.h"
 #include "parallel/process_mesh.h"
 #include "train/loss_setup.h"
 #include "train/options.h"
@@ -30,13 +30,22 @@ struct LeadTimeScores {
   std::vector<int64_t> constant = {};
 };
 
+// Scores of one of several datasets.
+struct DatasetScores {
+  std::string name;
+  const data::VariableTable* variables = nullptr;
+  std::vector<LeadTimeScores> lead_times;
+};
+
 // How a validation ended, the same on every rank.
 struct ValidationResult {
   double loss = 0.0;       // training loss, mean over the steps of the rollout and over dates
   int64_t rollout = 1;     // forecast steps of that loss
   int64_t loss_dates = 0;  // dates that it is over: those with truth for so many steps
   int64_t num_dates = 0;   // dates that forecasts start at
-  std::vector<LeadTimeScores> lead_times;
+  std::vector<LeadTimeScores> lead_times;  // of the first dataset, or of the only one
+  std::string name = {};                   // of the first dataset, where there are several
+  std::vector<DatasetScores> further = {};
   // Why there are no scores: data that cannot be read or scored, another error, on any rank, or a
   // stop. Empty and false: the scores are there.
   std::string failure;
@@ -50,6 +59,19 @@ struct ValidationCall {
   int64_t rollout = 1;  // forecast steps of the loss
   // Asked on all ranks between forecast steps, and while reading: all leave if one is to stop.
   std::function<bool()> should_stop = nullptr;
+};
+
+// One more dataset, of the same dates as the first; members as in ValidationSetup.
+struct FurtherValidation {
+  std::string name;
+  const data::SampleSource& source;
+  const data::VariableTable& variables;
+  std::vector<float> cell_weights;
+  data::PostProcessor post_processor = {};
+  data::NodeRange nodes;
+  data::LoaderOptions loading = {.threads = 1, .prefetch_batches = 1};
+  LossPtr loss;
+  NodeSlice loss_nodes = {};
 };
 
 struct ValidationSetup {
@@ -66,6 +88,8 @@ struct ValidationSetup {
   at::Device device = at::kCPU;
   NodeSlice loss_nodes = {};    // `nodes` among those of the model group
   int64_t longest_rollout = 1;  // of the losses that will be asked for
+  std::string name = {};        // of the first dataset, where there are several
+  std::vector<FurtherValidation> further = {};
 };
 
 // Throws ConfigError if a lead time is not a multiple of the timestep, DataError if no validation
@@ -78,7 +102,8 @@ class Validation {
   // the same result. All ranks leave together when one of them is asked to stop, cannot read its
   // data, finds values in them that are no numbers (data/bad_input.h) or, where it forecasts alone,
   // meets another error: where ranks forecast together, that is thrown. A validation period that
-  // has no truth for the whole rollout gives the loss of as many steps as it has truth for.
+  // has no truth for the whole rollout gives the loss of as many steps as it has truth for. `loss` is
+  // that of the first dataset; those of further ones are added.
   ValidationResult run(const Forecaster& forecaster, const Loss& loss,
                        const ValidationCall& call = {}) const;
 
@@ -92,6 +117,17 @@ class Validation {
     int64_t row = 0;
     int64_t steps = 0;  // model steps with truth, up to the longest lead time or rollout
   };
+  // A dataset and what its figures need; setup_ keeps what it refers to.
+  struct Scored {
+    const data::SampleSource& source;
+    const data::VariableTable& variables;
+    data::NodeRange nodes;
+    data::LoaderOptions loading;  // of these nodes
+    const Loss* loss = nullptr;   // null: the one that run() is given
+    NodeSlice loss_nodes;
+    at::Tensor weights;  // (n, 1) fp64, sum over all cells 1
+    OutputChain outputs;
+  };
   // What the forecasts of a validation have in common.
   struct Pass {
     const Forecaster& forecaster;
@@ -99,41 +135,49 @@ class Validation {
     int64_t rollout = 1;  // forecast steps of the loss
     int64_t needed = 1;   // forecast steps of a date with enough truth
   };
+  // The first dataset, and those that come with it.
+  static Scored first_of(const ValidationSetup& setup);
+  static Scored further_of(const FurtherValidation& setup, at::Device device);
+  // Dates that every dataset has inputs and truth for.
+  std::vector<Date> candidates(int64_t most) const;
   Sums zero_sums() const;
   // The forecasts that each replica makes: all ranks take part in as many turns. False if they have
   // left, and `agreement` says why. Collective.
   bool run_turns(const Pass& pass, const ValidationCall& call, Agreement& agreement,
                  Sums& sums) const;
   // Forecasts one date, together with the other ranks of its sample. `between`: Forecaster::run().
-  Sums sums_of_date(const data::Batch& batch, int64_t steps, const Pass& pass,
+  Sums sums_of_date(const std::vector<data::Batch>& batch, int64_t steps, const Pass& pass,
                     const std::function<void()>& between) const;
   // What makes the figures of a date useless, if it is its data: input, variable, date, and what to
   // do; "" if they are sound.
   std::string fault_of_data(const Date& date, int64_t steps, const Sums& sums) const;
-  std::vector<LeadTimeScores> scores_of(const Sums& sums) const;
+  std::vector<LeadTimeScores> scores_of(const Sums& sums, size_t dataset) const;
   void sum_over_ranks(Sums& sums) const;
   // `valid`: 0 where an output was imputed, else 1, (1, 1, N, V_out); undefined: 1 everywhere.
   void add_errors(const ForecastStep& step, const at::Tensor& persistence, const at::Tensor& valid,
                   Sums& sums) const;
 
   ValidationSetup setup_;
+  std::vector<Scored> datasets_;
   std::vector<int64_t> lead_times_s_;
   int64_t lead_steps_ = 0;           // forecast steps to the last lead time
   int64_t longest_steps_ = 0;        // that any date has truth for
   int64_t num_dates_ = 0;            // of all replicas
   std::vector<Date> dates_;          // of this replica
   std::vector<int64_t> turn_steps_;  // the most steps of any replica, by turn
-  at::Tensor weights_;               // (n, 1) fp64, sum over all cells 1
-  OutputChain outputs_;
 };
 
 // Mean over the prognostic variables of RMSE / persistence RMSE, without constant ones; NaN if
 // all are constant.
 double mean_ratio(const LeadTimeScores& scores, const data::VariableTable& variables);
 
+// Those of all datasets; `variables` are those of the first, as below.
+std::vector<DatasetScores> all_scores(const ValidationResult& result,
+                                      const data::VariableTable& variables);
+
 // {"loss", "rollout", "num_dates", "lead_times": {"6h": {"mean_ratio", "num_dates", "rmse": {...},
 // ...}}}; "constant" lists what the mean ratios leave out, "loss_dates" is there where it differs
-// from "num_dates".
+// from "num_dates". Of several datasets each has its "lead_times", in "datasets".
 nlohmann::ordered_json to_json(const ValidationResult& result,
                                const data::VariableTable& variables);
 

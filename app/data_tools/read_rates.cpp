@@ -233,6 +233,10 @@ Json read_once(const ReadRateOptions& options, const char* name, int64_t threads
 }  // namespace
 
 Json time_reading(const ReadRateOptions& options, const std::function<void(const Json&)>& visit) {
+  if (!options.config.data.datasets.empty()) {
+    throw ConfigError("data.datasets", "reading is measured for one dataset at a time",
+                      "name it in data.dataset");
+  }
   const bool is_file = options.config.data.kind == data::SourceKind::kAnemoi;
   Json results = Json::array(), bare;
   const auto add = [&](Json result) {
