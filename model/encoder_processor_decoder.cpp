@@ -33,6 +33,7 @@ NetworkPlan NetworkPlan::single(const ModelOptions& options, const FieldLayout& 
   const TrainableOptions& trainable = options.trainable_parameters;
   NetworkPlan plan;
   plan.options = options;
+  plan.aggregation = options.aggregation;
   plan.meshes = options.meshes();
   for (const std::string& mesh : plan.meshes)
     plan.node_trainable[mesh] = trainable.hidden;

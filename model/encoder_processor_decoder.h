@@ -25,9 +25,6 @@ struct FieldLayout {
   std::vector<int64_t> input_forcing() const;  // the inputs that are not prognostic
 };
 
-// How the latents of several datasets become one.
-enum class Aggregation { kSum, kMean, kConcat };
-
 // One dataset with its own nodes, encoder and decoder.
 struct DatasetPlan {
   std::string name = "data";                           // of its node set too

@@ -222,6 +222,9 @@ void ModelOptions::bind(config::Binder& b) {
   b.choice("kernels", kernels,
            {"code between matrix products: LibTorch's operators (reference), own kernels that read "
             "and write each row once (fused), or those on a GPU where there are any (auto)"});
+  b.choice("aggregation", aggregation,
+           {"how the latents of several datasets become one: their sum, their mean, or all side by "
+            "side (concat; the processor is then as wide as all encoders together)"});
   b.number(
       "memory_budget", memory_budget, {.min = 0.0},
       {"memory that a rank may take: so much is run again in the backward pass, beyond what "

@@ -18,6 +18,9 @@ namespace aifs::model {
 enum class BlockKind { kGnn, kGraphTransformer, kTransformer, kPointWise, kNone };
 enum class NoiseKind { kNone, kConditioning };
 
+// How the latents of several datasets become one.
+enum class Aggregation { kSum, kMean, kConcat };
+
 // One of encoder, processor, decoder. Options that a kind does not know must be left alone.
 struct BlockOptions {
   BlockKind kind = BlockKind::kGnn;
@@ -107,6 +110,7 @@ struct ModelOptions {
   std::vector<std::string> edge_attributes{"edge_length", "edge_dirs"};
   double layer_norm_eps = 1e-5;
   KernelChoice kernels = KernelChoice::kAuto;
+  Aggregation aggregation = Aggregation::kSum;
   double memory_budget = 0.0;  // GiB; 0: what `recompute` says
   HierarchyOptions hierarchy;
   EnsembleOptions ensemble;
@@ -149,6 +153,13 @@ struct aifs::EnumNames<aifs::model::BlockKind> {
        {K::kTransformer, "transformer"},
        {K::kPointWise, "point_wise"},
        {K::kNone, "none"}}};
+};
+
+template <>
+struct aifs::EnumNames<aifs::model::Aggregation> {
+  using A = aifs::model::Aggregation;
+  static constexpr std::array<std::pair<A, const char*>, 3> table{
+      {{A::kSum, "sum"}, {A::kMean, "mean"}, {A::kConcat, "concat"}}};
 };
 
 template <>

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs on several datasets, each with cells, variables, encoder and decoder of its own.
+#include <cmath>
+
+#include "tests/app/ranks.h"
+#include "tests/support/wave_store.h"
+
+using namespace aifs;
+using namespace aifs::test;
+
+namespace {
+
+std::string set(const std::string& assignment) {
+  return concat(" --set '", assignment, "' ");
+}
+
+// Two datasets of the same dates: "all" with 72 cells, and "few" with 36 of them and other
+// variables in another order.
+class TwoDatasets {
+ public:
+  TwoDatasets() {
+    write_wave_store({}, path("all.zarr"));
+    write_wave_store({.variables = {"w", "lsm", "t"}}, path("few.zarr"));
+  }
+
+  fs::path path(const std::string& name) const { return folder_.path() / name; }
+  fs::path fresh() const { return folder_.path() / concat("run", ++count_); }
+
+  std::string datasets(const std::string& of_few = "") const {
+    return set(concat(R"(data.datasets={"all": {"dataset": ")", path("all.zarr").string(),
+                      R"("}, "few": {"dataset": {"dataset": ")", path("few.zarr").string(),
+                      R"(", "thinning": 2})", of_few, "}}"));
+  }
+  std::string options(const std::string& of_few = "") const {
+    std::string all;
+    for (const std::string& assignment : std::vector<std::string>{
+             "data.kind=anemoi", "graph.grid=dataset", "graph.hidden.refinement=1",
+             R"(data.training={"start": "2020-01-01", "end": "2020-01-03T06"})",
+             R"(data.validation={"start": "2020-01-03T06", "end": "2020-01-04T18"})",
+             R"(data.forcing=["lsm"])", "data.diagnostic=[]",
+             R"(data.normalizer={"default": "mean-std", "none": ["lsm"]})", "model.bounding=[]",
+             "train.max_steps=6", "checkpoint.every_steps=3", "train.validation.every_epochs=0",
+             "optimizer.schedule.total_steps=100"})
+      all += set(assignment);
+    return all + datasets(of_few);
+  }
+  fs::path trained(const std::string& more = "") const {
+    const fs::path dir = fresh();
+    const auto result = run_train(dir, options() + more);
+    INFO(result.out << result.err);
+    REQUIRE(result.exit_code == 0);
+    return dir;
+  }
+  std::string fails(int code, const std::string& options) const {
+    const auto result = run_train(fresh(), options);
+    INFO(result.out << result.err);
+    REQUIRE(result.exit_code == code);
+    return result.err;
+  }
+
+ private:
+  TemporaryFolder folder_;
+  mutable int count_ = 0;
+};
+
+const std::string kSixth = "checkpoints/step-00000006";
+
+}  // namespace
+
+TEST_CASE("two datasets train one network: the same bits on any threads and after a break",
+          "[several_datasets]") {
+  const TwoDatasets t;
+  const fs::path wanted = t.trained();
+  const std::vector<double> losses = losses_of(wanted);
+  REQUIRE(losses.size() == 6);
+  REQUIRE(losses.back() < losses.front());
+  const std::string bits = read_file(wanted / kSixth / "parameters.safetensors");
+  const SafetensorsFile weights(wanted / kSixth / "parameters.safetensors");
+  for (const char* name : {"all", "few"}) {
+    INFO(name);
+    const auto has = [&](const std::string& start) {
+      return std::any_of(weights.entries().begin(), weights.entries().end(),
+                         [&](const auto& entry) { return entry.first.starts_with(start); });
+    };
+    REQUIRE(has(concat("encoder.", name, ".")));
+    REQUIRE(has(concat("decoder.", name, ".")));
+  }
+  for (const int threads : {1, 8}) {
+    const fs::path dir = t.trained(set(concat("data.threads=", threads)));
+    REQUIRE(losses_of(dir) == losses);
+    REQUIRE(read_file(dir / kSixth / "parameters.safetensors") == bits);
+  }
+  const fs::path broken = t.trained(set("train.max_steps=3"));
+  const auto resumed = run_train(broken, t.options() + "--resume");
+  INFO(resumed.err);
+  REQUIRE(resumed.exit_code == 0);
+  REQUIRE(losses_of(broken) == losses);
+  REQUIRE(read_file(broken / kSixth / "parameters.safetensors") == bits);
+}
+
+TEST_CASE("each of several datasets has scores, the same in training and by themselves",
+          "[several_datasets]") {
+  const TwoDatasets t;
+  const fs::path dir = t.trained(set(R"(train.validation.lead_times=["6h", "12h"])"));
+  const Json scores = lines_of(dir / "validation.jsonl").back();
+  REQUIRE_FALSE(scores.contains("lead_times"));
+  REQUIRE(scores["datasets"]["all"]["lead_times"]["12h"]["rmse"].size() == 3);  // t, q, z
+  REQUIRE(scores["datasets"]["few"]["lead_times"]["6h"]["rmse"].contains("w"));
+  REQUIRE_FALSE(scores["datasets"]["few"]["lead_times"]["6h"]["rmse"].contains("q"));
+  const auto again = run_train(
+      dir, t.options() + set(R"(train.validation.lead_times=["6h", "12h"])") + "--validate-only");
+  INFO(again.err);
+  REQUIRE(again.exit_code == 0);
+  REQUIRE_THAT(again.out, ContainsSubstring("few"));
+  const Json alone = Json::parse(read_file(dir / "validation-step-6.json"));
+  REQUIRE(alone["datasets"] == scores["datasets"]);
+  REQUIRE(alone["loss"] == scores["loss"]);
+}
+
+TEST_CASE("the loss of several datasets is the sum of theirs", "[several_datasets]") {
+  // Weights of a variable that only one dataset has change the loss by its part alone: the loss is
+  // linear in them, whatever the other dataset gives.
+  const TwoDatasets t;
+  const auto first_loss = [&](const std::string& weights) {
+    const fs::path dir = t.trained(set("train.max_steps=1") + set("train.validation.at_end=false") +
+                                   set(concat("loss.variable_weights=", weights)));
+    return losses_of(dir).at(0);
+  };
+  const double none = first_loss(R"({"default": 1, "w": 0, "q": 0})");
+  const double w = first_loss(R"({"default": 1, "w": 1, "q": 0})");
+  const double q = first_loss(R"({"default": 1, "w": 0, "q": 1})");
+  const double both = first_loss(R"({"default": 1, "w": 1, "q": 1})");
+  REQUIRE(w > none);
+  REQUIRE(q > none);
+  REQUIRE(std::abs((both - none) - (w - none) - (q - none)) < 1e-6 * both);
+}
+
+TEST_CASE("gaps of one dataset are left out of all", "[several_datasets]") {
+  const TwoDatasets t;
+  const auto samples = [&](const std::string& of_few) {
+    const fs::path dir = t.fresh();
+    const auto result = run_train(
+        dir, t.options() + set("train.max_steps=0") + set("train.max_epochs=1") +
+                 set("data.batch_size=1") + set("optimizer.schedule.kind=constant") +
+                 set(concat(R"(data.datasets.few.dataset={"dataset": ")",
+                            t.path("few.zarr").string(), R"(", "thinning": 2)", of_few, "}")));
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    return losses_of(dir).size();
+  };
+  // Samples have three dates.
+  REQUIRE(samples(R"(, "set_missing_dates": ["2020-01-02T00:00:00"])") == samples("") - 3);
+}
+
+TEST_CASE("what several datasets cannot be is said with its place", "[several_datasets]") {
+  const TwoDatasets t;
+  REQUIRE_THAT(t.fails(2, t.options(R"(, "forcing": ["lsm", "nowhere"])")),
+               ContainsSubstring("'data.datasets.few.forcing'"));
+  REQUIRE_THAT(t.fails(2, t.options(R"(, "colour": 1)")),
+               ContainsSubstring("data.datasets.few.colour"));
+  REQUIRE_THAT(t.fails(2, t.options() + set("data.datasets.few.dataset.colour=1")),
+               ContainsSubstring("data.datasets.few.dataset.colour"));
+  REQUIRE_THAT(t.fails(2, t.options(R"(, "encoder": "all")") + set("data.datasets.all.encoder=all")),
+               ContainsSubstring("'data.datasets.few.encoder'") && ContainsSubstring("inputs"));
+  REQUIRE_THAT(t.fails(2, t.options() + set("parallel.model=2")),
+               ContainsSubstring("'parallel.model'"));
+  REQUIRE_THAT(t.fails(2, t.options() + set("graph.grid=o8")), ContainsSubstring("'graph.grid'"));
+  REQUIRE_THAT(t.fails(2, t.options() + set(R"(data.datasets={"hidden": {"dataset": "x"}})")),
+               ContainsSubstring("'data.datasets.hidden'"));
+  REQUIRE_THAT(t.fails(2, t.options() + set(R"(data.datasets={"a": {}})")),
+               ContainsSubstring("'data.datasets.a.dataset'"));
+  REQUIRE_THAT(t.fails(2, t.options() + set("data.datasets=[]")),
+               ContainsSubstring("'data.datasets'"));
+  REQUIRE_THAT(t.fails(2, t.options() + set(concat("data.dataset=", t.path("all.zarr").string()))),
+               ContainsSubstring("'data.dataset'"));
+  REQUIRE_THAT(
+      t.fails(2, t.options() +
+                     set(R"(model.bounding=[{"kind": "relu", "variables": ["w", "nowhere"]}])")),
+      ContainsSubstring("'model.bounding.0.variables'"));
+  write_wave_store({.variables = {"w", "lsm", "t"}, .num_dates = 12}, t.path("short.zarr"));
+  REQUIRE_THAT(t.fails(3, t.options() + set(concat("data.datasets.few.dataset=",
+                                                   t.path("short.zarr").string()))),
+               ContainsSubstring("have the same dates"));
+  const auto checked = run_train(t.fresh(), t.options() + "--check-config");
+  INFO(checked.err);
+  REQUIRE(checked.exit_code == 0);
+  REQUIRE_THAT(checked.out, ContainsSubstring("data 'few'") && ContainsSubstring("36 few nodes"));
+}
+
+TEST_CASE("a run of several datasets goes on with the same ones only", "[several_datasets]") {
+  const TwoDatasets t;
+  const fs::path dir = t.trained();
+  const auto used = [&](int code, const std::string& more) {
+    const auto result =
+        run_train(dir, t.options() + set("train.max_steps=7") + more + "--validate-only");
+    INFO(result.out << result.err);
+    REQUIRE(result.exit_code == code);
+    return result.err;
+  };
+  const std::string all = concat(R"("all": {"dataset": ")", t.path("all.zarr").string(), R"("})");
+  REQUIRE_THAT(used(3, set(concat("data.datasets={", all, "}"))), ContainsSubstring("'few'"));
+  REQUIRE_THAT(used(3, set(concat("data.datasets={", all, R"(, "other": {"dataset": ")",
+                                  t.path("few.zarr").string(), R"("}})"))),
+               ContainsSubstring("'few'"));
+  // A variable that plays another role.
+  REQUIRE_THAT(used(3, set(R"(data.datasets.few.forcing=["lsm", "w"])")),
+               ContainsSubstring("'w' was prognostic and is forcing"));
+  // Encoders that are shared, and bounds of variables that one dataset has.
+  const auto more = run_train(
+      t.fresh(), t.options() + set(R"(model.bounding=[{"kind": "relu", "variables": ["q"]}])") +
+                     set("model.aggregation=mean"));
+  INFO(more.err);
+  REQUIRE(more.exit_code == 0);
+}
+
+#ifdef AIFS_HAVE_MPI
+TEST_CASE("replicas train on several datasets", "[several_datasets]") {
+  const TwoDatasets t;
+  const fs::path one = t.trained(set("data.batch_size=2")), two = t.fresh();
+  const auto result = run_ranks(2, two, t.options() + set("data.batch_size=1"));
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  require_close({losses_of(two).at(0)}, {losses_of(one).at(0)}, 1e-5);
+}
+#endif
