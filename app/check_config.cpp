@@ -232,8 +232,8 @@ void Checks::check_graph() {
   const graph::Coordinates unknown;
   const std::vector<graph::NamedCells> named =
       data_ ? cells.named() : std::vector<graph::NamedCells>{{"data", unknown}};
-  const graph::Graph graph = !from_file  ? graph::graph_outline(options, named)
-                             : has_cells ? graph::load_or_build_graph(options, named)
+  const graph::Graph graph = !from_file  ? graph::joint_graph_outline(options, named)
+                             : has_cells ? graph::load_or_build_joint_graph(options, named)
                                          : graph::load_graph(options.file).graph;
   app::check_graph(config_.model, graph, config_.data.names());
   for (size_t d = 0; data_ && d < data_->size(); ++d)
@@ -271,7 +271,7 @@ void Checks::compare_weights() {
   const DataCells cells(*data_);
   graph::GraphOptions options = config_.graph;
   if (!request_.files || !path_exists(options.file)) options.file.clear();  // nothing is written
-  const graph::Graph graph = graph::load_or_build_graph(options, cells.named());
+  const graph::Graph graph = graph::load_or_build_joint_graph(options, cells.named());
   const at::ScalarType dtype = train::weight_type(config_.train.precision);
   model::ParameterSet parameters(dtype, /*seed=*/0);
   const model::EncoderProcessorDecoder network(

@@ -76,7 +76,7 @@ GraphParts make_graph(const RunConfig& config, const std::vector<DataParts>& dat
   const auto start = std::chrono::steady_clock::now();
   GraphParts parts;
   const DataCells cells(datasets);
-  parts.graph = graph::load_or_build_graph(config.graph, cells.named(), &parts.report);
+  parts.graph = graph::load_or_build_joint_graph(config.graph, cells.named(), &parts.report);
   for (const DataParts& data : datasets)
     check_same_grid(parts.graph.nodes(data.name), data.training->info());
   parts.hash = parts.graph.content_hash();

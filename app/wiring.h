@@ -89,6 +89,7 @@ class Run {
   const GraphParts& graph() const { return graph_; }
   const Phases& phases() const { return phases_; }
   const model::ParameterSet& parameters() const { return *parameters_; }
+  const train::Loss& loss(size_t dataset = 0) const { return *losses_[dataset]; }
   const parallel::ProcessMesh& mesh() const { return *mesh_; }
   // What a step takes of a rank's memory on paper (--dry-run); nothing where there is no such plan.
   // Local to the main rank.

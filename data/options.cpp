@@ -129,8 +129,8 @@ bool is_default(const NormaliserOptions& n) {
 
 std::vector<std::string> DataOptions::names() const {
   std::vector<std::string> all;
-  for (const auto& [name, dataset] : datasets)
-    all.push_back(name);
+  for (const auto& named : datasets)
+    all.push_back(named.first);
   return all.empty() ? std::vector<std::string>{"data"} : all;
 }
 

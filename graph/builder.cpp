@@ -172,10 +172,10 @@ void check_same_nodes(const NodeSet& stored, const NodeSet& wanted, const std::s
 }  // namespace
 
 Graph build_graph(const GraphOptions& options, const Coordinates& dataset, GraphReport* report) {
-  return build_graph(options, single(dataset), report);
+  return build_joint_graph(options, single(dataset), report);
 }
 
-Graph build_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets,
+Graph build_joint_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets,
                   GraphReport* report) {
   options.validate("graph");
   const int64_t threads = options.threads.value_or(0);
@@ -220,10 +220,10 @@ Graph build_graph(const GraphOptions& options, const std::vector<NamedCells>& da
 }
 
 Graph graph_outline(const GraphOptions& options, const Coordinates& dataset) {
-  return graph_outline(options, single(dataset));
+  return joint_graph_outline(options, single(dataset));
 }
 
-Graph graph_outline(const GraphOptions& options, const std::vector<NamedCells>& datasets) {
+Graph joint_graph_outline(const GraphOptions& options, const std::vector<NamedCells>& datasets) {
   options.validate("graph");
   std::vector<NodeSet> data = all_data_nodes(options, datasets);
   for (NodeSet& nodes : data) {
@@ -253,10 +253,10 @@ Graph graph_outline(const GraphOptions& options, const std::vector<NamedCells>& 
 
 Graph load_or_build_graph(const GraphOptions& options, const Coordinates& dataset,
                           GraphReport* report) {
-  return load_or_build_graph(options, single(dataset), report);
+  return load_or_build_joint_graph(options, single(dataset), report);
 }
 
-Graph load_or_build_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets,
+Graph load_or_build_joint_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets,
                           GraphReport* report) {
   if (options.file.empty() || !path_exists(options.file)) {
     // Building may take minutes: not for a file that cannot be written.
@@ -266,7 +266,7 @@ Graph load_or_build_graph(const GraphOptions& options, const std::vector<NamedCe
       check_writable(file.parent_path());
       remove_stale_files(file.parent_path(), file.filename().string() + ".tmp-", kQuiet_s);
     }
-    Graph graph = build_graph(options, datasets, report);
+    Graph graph = build_joint_graph(options, datasets, report);
     if (!options.file.empty()) save_graph(options.file, graph, options_hash(options));
     return graph;
   }

@@ -29,7 +29,7 @@ Graph build_graph(const GraphOptions& options, const Coordinates& dataset,
 
 // The same with a node set for each dataset, and edges of the same kinds from and to it. Each mapper
 // has the normalised attributes of its own edges. Several datasets want options.grid "dataset".
-Graph build_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets,
+Graph build_joint_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets,
                   GraphReport* report = nullptr);
 
 // What build_graph() would make, by name and number: data nodes in their places, hidden ones at no
@@ -37,14 +37,14 @@ Graph build_graph(const GraphOptions& options, const std::vector<NamedCells>& da
 // can be told without searching for edges: sizes, coordinates, nodes that share a place. A grid of
 // millions of nodes takes seconds.
 Graph graph_outline(const GraphOptions& options, const Coordinates& dataset);
-Graph graph_outline(const GraphOptions& options, const std::vector<NamedCells>& datasets);
+Graph joint_graph_outline(const GraphOptions& options, const std::vector<NamedCells>& datasets);
 
 // Loads options.file if it exists, and checks that it was made with these options for these data
 // nodes (ConfigError otherwise); else builds the graph and, if a file is named, saves it there. Not
 // for several ranks at once: one builds, the others call it when the file is there.
 Graph load_or_build_graph(const GraphOptions& options, const Coordinates& dataset,
                           GraphReport* report = nullptr);
-Graph load_or_build_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets,
+Graph load_or_build_joint_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets,
                           GraphReport* report = nullptr);
 
 }  // namespace aifs::graph

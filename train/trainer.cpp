@@ -46,7 +46,8 @@ namespace {
 std::vector<FurtherDataset> all_datasets(const TrainerParts& parts) {
   std::vector<FurtherDataset> all{{parts.name, parts.source, parts.variables, parts.loading,
                                    parts.loss, parts.loss_nodes}};
-  all.insert(all.end(), parts.further.begin(), parts.further.end());
+  for (const FurtherDataset& further : parts.further)
+    all.push_back(further);
   return all;
 }
 
