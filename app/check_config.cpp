@@ -167,15 +167,14 @@ void Checks::check_data() const {
   const DataParts& first = data_->front();
   const train::FurtherValidation own = validation_of(first);
   const parallel::ProcessMesh mesh;
-  const train::Validation validation(
-      config_.train.validation, {.source = own.source,
-                                 .variables = own.variables,
-                                 .window = first.window,
-                                 .timestep_s = first.timestep_s,
-                                 .cell_weights = own.cell_weights,
-                                 .nodes = own.nodes,
-                                 .mesh = mesh,
-                                 .further = further});
+  const train::Validation validation(config_.train.validation, {.source = own.source,
+                                                                .variables = own.variables,
+                                                                .window = first.window,
+                                                                .timestep_s = first.timestep_s,
+                                                                .cell_weights = own.cell_weights,
+                                                                .nodes = own.nodes,
+                                                                .mesh = mesh,
+                                                                .further = further});
 }
 
 // Scores are not asked for: cells weigh the same, and there is no loss.

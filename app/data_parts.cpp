@@ -128,8 +128,10 @@ std::optional<SavedData> saved_data_from_text(const std::string& text) {
                   .times_out = json.at("times_out").get<int64_t>()};
   if (json.contains("record"))
     saved.record = data::data_record_from_json(json.at("record"), saved.checkpoint);
-  for (const auto& [name, record] : json.value(kDatasets, config::Json::object()).items())
-    saved.datasets[name] = data::data_record_from_json(record, saved.checkpoint);
+  if (json.contains(kDatasets)) {
+    for (const auto& [name, record] : json.at(kDatasets).items())
+      saved.datasets[name] = data::data_record_from_json(record, saved.checkpoint);
+  }
   return saved;
 }
 

@@ -45,7 +45,7 @@ struct SavedData {
   std::string checkpoint;                       // for messages
   std::optional<data::DataRecord> record = {};  // none: written by a program that kept none
   std::map<std::string, data::DataRecord> datasets = {};  // instead of it, of a run of several
-  int64_t times_in = 1, times_out = 1;          // of inputs and outputs of a step
+  int64_t times_in = 1, times_out = 1;                    // of inputs and outputs of a step
 };
 
 SavedData saved_data(WeightUse use, const train::CheckpointInfo& checkpoint);

@@ -11,8 +11,8 @@
 
 namespace aifs::app {
 
-// Throws ConfigError naming the option that asks for what the graph has not, and as below. `datasets`
-// are the names of their node sets.
+// Throws ConfigError naming the option that asks for what the graph has not, and as below.
+// `datasets` are the names of their node sets.
 void check_graph(const model::ModelOptions& model, const graph::Graph& graph,
                  const std::vector<std::string>& datasets = {"data"});
 

@@ -77,7 +77,8 @@ void check_stages(const RunConfig& c) {
 void check_datasets(const RunConfig& c) {
   if (c.data.datasets.empty()) return;
   if (c.graph.grid != "dataset") {
-    throw ConfigError("graph.grid", concat("is '", c.graph.grid, "', and there are several datasets"),
+    throw ConfigError("graph.grid",
+                      concat("is '", c.graph.grid, "', and there are several datasets"),
                       "use \"dataset\": each has its own cells");
   }
   const auto refuse = [](bool is_used, const char* path, const char* hint) {
@@ -101,7 +102,9 @@ void check_together(const RunConfig& c) {
     throw ConfigError("model.hierarchy.meshes", "graphs made here have one hidden mesh",
                       "name a file with these meshes in graph.file, or leave the list empty");
   }
-  const auto reads_netcdf = [](const data::DatasetTree& tree) { return !tree.netcdf.files.empty(); };
+  const auto reads_netcdf = [](const data::DatasetTree& tree) {
+    return !tree.netcdf.files.empty();
+  };
   const bool any_netcdf =
       reads_netcdf(c.data.dataset) ||
       std::any_of(c.data.datasets.begin(), c.data.datasets.end(),

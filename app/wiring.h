@@ -9,10 +9,10 @@
 
 #include "app/data_parts.h"
 #include "app/host_share.h"
+#include "app/network_plan.h"
 #include "app/phases.h"
 #include "app/run_config.h"
 #include "data/buffer_pool.h"
-#include "graph/builder.h"
 #include "graph/graph.h"
 #include "graph/graph_report.h"
 #include "graph/partition.h"
@@ -21,25 +21,6 @@
 #include "train/trainer.h"
 
 namespace aifs::app {
-
-// The fields of the data as a network sees them.
-model::FieldLayout field_layout(const DataParts& data);
-
-// The network of a configuration on these datasets. Throws ConfigError for options that only a
-// single dataset can have.
-model::NetworkPlan network_plan(const model::ModelOptions& model, const data::DataOptions& options,
-                                const std::vector<DataParts>& datasets);
-
-// The cells of each dataset, which outlive what is returned.
-class DataCells {
- public:
-  explicit DataCells(const std::vector<DataParts>& datasets);
-  std::vector<graph::NamedCells> named() const;
-
- private:
-  std::vector<std::string> names_;
-  std::vector<graph::Coordinates> cells_;
-};
 
 // Throws ConfigError unless the data nodes of a graph and the cells of a dataset are the same
 // points.

@@ -370,12 +370,11 @@ void Binder::add_list(
        std::move(element_fields)});
 }
 
-void Binder::add_map(const char* key, Doc doc, std::vector<Field> element_fields,
-                     std::function<void()> clear,
-                     std::function<void(const std::string&, const Json&, const std::string&,
-                                        const ReadContext&)>
-                         append,
-                     std::function<NamedFields()> elements) {
+void Binder::add_map(
+    const char* key, Doc doc, std::vector<Field> element_fields, std::function<void()> clear,
+    std::function<void(const std::string&, const Json&, const std::string&, const ReadContext&)>
+        append,
+    std::function<NamedFields()> elements) {
   auto shared = std::make_shared<std::vector<Field>>(element_fields);
   fields_.push_back(
       {key, std::move(doc), Field::Kind::kObjectMap, "object of named objects",

@@ -55,7 +55,8 @@ struct ReadContext {
   std::map<std::string, std::string> raw_overrides = {};
 };
 
-// One key of an object. Sections have children; lists and maps of objects have those of one element.
+// One key of an object. Sections have children; lists and maps of objects have those of one
+// element.
 struct Field {
   enum class Kind { kValue, kPath, kPathList, kSection, kObjectList, kObjectMap };
   std::string key;

@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <utility>
 #include <set>
+#include <utility>
 
 #include "core/check.h"
 #include "core/config.h"

@@ -53,9 +53,9 @@ struct NamedDataset {
 
 struct DataOptions {
   SourceKind kind = SourceKind::kAnemoi;
-  DatasetTree dataset;       // kind anemoi
+  DatasetTree dataset;                                         // kind anemoi
   std::vector<std::pair<std::string, NamedDataset>> datasets;  // instead of it
-  AnalyticOptions analytic;  // kind analytic
+  AnalyticOptions analytic;                                    // kind analytic
   Period training, validation;
   RoleOptions roles;
   std::string timestep = "6h";

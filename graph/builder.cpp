@@ -64,9 +64,10 @@ NodeSet data_nodes(const GraphOptions& options, const NamedCells& of) {
 std::vector<NodeSet> all_data_nodes(const GraphOptions& options,
                                     const std::vector<NamedCells>& datasets) {
   if (datasets.size() > 1 && options.grid != "dataset") {
-    throw ConfigError("graph.grid", concat("is '", options.grid, "', but there are ",
-                                           datasets.size(), " datasets"),
-                      "use \"dataset\": each has its own cells");
+    throw ConfigError(
+        "graph.grid",
+        concat("is '", options.grid, "', but there are ", datasets.size(), " datasets"),
+        "use \"dataset\": each has its own cells");
   }
   std::vector<NodeSet> sets;
   for (const NamedCells& dataset : datasets)
@@ -162,8 +163,8 @@ void check_same_nodes(const NodeSet& stored, const NodeSet& wanted, const std::s
     if (stored.lat_rad[i] == wanted.lat_rad[i] && stored.lon_rad[i] == wanted.lon_rad[i]) continue;
     throw ConfigError(
         "graph.file",
-        concat("'", file, "' was built for other coordinates: ", wanted.name, " node ", i, " is at (",
-               stored.lat_rad[i], ", ", stored.lon_rad[i], ") rad, in this run at (",
+        concat("'", file, "' was built for other coordinates: ", wanted.name, " node ", i,
+               " is at (", stored.lat_rad[i], ", ", stored.lon_rad[i], ") rad, in this run at (",
                wanted.lat_rad[i], ", ", wanted.lon_rad[i], ")"),
         hint);
   }
@@ -176,7 +177,7 @@ Graph build_graph(const GraphOptions& options, const Coordinates& dataset, Graph
 }
 
 Graph build_joint_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets,
-                  GraphReport* report) {
+                        GraphReport* report) {
   options.validate("graph");
   const int64_t threads = options.threads.value_or(0);
   Stopwatch stopwatch;
@@ -256,8 +257,8 @@ Graph load_or_build_graph(const GraphOptions& options, const Coordinates& datase
   return load_or_build_joint_graph(options, single(dataset), report);
 }
 
-Graph load_or_build_joint_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets,
-                          GraphReport* report) {
+Graph load_or_build_joint_graph(const GraphOptions& options,
+                                const std::vector<NamedCells>& datasets, GraphReport* report) {
   if (options.file.empty() || !path_exists(options.file)) {
     // Building may take minutes: not for a file that cannot be written.
     if (!options.file.empty()) {
@@ -279,10 +280,10 @@ Graph load_or_build_joint_graph(const GraphOptions& options, const std::vector<N
   for (const NodeSet& wanted : all_data_nodes(options, datasets)) {
     const auto has = [&](const NodeSet& set) { return set.name == wanted.name; };
     if (std::none_of(stored.graph.node_sets.begin(), stored.graph.node_sets.end(), has)) {
-      throw ConfigError("graph.file",
-                        concat("'", options.file, "' has no nodes of the dataset '", wanted.name,
-                               "'"),
-                        "delete the file to have the graph built again, or name another one");
+      throw ConfigError(
+          "graph.file",
+          concat("'", options.file, "' has no nodes of the dataset '", wanted.name, "'"),
+          "delete the file to have the graph built again, or name another one");
     }
     check_same_nodes(stored.graph.nodes(wanted.name), wanted, options.file);
   }

@@ -27,10 +27,11 @@ struct NamedCells {
 Graph build_graph(const GraphOptions& options, const Coordinates& dataset,
                   GraphReport* report = nullptr);
 
-// The same with a node set for each dataset, and edges of the same kinds from and to it. Each mapper
-// has the normalised attributes of its own edges. Several datasets want options.grid "dataset".
+// The same with a node set for each dataset, and edges of the same kinds from and to it. Each
+// mapper has the normalised attributes of its own edges. Several datasets want options.grid
+// "dataset".
 Graph build_joint_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets,
-                  GraphReport* report = nullptr);
+                        GraphReport* report = nullptr);
 
 // What build_graph() would make, by name and number: data nodes in their places, hidden ones at no
 // place, edge sets without edges, attributes without values. Throws as build_graph() does for what
@@ -44,7 +45,8 @@ Graph joint_graph_outline(const GraphOptions& options, const std::vector<NamedCe
 // for several ranks at once: one builds, the others call it when the file is there.
 Graph load_or_build_graph(const GraphOptions& options, const Coordinates& dataset,
                           GraphReport* report = nullptr);
-Graph load_or_build_joint_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets,
-                          GraphReport* report = nullptr);
+Graph load_or_build_joint_graph(const GraphOptions& options,
+                                const std::vector<NamedCells>& datasets,
+                                GraphReport* report = nullptr);
 
 }  // namespace aifs::graph

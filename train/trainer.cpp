@@ -44,8 +44,8 @@ ScheduleOptions complete(ScheduleOptions schedule, const TrainOptions& train) {
 namespace {
 
 std::vector<FurtherDataset> all_datasets(const TrainerParts& parts) {
-  std::vector<FurtherDataset> all{{parts.name, parts.source, parts.variables, parts.loading,
-                                   parts.loss, parts.loss_nodes}};
+  std::vector<FurtherDataset> all{
+      {parts.name, parts.source, parts.variables, parts.loading, parts.loss, parts.loss_nodes}};
   for (const FurtherDataset& further : parts.further)
     all.push_back(further);
   return all;

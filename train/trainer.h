@@ -218,7 +218,7 @@ class Trainer {
   LoopState state_;
   LossScale loss_scale_;
   std::unique_ptr<data::JointFeed> feed_;  // of all epochs; none with resident data
-  LoopState next_fed_;                      // the first epoch that the feed has not got
+  LoopState next_fed_;                     // the first epoch that the feed has not got
   std::deque<int64_t> fed_epochs_;   // batches of the epochs that it has and that have not begun
   std::deque<int64_t> fed_samples_;  // of the batches that it has and that were not taken
   double waited_before_s_ = 0.0;     // by the feed, until the step at hand

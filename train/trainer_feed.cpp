@@ -19,8 +19,8 @@ std::vector<data::BatchRequest> Trainer::requests_of_epoch(const LoopState& star
   std::vector<const data::DatasetInfo*> further;
   for (size_t d = 1; d < datasets_.size(); ++d)
     further.push_back(&info(d));
-  return train::requests_of_epoch(
-      {info(), parts_.window, parts_.sampling, options_.train, further}, start);
+  return train::requests_of_epoch({info(), parts_.window, parts_.sampling, options_.train, further},
+                                  start);
 }
 
 void Trainer::check_same_dates(const LoopState& start,

@@ -127,8 +127,8 @@ void Trainer::agree_in_pipeline(StepFigures& figures) {
   const PipelineLosses::Shared losses = figures.losses.share(parts_.mesh.pipeline());
   if (agree(figures, losses.sum, losses.samples) || figures.dropped) return;
   if (!losses.bad_anchors.empty()) {  // the report is of this batch, which is read again
-    data::JointFeed(feed_sources(),
-                    {{losses.bad_anchors, parts_.window.offsets(figures.rollout)}}, parts_.device)
+    data::JointFeed(feed_sources(), {{losses.bad_anchors, parts_.window.offsets(figures.rollout)}},
+                    parts_.device)
         .next(batch_);
   }
   note_bad_loss(figures, losses.bad);

@@ -188,16 +188,14 @@ std::vector<Validation::Date> Validation::candidates(int64_t most) const {
   for (int64_t row = 0; row < setup_.source.dataset->info().num_rows(); ++row) {
     int64_t steps = most;
     for (const Scored& d : datasets_)
-      steps =
-          std::min(steps, verifiable_steps(d.source.dataset->info(), setup_.window, row, most));
+      steps = std::min(steps, verifiable_steps(d.source.dataset->info(), setup_.window, row, most));
     if (steps > 0) dates.push_back({row, steps});
   }
   return dates;
 }
 
 Validation::Validation(const ValidationOptions& options, const ValidationSetup& setup)
-    : setup_(setup),
-      lead_times_s_(parse_lead_times(options, setup.timestep_s)) {
+    : setup_(setup), lead_times_s_(parse_lead_times(options, setup.timestep_s)) {
   datasets_.push_back(first_of(setup_));
   for (const FurtherValidation& further : setup_.further)
     datasets_.push_back(further_of(further, setup_.device));

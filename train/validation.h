@@ -102,8 +102,8 @@ class Validation {
   // the same result. All ranks leave together when one of them is asked to stop, cannot read its
   // data, finds values in them that are no numbers (data/bad_input.h) or, where it forecasts alone,
   // meets another error: where ranks forecast together, that is thrown. A validation period that
-  // has no truth for the whole rollout gives the loss of as many steps as it has truth for. `loss` is
-  // that of the first dataset; those of further ones are added.
+  // has no truth for the whole rollout gives the loss of as many steps as it has truth for. `loss`
+  // is that of the first dataset; those of further ones are added.
   ValidationResult run(const Forecaster& forecaster, const Loss& loss,
                        const ValidationCall& call = {}) const;
 

@@ -14,7 +14,7 @@ std::string set(const std::string& assignment) {
   return concat(" --set '", assignment, "' ");
 }
 
-// Two datasets of the same dates: "all" with 72 cells, and "few" with 36 of them and other
+// Two datasets of the same dates: "all" with 72 cells, and "few" with 48 of them and other
 // variables in another order.
 class TwoDatasets {
  public:
@@ -29,7 +29,7 @@ class TwoDatasets {
   std::string datasets(const std::string& of_few = "") const {
     return set(concat(R"(data.datasets={"all": {"dataset": ")", path("all.zarr").string(),
                       R"("}, "few": {"dataset": {"dataset": ")", path("few.zarr").string(),
-                      R"(", "thinning": 2})", of_few, "}}"));
+                      R"(", "area": [50, 0, -50, 360]})", of_few, "}}"));
   }
   std::string options(const std::string& of_few = "") const {
     std::string all;
@@ -140,10 +140,11 @@ TEST_CASE("gaps of one dataset are left out of all", "[several_datasets]") {
   const auto samples = [&](const std::string& of_few) {
     const fs::path dir = t.fresh();
     const auto result = run_train(
-        dir, t.options() + set("train.max_steps=0") + set("train.max_epochs=1") +
-                 set("data.batch_size=1") + set("optimizer.schedule.kind=constant") +
-                 set(concat(R"(data.datasets.few.dataset={"dataset": ")",
-                            t.path("few.zarr").string(), R"(", "thinning": 2)", of_few, "}")));
+        dir,
+        t.options() + set("train.max_steps=0") + set("train.max_epochs=1") +
+            set("data.batch_size=1") + set("optimizer.schedule.kind=constant") +
+            set(concat(R"(data.datasets.few.dataset={"dataset": ")", t.path("few.zarr").string(),
+                       R"(", "area": [50, 0, -50, 360])", of_few, "}")));
     INFO(result.err);
     REQUIRE(result.exit_code == 0);
     return losses_of(dir).size();
@@ -160,8 +161,9 @@ TEST_CASE("what several datasets cannot be is said with its place", "[several_da
                ContainsSubstring("data.datasets.few.colour"));
   REQUIRE_THAT(t.fails(2, t.options() + set("data.datasets.few.dataset.colour=1")),
                ContainsSubstring("data.datasets.few.dataset.colour"));
-  REQUIRE_THAT(t.fails(2, t.options(R"(, "encoder": "all")") + set("data.datasets.all.encoder=all")),
-               ContainsSubstring("'data.datasets.few.encoder'") && ContainsSubstring("inputs"));
+  REQUIRE_THAT(
+      t.fails(2, t.options(R"(, "encoder": "all")") + set("data.datasets.all.encoder=all")),
+      ContainsSubstring("'data.datasets.few.encoder'") && ContainsSubstring("inputs"));
   REQUIRE_THAT(t.fails(2, t.options() + set("parallel.model=2")),
                ContainsSubstring("'parallel.model'"));
   REQUIRE_THAT(t.fails(2, t.options() + set("graph.grid=o8")), ContainsSubstring("'graph.grid'"));
@@ -184,7 +186,7 @@ TEST_CASE("what several datasets cannot be is said with its place", "[several_da
   const auto checked = run_train(t.fresh(), t.options() + "--check-config");
   INFO(checked.err);
   REQUIRE(checked.exit_code == 0);
-  REQUIRE_THAT(checked.out, ContainsSubstring("data 'few'") && ContainsSubstring("36 few nodes"));
+  REQUIRE_THAT(checked.out, ContainsSubstring("data 'few'") && ContainsSubstring("48 few nodes"));
 }
 
 TEST_CASE("a run of several datasets goes on with the same ones only", "[several_datasets]") {

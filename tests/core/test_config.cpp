@@ -173,6 +173,46 @@ TEST_CASE("a text stands for an object where a section has a shorthand", "[confi
   REQUIRE(o.named.file == (folder.path() / "f").string());
 }
 
+namespace {
+
+struct Shelf {
+  std::vector<std::pair<std::string, Item>> boxes;
+  void bind(config::Binder& b) { b.map("boxes", boxes, {"a box"}); }
+};
+
+}  // namespace
+
+TEST_CASE("a map has objects under names, in their order", "[config]") {
+  const test::TemporaryFolder folder;
+  write_file_atomic(folder.path() / "c.json",
+                    R"({"boxes": {"z": {"file": "x", "weight": 2}, "a": {}, "none": null}})");
+  Shelf shelf;
+  const auto fields = config::fields_of(shelf);
+  Json tree = config::load_file(folder.path() / "c.json", fields);
+  config::ReadContext context;
+  config::apply_override(tree, "boxes.a.weight=3", fields, context);
+  config::apply_override(tree, R"(boxes.new={"weight": 4})", fields, context);
+  REQUIRE_THROWS_AS(config::apply_override(tree, "boxes.a.size=3", fields, context), ConfigError);
+  config::read_object(fields, tree, "", context);
+  REQUIRE(shelf.boxes.size() == 3);
+  REQUIRE(shelf.boxes[0].first == "z");
+  REQUIRE(shelf.boxes[0].second.file == (folder.path() / "x").string());
+  REQUIRE(shelf.boxes[1].second.weight == 3.0);
+  REQUIRE(shelf.boxes[2].first == "new");
+  const Json written = config::write_object(config::fields_of(shelf));
+  REQUIRE(written["boxes"]["a"]["weight"] == 3.0);
+  const auto fails = [&](const char* text, const char* words) {
+    const auto read = [&] { config::read_object(fields, Json::parse(text), "", context); };
+    REQUIRE_THROWS_WITH(read(), ContainsSubstring(words));
+  };
+  fails(R"({"boxes": []})", "'boxes'");
+  fails(R"({"boxes": {"a": 1}})", "'boxes.a'");
+  fails(R"({"boxes": {"a": {"size": 1}}})", "'boxes.a.size'");
+  const Json schema = config::json_schema(fields, "");
+  REQUIRE(schema["properties"]["boxes"]["additionalProperties"]["properties"].contains("weight"));
+  REQUIRE_THAT(config::markdown(fields), !ContainsSubstring("`size`"));
+}
+
 TEST_CASE("an integer is a number of hours, and a text alone is a list of one", "[config]") {
   REQUIRE(parse(R"({"period": 6})").period == "6");
   REQUIRE(parse(R"({"times": 12})").times.empty() == false);

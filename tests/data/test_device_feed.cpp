@@ -5,6 +5,7 @@
 
 #include "core/check.h"
 #include "core/time.h"
+#include "data/joint_feed.h"
 #include "tests/support/catch.h"
 #include "tests/support/test_device.h"
 
@@ -74,4 +75,36 @@ TEST_CASE("an error of a reader surfaces at its batch", "[device_feed]") {
   for (int64_t row = 0; row < 9; ++row)
     REQUIRE(feed.next(batch));
   REQUIRE_THROWS_WITH(feed.next(batch), ContainsSubstring("row 9 is broken"));
+}
+
+TEST_CASE("a joint feed gives batches of the same rows, and goes on after giving up",
+          "[device_feed]") {
+  const SampleSource whole{std::make_shared<NumberedDataset>(), {{1}, {0}}, {}};
+  const SampleSource doubled{std::make_shared<NumberedDataset>(), {{2}, {0}}, {}};
+  const LoaderOptions all{.nodes = {0, kNodes}}, some{.nodes = {0, 10}};
+  const std::vector<FeedSource> sources{{whole, all}, {doubled, some}};
+  JointFeed feed(sources, {{{0}, {0}}, {{3}, {0}}}, kDevice);
+  feed.add({{{5}, {0}}});
+  std::vector<Batch> batches;
+  for (const int64_t row : {0, 3, 5}) {
+    for (;;) {
+      try {
+        REQUIRE(feed.next(batches, [] { return true; }));
+        break;
+      } catch (const GivenUp&) {
+      }
+    }
+    REQUIRE(batches.size() == 2);
+    REQUIRE(batches[0].anchors == batches[1].anchors);
+    REQUIRE(batches[0].values.size(3) == kNodes);
+    REQUIRE(batches[1].values.size(3) == 10);
+    const auto expected = static_cast<double>(row);
+    REQUIRE(batches[0].values.min().item<double>() == expected);
+    REQUIRE(batches[1].values.max().item<double>() == 2.0 * expected);
+  }
+  REQUIRE_FALSE(feed.next(batches));
+  const auto read = read_batches(sources, {{4}, {0}});
+  REQUIRE(read[1].values.max().item<double>() == 8.0);
+  JointFeed broken(sources, {{{9}, {0}}}, kDevice);
+  REQUIRE_THROWS_WITH(broken.next(batches), ContainsSubstring("row 9 is broken"));
 }
