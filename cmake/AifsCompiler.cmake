@@ -36,6 +36,17 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       $<$<COMPILE_LANGUAGE:CXX>:-Wno-dangling-reference>)
   endif()
 endif()
+# A process has one C++ library, that of LibTorch and the other shared libraries. A compiler that was
+# moved may find no libstdc++.so, and take the archive without a word: texts and errors that pass
+# between two copies end the program.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libstdc++.so
+                  OUTPUT_VARIABLE cxx_library OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT EXISTS "${cxx_library}")
+    message(STATUS "${CMAKE_CXX_COMPILER} has no libstdc++.so: linking libstdc++.so.6 by name")
+    target_link_libraries(aifs_options INTERFACE -l:libstdc++.so.6)
+  endif()
+endif()
 target_include_directories(aifs_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
 target_compile_definitions(aifs_options INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
 
