@@ -246,6 +246,7 @@ void export_model(Run& run, const train::CheckpointInfo& checkpoint, const fs::p
 }
 
 fs::path import_model(RunConfig config, const fs::path& folder, const parallel::ProcessMesh& mesh) {
+  refuse_several_datasets(config);
   const fs::path run_dir = config.run.dir;
   refuse_full(run_dir);
   const SafetensorsFile weights(folder / kModel);
