@@ -26,10 +26,13 @@ function(aifs_use_torch target)
   endif()
 endfunction()
 
-# aifs_add_test(module.unit SOURCES ... [LINK targets] [LABELS ...] [RANKS n ...] [TIMEOUT s] [TORCH])
+# aifs_add_test(module.unit SOURCES ... [LINK targets] [LABELS ...] [RANKS n ...] [TIMEOUT s] [TORCH]
+#   [FULL_REFERENCE])
 # Builds one program per unit. RANKS registers it once per rank count under mpirun (unit.np3).
+# FULL_REFERENCE registers its cases of that tag apart, as unit.reference, which is skipped where
+# AIFS_SHARED names no data.
 function(aifs_add_test name)
-  cmake_parse_arguments(arg "TORCH" "TIMEOUT" "SOURCES;LINK;LABELS;RANKS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;FULL_REFERENCE" "TIMEOUT" "SOURCES;LINK;LABELS;RANKS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
@@ -49,7 +52,14 @@ function(aifs_add_test name)
     list(APPEND environment ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1)
   endif()
   if(NOT arg_RANKS)
-    add_test(NAME ${name} COMMAND ${target})
+    set(cases)
+    if(arg_FULL_REFERENCE)
+      set(cases "~[full_reference]")
+      add_test(NAME ${name}.reference COMMAND ${target} "[full_reference]")
+      set_tests_properties(${name}.reference PROPERTIES LABELS "${arg_LABELS};reference"
+                           TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${environment}" SKIP_RETURN_CODE 77)
+    endif()
+    add_test(NAME ${name} COMMAND ${target} ${cases})
     set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
                          ENVIRONMENT "${environment}")
     if("gpu" IN_LIST arg_LABELS)  # one at a time; skipped where there is no GPU

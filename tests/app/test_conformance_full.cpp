@@ -5,37 +5,27 @@
 
 #include "data/anemoi_dataset.h"
 #include "tests/app/conformance_program.h"
+#include "tests/support/full_reference.h"
 
 using namespace aifs;
 using test::Copy;
 
-namespace {
-
-bool have_full_data() {
-  if (test::shared_folder()) return true;
-  WARN("AIFS_SHARED is not set: the full reference data are not run");
-  return false;
-}
-
-}  // namespace
-
 TEST_CASE("no case of the full reference data fails", "[conformance]") {
-  if (have_full_data()) test::require_no_failure(*test::shared_folder() / "golden");
+  test::require_no_failure(test::full_reference() / "golden");
 }
 
 TEST_CASE("no case of the full datasets fails", "[conformance]") {
-  if (have_full_data()) test::require_no_failure(*test::shared_folder() / "datasets");
+  test::require_no_failure(test::full_reference() / "datasets");
 }
 
 TEST_CASE("a residual of one time stands for every time", "[conformance]") {
-  if (!have_full_data()) return;
-  const Copy models("models_more", *test::shared_folder() / "golden");
+  const Copy models("models_more", test::full_reference() / "golden");
   const std::string name = "gnn_scalar_ornstein";
   for (const auto& entry : fs::directory_iterator(models.path())) {
     const std::string file = entry.path().filename().string();
     if (file != name + ".json" && file != name + ".safetensors") fs::remove(entry.path());
   }
-  fs::copy(*test::shared_folder() / "golden" / "graphs", models.path() / "graphs");
+  fs::copy(test::full_reference() / "golden" / "graphs", models.path() / "graphs");
   for (const auto& entry : fs::directory_iterator(models.path() / "graphs")) {
     if (entry.path().extension() == ".json") fs::remove(entry.path());
   }
@@ -58,8 +48,7 @@ TEST_CASE("a residual of one time stands for every time", "[conformance]") {
 }
 
 TEST_CASE("graphs before post-processing come from any case that has them", "[conformance]") {
-  if (!have_full_data()) return;
-  const Copy builders("graph_builders", *test::shared_folder() / "golden");
+  const Copy builders("graph_builders", test::full_reference() / "golden");
   for (const auto& entry : fs::directory_iterator(builders.path())) {
     if (entry.path().stem() != "post_processors") fs::remove(entry.path());
   }
@@ -75,8 +64,7 @@ TEST_CASE("graphs before post-processing come from any case that has them", "[co
 
 TEST_CASE("orders of edges, and nodes that are refused, follow from data and not from names",
           "[conformance]") {
-  if (!have_full_data()) return;
-  const Copy builders("graph_builders", *test::shared_folder() / "golden");
+  const Copy builders("graph_builders", test::full_reference() / "golden");
   for (const auto& entry : fs::directory_iterator(builders.path())) {
     const fs::path stem = entry.path().stem();
     if (stem != "post_processors" && stem != "edges") fs::remove(entry.path());
@@ -106,7 +94,7 @@ namespace {
 // Stores of trained cases: speedy.zarr with wrong means, and rightful.zarr as it should be.
 void make_stores(const fs::path& folder) {
   fs::create_directories(folder / "speedy.zarr");
-  const std::string archive = (*test::shared_folder() / "datasets" / "speedy.tar").string();
+  const std::string archive = (test::full_reference() / "datasets" / "speedy.tar").string();
   fs::create_directories(folder / "unpacked");
   const auto result =
       test::run_command("tar xf " + archive + " -C " + (folder / "unpacked").string());
@@ -127,8 +115,7 @@ void make_stores(const fs::path& folder) {
 }  // namespace
 
 TEST_CASE("trained weights are normalised with the tables of their own store", "[conformance]") {
-  if (!have_full_data()) return;
-  const Copy trained("trained", *test::shared_folder() / "golden");
+  const Copy trained("trained", test::full_reference() / "golden");
   fs::remove(trained.path() / "speedy_gt.json");
   const std::string name = "speedy_gnn", of_store = R"("statistics_store": "speedy.zarr")";
   make_stores(trained.path());

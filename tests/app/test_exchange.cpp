@@ -11,6 +11,7 @@
 #include "core/safetensors.h"
 #include "tests/app/program.h"
 #include "tests/support/catch.h"
+#include "tests/support/full_reference.h"
 
 using namespace aifs;
 using test::run_train;
@@ -181,21 +182,18 @@ TEST_CASE("what does not fit is refused by name", "[exchange]") {
   REQUIRE_THAT(no_graph.err, ContainsSubstring("graph.safetensors"));
 }
 
-TEST_CASE("weights and graph of Anemoi's own training come through unchanged", "[exchange]") {
-  const auto shared = test::shared_folder();
-  if (!shared) {
-    WARN("AIFS_SHARED is not set: nothing was compared");
-    return;
-  }
+TEST_CASE("weights and graph of Anemoi's own training come through unchanged",
+          "[exchange][full_reference]") {
+  const fs::path shared = test::full_reference();
   const test::TemporaryFolder folder;
   require_success(test::run_command(
-      concat("tar -xf ", quoted(*shared / "datasets/speedy.tar"), " -C ", quoted(folder.path()))));
+      concat("tar -xf ", quoted(shared / "datasets/speedy.tar"), " -C ", quoted(folder.path()))));
   ::setenv("AIFS_SPEEDY", (folder.path() / "speedy.zarr").c_str(), 1);
   for (const auto& [name, config] : std::map<std::string, std::string>{
            {"speedy_gnn", "configs/speedy.json"}, {"speedy_gt", "configs/speedy_gt.json"}}) {
     INFO(name);
     const fs::path in = folder.path() / name, run = in / "run", out = in / "out";
-    const SafetensorsFile golden(*shared / concat("golden/trained/", name, ".safetensors"));
+    const SafetensorsFile golden(shared / concat("golden/trained/", name, ".safetensors"));
     write_exchange(golden, in);
     require_success(exchange(concat("import --config ", quoted(test::source_folder() / config), " ",
                                     quoted(in), " ", quoted(run))));

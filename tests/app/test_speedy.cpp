@@ -7,6 +7,7 @@
 
 #include "app/wiring.h"
 #include "tests/support/catch.h"
+#include "tests/support/full_reference.h"
 #include "tests/support/paths.h"
 
 using namespace aifs;
@@ -29,15 +30,12 @@ double persistence_loss(const app::Run& run, int64_t row) {
 
 }  // namespace
 
-TEST_CASE("the loss of persistence on SPEEDY is that of the reference", "[speedy]") {
-  const auto shared = test::shared_folder();
-  if (!shared) {
-    WARN("AIFS_SHARED is not set: nothing was compared");
-    return;
-  }
+TEST_CASE("the loss of persistence on SPEEDY is that of the reference",
+          "[speedy][full_reference]") {
+  const fs::path shared = test::full_reference();
   const test::TemporaryFolder folder;
   const auto unpacked =
-      test::run_command(concat("tar -xf '", (*shared / "datasets/speedy.tar").string(), "' -C '",
+      test::run_command(concat("tar -xf '", (shared / "datasets/speedy.tar").string(), "' -C '",
                                folder.path().string(), "'"));
   REQUIRE(unpacked.exit_code == 0);
   ::setenv("AIFS_SPEEDY", (folder.path() / "speedy.zarr").c_str(), 1);

@@ -6,6 +6,7 @@
 #include "core/check.h"
 #include "core/safetensors.h"
 #include "tests/support/catch.h"
+#include "tests/support/full_reference.h"
 #include "tests/support/paths.h"
 #include "tests/support/tensors.h"
 
@@ -33,14 +34,10 @@ at::Tensor dense(const SparseMatrix& matrix) {
 
 }  // namespace
 
-TEST_CASE("matrices equal those of the reference", "[truncation]") {
-  const auto shared = test::shared_folder();
-  if (!shared) {
-    WARN("AIFS_SHARED is not set: nothing was compared");
-    return;
-  }
-  const SafetensorsFile file(*shared / "golden/models/gnn_swiglu_truncated.safetensors");
-  const SafetensorsFile graph(*shared / "golden/graphs/graph_o8_tri2.safetensors");
+TEST_CASE("matrices equal those of the reference", "[truncation][full_reference]") {
+  const fs::path shared = test::full_reference();
+  const SafetensorsFile file(shared / "golden/models/gnn_swiglu_truncated.safetensors");
+  const SafetensorsFile graph(shared / "golden/graphs/graph_o8_tri2.safetensors");
   const at::Tensor fine = floats(graph, "nodes/data/latlon_rad").view({-1, 2}).to(at::kFloat);
   const at::Tensor coarse = floats(file, "truncation/node_latlon_rad").view({-1, 2}).to(at::kFloat);
   const Truncation ours = make_truncation(fine, coarse, 4, 0.4);
