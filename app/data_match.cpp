@@ -4,23 +4,17 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "core/join.h"
 
 namespace aifs::app {
 
 namespace {
 
-std::string joined(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts)
-    all += (all.empty() ? " " : "; ") + text;
-  return all;
-}
-
 // The differences mean that the weights do not belong to these data.
 [[noreturn]] void refuse(const SavedData& saved, const std::vector<std::string>& differences,
                          const std::string& hint) {
   const std::string what = concat("the weights of checkpoint '", saved.checkpoint,
-                                  "' belong to other data:", joined(differences));
+                                  "' belong to other data: ", join(differences, "; "));
   if (saved.use == WeightUse::kStart) throw ConfigError("init.from", what, hint);
   throw DataError(what, hint);
 }
@@ -41,7 +35,7 @@ void compare(const Columns& c, std::vector<std::string>& faults,
   if (const std::string text = change.text(); !text.empty()) texts.push_back(text);
   if (c.times_before != c.times_now)
     texts.push_back(concat(c.times_before, " times and now ", c.times_now));
-  const std::string text = concat("of the ", c.what, "s,", joined(texts));
+  const std::string text = concat("of the ", c.what, "s, ", join(texts, "; "));
   const bool same_width = static_cast<int64_t>(c.before.size()) * c.times_before ==
                           static_cast<int64_t>(c.now.size()) * c.times_now;
   (same_width ? faults : remarks).push_back(text);
@@ -129,7 +123,7 @@ void check_variables(const RunConfig& config, const SavedData& saved, DataParts&
   }
   if (!remarks.empty()) {
     parts.warnings.push_back(concat("the weights of checkpoint '", saved.checkpoint,
-                                    "' were trained on other variables:", joined(remarks),
+                                    "' were trained on other variables: ", join(remarks, "; "),
                                     "; tensors that do not fit are a matter of init.may_skip"));
   }
 }
@@ -144,7 +138,7 @@ void check_tables(const RunConfig& config, const SavedData& saved, const data::D
   const auto warn = [&](const std::string& what, const std::vector<std::string>& differences) {
     if (!differences.empty())
       parts.warnings.push_back(
-          concat(what, " checkpoint '", saved.checkpoint, "':", joined(differences)));
+          concat(what, " checkpoint '", saved.checkpoint, "': ", join(differences, "; ")));
   };
   const bool asked_for = config.data.tables == data::TableSource::kDataset;
   if (tables.empty() || asked_for || saved.use == WeightUse::kStart) {
@@ -171,7 +165,7 @@ void check_tables(const RunConfig& config, const SavedData& saved, const data::D
         data::statistics_differences(shared.first, shared.second);
     if (!others.empty())
       parts.warnings.push_back(concat("the statistics are those of checkpoint '", saved.checkpoint,
-                                      "', not of '", info.name, "':", joined(others)));
+                                      "', not of '", info.name, "': ", join(others, "; ")));
   } else {
     warn("statistics differ from", data::statistics_differences(before, now));
   }

@@ -9,6 +9,7 @@
 
 #include "app/device.h"
 #include "app/versions.h"
+#include "core/join.h"
 #include "core/time.h"
 #include "parallel/runtime.h"
 #include "train/parameter_groups.h"
@@ -26,13 +27,6 @@ std::string row(const std::string& name, const std::string& value) {
 // "3 layers", "1 layer".
 std::string counted(int64_t count, const std::string& what) {
   return concat(count, " ", what, count == 1 ? "" : "s");
-}
-
-std::string joined(const std::vector<std::string>& texts, const std::string& between = ", ") {
-  std::string all;
-  for (const std::string& text : texts)
-    all += (all.empty() ? "" : between) + text;
-  return all;
 }
 
 std::string period(const data::DatasetInfo& info) {
@@ -93,7 +87,7 @@ std::string graph_text(const GraphParts& graph) {
     parts.push_back(concat(count, " ", name, " nodes"));
   for (const auto& edges : graph.report.edge_sets)
     parts.push_back(concat(edges.num_edges, " ", edges.source, "->", edges.target));
-  return concat(joined(parts), "; ", graph.report.parts.empty() ? "loaded" : "built", " in ",
+  return concat(join(parts), "; ", graph.report.parts.empty() ? "loaded" : "built", " in ",
                 format_elapsed(graph.seconds));
 }
 
@@ -119,7 +113,7 @@ std::vector<std::string> host_lines(const std::vector<std::string>& places) {
     std::vector<std::string> texts;
     for (const auto& [device, count] : devices)
       texts.push_back(concat(counted(count, "rank"), " on ", device));
-    entry(alike, joined(texts)).push_back(host);
+    entry(alike, join(texts)).push_back(host);
   }
   constexpr size_t kNamed = 4;
   std::vector<std::string> lines;
@@ -128,7 +122,7 @@ std::vector<std::string> host_lines(const std::vector<std::string>& places) {
     if (names.size() > kNamed) shown.back() = concat("... ", names.back());
     lines.push_back(names.size() == 1
                         ? concat(names.front(), ": ", text)
-                        : concat(names.size(), " hosts, each ", text, ": ", joined(shown)));
+                        : concat(names.size(), " hosts, each ", text, ": ", join(shown)));
   }
   return lines;
 }
@@ -150,7 +144,7 @@ std::string model_text(const model::ModelOptions& model, int64_t parameters, int
     if (!alike) parts.push_back(concat(enum_name(block->kind), " ", name));
   }
   if (hierarchy) {
-    parts.push_back(concat(joined(model.hierarchy.meshes, " > "), " with ", model.channels,
+    parts.push_back(concat(join(model.hierarchy.meshes, " > "), " with ", model.channels,
                            " channels on the first and twice as many on each coarser mesh"));
   } else {
     parts.push_back(counted(model.width(processor), "channel"));
@@ -168,7 +162,7 @@ std::string model_text(const model::ModelOptions& model, int64_t parameters, int
     parts.push_back(concat(counted(model.ensemble.members, "member"), " with noise"));
   parts.push_back(counted(parameters, "parameter"));
   if (frozen > 0) parts.back() += concat(", ", frozen, " of them frozen");
-  return joined(parts);
+  return join(parts);
 }
 
 std::string loss_text(const train::LossOptions& loss) {
@@ -180,11 +174,11 @@ std::string loss_text(const train::LossOptions& loss) {
     if (!term.scales.weights.empty())
       text += concat(" on ", counted(term.scales.weights.size(), "scale"));
     if (!term.time_aggregation.empty())
-      text += concat(" of the ", joined(term.time_aggregation, " and "), " over time");
+      text += concat(" of the ", join(term.time_aggregation, " and "), " over time");
     parts.push_back(concat(text, " (", term.scalers.empty() ? "no scalers" : "scalers ",
-                           joined(term.scalers), ")"));
+                           join(term.scalers), ")"));
   }
-  return joined(parts, " + ");
+  return join(parts, " + ");
 }
 
 std::string optimizer_text(const train::OptimizerOptions& o, int64_t samples_per_step) {
@@ -213,7 +207,7 @@ std::string length_text(const train::TrainOptions& train) {
   if (train.max_epochs > 0) limits.push_back(counted(train.max_epochs, "epoch"));
   if (train.max_minutes > 0) limits.push_back(concat(train.max_minutes, " min"));
   const train::RolloutOptions& r = train.rollout;
-  std::string text = concat(joined(limits, " or "), ", forecasts of ", counted(r.start, "step"));
+  std::string text = concat(join(limits, " or "), ", forecasts of ", counted(r.start, "step"));
   if (!r.grows()) return text;
   const bool by_epoch = r.epoch_increment > 0;
   const int64_t every = by_epoch ? r.epoch_increment : r.step_increment;

@@ -2,17 +2,11 @@
 #include "app/weights_match.h"
 
 #include "core/check.h"
+#include "core/join.h"
 
 namespace aifs::app {
 
 namespace {
-
-std::string joined(const std::vector<std::string>& texts, const char* separator) {
-  std::string all;
-  for (const std::string& text : texts)
-    all += (all.empty() ? "" : separator) + text;
-  return all;
-}
 
 // Empty: it is the same, or allowed to be another, which the text says.
 std::string compare_graphs(const train::CheckpointInfo& checkpoint, WeightUse use,
@@ -41,7 +35,7 @@ std::vector<std::string> check_weights(const train::CheckpointInfo& checkpoint, 
   const std::vector<std::string> network = network_differences(before, copy);
   if (!network.empty()) {
     const std::string what = concat("the weights of checkpoint '", checkpoint.path.string(),
-                                    "' were trained in another network: ", joined(network, "; "));
+                                    "' were trained in another network: ", join(network, "; "));
     if (use != WeightUse::kStart)
       throw DataError(what,
                       "restore these options; or start a new run from the weights with "
@@ -55,7 +49,7 @@ std::vector<std::string> check_weights(const train::CheckpointInfo& checkpoint, 
   if (!keys.empty()) {
     warnings.push_back(concat("the configuration differs from the one of checkpoint '",
                               checkpoint.path.string(), "' in what determines the ",
-                              scores ? "scores: " : "numbers: ", joined(keys, ", ")));
+                              scores ? "scores: " : "numbers: ", join(keys, ", ")));
   }
   return warnings;
 }

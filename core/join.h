@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists of texts as one text.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace aifs {
+
+// Puts `between` between the texts: "a, b, c".
+inline std::string join(const std::vector<std::string>& texts, std::string_view between = ", ") {
+  std::string all;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (i > 0) all += between;
+    all += texts[i];
+  }
+  return all;
+}
+
+}  // namespace aifs
