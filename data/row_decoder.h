@@ -22,6 +22,9 @@ class RowDecoder {
   // remapped variables, NaN filled with another variable or in ensembles.
   RowDecoder(const SampleSource& source, c10::Device device, std::shared_ptr<BufferPool> pool);
 
+  RowDecoder(const RowDecoder&) = delete;
+  RowDecoder& operator=(const RowDecoder&) = delete;
+
   // To be called in this order; memory is kept for the next rows. The first three work on the host
   // and need no device; the memory that read() and parse() fill must not be in use by a copy any
   // more. The last three are asynchronous on the current stream.
