@@ -16,23 +16,6 @@ namespace aifs::data {
 
 namespace {
 
-// The calling thread alone.
-class OneLane {
- public:
-  static constexpr uint32_t kCount = 1;
-
-  explicit OneLane(const uint8_t* from) : from_(from) {}
-  template <class Body>
-  void each(Body body) const {
-    body(0);
-  }
-  void sync() const {}
-  uint32_t byte(uint32_t at) const { return from_[at]; }
-
- private:
-  const uint8_t* from_;
-};
-
 bool decode_stream(const zarr::BloscStream& stream, const uint8_t* encoded, uint8_t* decoded) {
   const uint8_t* from = encoded + stream.from;
   uint8_t* to = decoded + stream.to;
@@ -40,7 +23,7 @@ bool decode_stream(const zarr::BloscStream& stream, const uint8_t* encoded, uint
     std::memcpy(to, from, stream.decoded_bytes);
     return true;
   }
-  OneLane lane(from);
+  lz4::OneLane lane(from);
   return decode_lz4(lane, from, stream.encoded_bytes, to, stream.decoded_bytes);
 }
 

@@ -27,6 +27,23 @@ namespace aifs::data {
 
 namespace lz4 {
 
+// Lets the calling thread of the host decode alone.
+class OneLane {
+ public:
+  static constexpr uint32_t kCount = 1;
+
+  explicit OneLane(const uint8_t* from) : from_(from) {}
+  template <class Body>
+  void each(Body body) const {
+    body(0);
+  }
+  void sync() const {}
+  uint32_t byte(uint32_t at) const { return from_[at]; }
+
+ private:
+  const uint8_t* from_;
+};
+
 constexpr uint32_t kMinMatch = 4, kLastLiterals = 5, kMatchSafeguard = 12;
 constexpr uint32_t kOffsetBytes = 2;
 constexpr uint32_t kLongCopy = 128;  // bytes from which copying by words pays
