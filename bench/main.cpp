@@ -14,6 +14,7 @@
 #include "app/versions.h"
 #include "bench/comm.h"
 #include "bench/compare.h"
+#include "bench/decode.h"
 #include "bench/kernels.h"
 #include "bench/step.h"
 #include "core/check.h"
@@ -254,6 +255,25 @@ int run_data(const CommandLine& c) {
   return no_slower(c, json["results"], earlier) ? app::kSuccess : app::kNumerical;
 }
 
+// Times the decoding of the same data on the device; fails if its values are others.
+int run_decode(const CommandLine& c) {
+  DecodeOptions options{.config = app::load_config(c.config, c.overrides),
+                        .batches = c.batches,
+                        .device = own_device(c)};
+  if (!c.readers.empty()) options.threads = c.readers;
+  Json json{{"results", time_decoding(options, [](const Json& result) {
+               std::puts(decoding_text(result).c_str());
+               std::fflush(stdout);
+             })}};
+  bool sound = true;
+  for (Json& result : json["results"]) {
+    result["card"] = app::device_name(options.device);
+    sound = sound && result.value("identical", true);
+  }
+  write_signed(json, c, options.device);
+  return sound ? app::kSuccess : app::kNumerical;
+}
+
 int run_steps(const CommandLine& c) {
   parallel::Runtime runtime(/*timeout_s=*/300.0);
   const at::Device device = own_device(c, runtime.local_rank());
@@ -337,6 +357,18 @@ void add_kernel_options(CLI::App& kernels, CommandLine& c) {
       ->check(app::at_least(1));
 }
 
+void add_reading_options(CLI::App& reading, CommandLine& c) {
+  reading.add_option("--config", c.config, "configuration of a run")
+      ->required()
+      ->check(CLI::ExistingFile);
+  reading.add_option("--set", c.overrides, "path.to.key=value; repeatable")
+      ->take_all()
+      ->allow_extra_args(false);
+  reading.add_option("--batches", c.batches, "how many to read")->check(app::at_least(1));
+  reading.add_option("--readers", c.readers, "numbers of reader threads, one pass each")
+      ->check(app::at_least(1));
+}
+
 }  // namespace
 
 }  // namespace aifs::bench
@@ -359,15 +391,10 @@ int main(int argc, char** argv) {
   aifs::bench::add_kernel_options(*kernels, c);
   CLI::App* data =
       program.add_subcommand("data", "reading as training does it, from disk and from memory");
-  data->add_option("--config", c.config, "configuration of a run")
-      ->required()
-      ->check(CLI::ExistingFile);
-  data->add_option("--set", c.overrides, "path.to.key=value; repeatable")
-      ->take_all()
-      ->allow_extra_args(false);
-  data->add_option("--batches", c.batches, "how many to read")->check(aifs::app::at_least(1));
-  data->add_option("--readers", c.readers, "numbers of reader threads, one pass each")
-      ->check(aifs::app::at_least(1));
+  CLI::App* decode = program.add_subcommand(
+      "decode", "decoding whole dates on the GPU, step by step, against the reading threads");
+  for (CLI::App* reading : {data, decode})
+    aifs::bench::add_reading_options(*reading, c);
   data->add_option("--cells", c.cells, "share of the cells that is read")
       ->check(CLI::Range(1e-6, 1.0));
   data->add_flag("--warm-only", c.warm_only, "no pass from disk");
@@ -380,7 +407,7 @@ int main(int argc, char** argv) {
                      "or 1 % more memory")
         ->check(CLI::ExistingFile);
   }
-  for (CLI::App* any : {step, comm, kernels, data}) {
+  for (CLI::App* any : {step, comm, kernels, data, decode}) {
     any->add_option("--device", c.device, "auto, cpu or cuda");
     any->add_option("--threads", c.threads, "CPU threads; 0: all")->check(aifs::app::at_least(0));
     any->add_option("--json", c.json,
@@ -393,6 +420,7 @@ int main(int argc, char** argv) {
     if (comm->parsed()) return aifs::bench::run_comm(c);
     if (kernels->parsed()) return aifs::bench::run_kernels(c);
     if (data->parsed()) return aifs::bench::run_data(c);
+    if (decode->parsed()) return aifs::bench::run_decode(c);
     return aifs::bench::run_steps(c);
   } catch (const CLI::ParseError& error) {
     return program.exit(error) == 0 ? aifs::app::kSuccess : aifs::app::kUsage;

@@ -143,6 +143,10 @@ int64_t AnemoiDataset::stored_row(int64_t row) const {
   return state_->metadata.stored_rows[static_cast<size_t>(row)];
 }
 
+std::span<const ColumnMap> AnemoiDataset::columns() const {
+  return state_->columns;
+}
+
 const zarr::Array& AnemoiDataset::data() const {
   return state_->data;
 }

@@ -48,6 +48,8 @@ class AnemoiDataset : public Dataset {
   nlohmann::ordered_json attributes() const override;
   // The row of the stored array that holds a row; -1 if it was never stored.
   int64_t stored_row(int64_t row) const;
+  // Returns which stored variable (source) each column is, ascending by stored variable.
+  std::span<const ColumnMap> columns() const;
   // The stored array, without the options.
   const zarr::Array& data() const;
 

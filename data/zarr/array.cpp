@@ -389,23 +389,37 @@ class NamedPieces : public ChunkPieces {
 
 }  // namespace
 
+std::optional<EncodedChunk> Array::find_encoded(std::span<const int64_t> chunk) const {
+  std::optional<ShardPlace> place;
+  EncodedChunk encoded;
+  if (meta_.sharding) place = place_in_shard(chunk);
+  if (!meta_.sharding || (place && !place->shard)) encoded.file = store_->open(chunk_key(chunk));
+  if (!encoded.file && !place) return std::nullopt;
+  if (!encoded.file) return encoded;
+  encoded.bytes = place ? place->bytes : ByteRange{0, encoded.file->size()};
+  const size_t size = encoded.bytes.end - encoded.bytes.begin;
+  if (encoded.bytes.end > encoded.file->size()) throw_corrupt("the shard ends before the chunk");
+  if (size > CodecChain::max_encoded_bytes(decoded_bytes())) throw_too_large(chunk, size);
+  return encoded;
+}
+
+std::optional<EncodedChunk> Array::open_encoded(std::span<const int64_t> chunk) const {
+  return in_chunk(chunk, [&] { return find_encoded(chunk); });
+}
+
 std::unique_ptr<ChunkPieces> Array::open_chunk(std::span<const int64_t> chunk) const {
   return in_chunk(chunk, [&]() -> std::unique_ptr<ChunkPieces> {
-    std::optional<ShardPlace> place;
-    std::unique_ptr<const ValueFile> file;
-    if (meta_.sharding) place = place_in_shard(chunk);
-    if (!meta_.sharding || (place && !place->shard)) file = store_->open(chunk_key(chunk));
-    if (!file && !place) {
+    std::optional<EncodedChunk> encoded = find_encoded(chunk);
+    if (!encoded) {
       if (!meta_.fill.defined) throw_undefined(chunk);
       return nullptr;
     }
     const size_t decoded = decoded_bytes();
     const bool is_raw = meta_.chunk.codecs.empty(), is_blosc = meta_.chunk.codecs.is_only("blosc");
-    if (!file || (!is_raw && !is_blosc)) return std::make_unique<WholeChunk>(*this, chunk);
-    const ByteRange bytes = place ? place->bytes : ByteRange{0, file->size()};
+    if (!encoded->file || (!is_raw && !is_blosc)) return std::make_unique<WholeChunk>(*this, chunk);
+    std::unique_ptr<const ValueFile> file = std::move(encoded->file);
+    const ByteRange bytes = encoded->bytes;
     const size_t size = bytes.end - bytes.begin;
-    if (bytes.end > file->size()) throw_corrupt("the shard ends before the chunk");
-    if (size > CodecChain::max_encoded_bytes(decoded)) throw_too_large(chunk, size);
     std::unique_ptr<ChunkPieces> pieces;
     if (is_raw) {
       if (size != decoded) throw_wrong_size(size, decoded);

@@ -29,6 +29,12 @@ struct ChunkView {
   ChunkCache::Entry owner = {};      // of a cached chunk; else the items lie in the scratch
 };
 
+// The encoded bytes of a chunk: a range of an open file.
+struct EncodedChunk {
+  std::unique_ptr<const ValueFile> file;  // null: the chunk lies in a shard that is compressed
+  ByteRange bytes;
+};
+
 enum class AbsentChunk { kFill, kError };
 
 class Array {
@@ -51,6 +57,9 @@ class Array {
   // Opens a chunk for decoding in pieces; null if it is absent. The array outlives the pieces.
   // Throws as decode_chunk().
   std::unique_ptr<ChunkPieces> open_chunk(std::span<const int64_t> chunk) const;
+  // Opens the encoded bytes of a chunk, for callers that decode it themselves; nothing if it is
+  // absent. Throws DataError if there are more than the chunk can need.
+  std::optional<EncodedChunk> open_encoded(std::span<const int64_t> chunk) const;
   // The whole chunk, from the cache if it is there.
   ChunkView cached_chunk(std::span<const int64_t> chunk) const;
 
@@ -75,6 +84,8 @@ class Array {
  private:
   std::string chunk_key(std::span<const int64_t> chunk) const;
   size_t decoded_bytes() const;
+  // Does what open_encoded() does; errors do not name the file.
+  std::optional<EncodedChunk> find_encoded(std::span<const int64_t> chunk) const;
   [[noreturn]] void throw_undefined(std::span<const int64_t> chunk) const;
   [[noreturn]] void throw_too_large(std::span<const int64_t> chunk, size_t bytes) const;
   bool fetch(std::span<const int64_t> chunk, ChunkScratch& scratch) const;

@@ -35,6 +35,15 @@ char* chars(std::byte* bytes) {
   return static_cast<char*>(static_cast<void*>(bytes));
 }
 
+// Returns the encoded bytes of a stream from the four bytes before it, `room` bytes before the end
+// of its block. Throws DataError if they do not fit.
+size_t promised_bytes(const std::byte* head, size_t room) {
+  const int32_t promised = i32_at(head);
+  if (promised <= 0 || static_cast<size_t>(promised) > room)
+    throw_corrupt(concat("a stream of a Blosc block promises ", promised, " bytes"));
+  return static_cast<size_t>(promised);
+}
+
 }  // namespace
 
 std::unique_ptr<BloscBlocks> BloscBlocks::open(const ValueFile& file, size_t offset, size_t size,
@@ -124,6 +133,41 @@ ByteRange BloscBlocks::range(size_t block) const {
   return {begin, std::min(begin + header_.block_bytes, header_.decoded_bytes)};
 }
 
+size_t BloscBlocks::num_streams(size_t block) const {
+  const ByteRange bytes = range(block);
+  const bool is_whole = bytes.end - bytes.begin == header_.block_bytes;
+  return split_ && is_whole && !header_.copied ? header_.type_bytes : 1;
+}
+
+std::vector<BloscStream> BloscBlocks::streams(const ValueFile& file) const {
+  AIFS_CHECK(has_lz4_streams(), "streams of another codec");
+  std::vector<BloscStream> all;
+  for (size_t block = 0; block < num_blocks(); ++block) {
+    const ByteRange bytes = range(block), place = encoded_[block];
+    const size_t size = bytes.end - bytes.begin, count = num_streams(block);
+    const size_t stream_bytes = size / count;
+    if (stream_bytes * count != size) throw_corrupt("streams of a Blosc block differ in size");
+    size_t at = place.begin;
+    for (size_t stream = 0; stream < count; ++stream) {
+      size_t encoded_bytes = stream_bytes;
+      if (!header_.copied) {
+        std::byte head[4];
+        if (place.end - at < sizeof head)
+          throw_corrupt("a Blosc block ends before its last stream");
+        file.read(offset_ + at, sizeof head, head);
+        at += sizeof head;
+        encoded_bytes = promised_bytes(head, place.end - at);
+      }
+      all.push_back({.from = at,
+                     .to = bytes.begin + stream * stream_bytes,
+                     .encoded_bytes = static_cast<uint32_t>(encoded_bytes),
+                     .decoded_bytes = static_cast<uint32_t>(stream_bytes)});
+      at += encoded_bytes;
+    }
+  }
+  return all;
+}
+
 namespace {
 
 // The first `wanted` bytes of an LZ4 stream of `size`, of which `encoded` is the beginning. False
@@ -178,10 +222,7 @@ void BloscBlocks::decode_streams_in_part(const ValueFile& file, size_t block, By
     if (place.end - at < sizeof head) throw_corrupt("a Blosc block ends before its last stream");
     file.read(offset_ + at, sizeof head, head);
     at += sizeof head;
-    const int32_t promised = i32_at(head);
-    if (promised <= 0 || static_cast<size_t>(promised) > place.end - at)
-      throw_corrupt(concat("a stream of a Blosc block promises ", promised, " bytes"));
-    const auto length = static_cast<size_t>(promised);
+    const size_t length = promised_bytes(head, place.end - at);
     std::byte* out = scratch.decoded.data() + stream * stream_bytes;
     if (length == stream_bytes) {  // copied
       file.read(offset_ + at + needed.begin, needed.end - needed.begin, out + needed.begin);
@@ -221,8 +262,7 @@ BlockView BloscBlocks::decode(const ValueFile& file, size_t block, ByteRange nee
   scratch.encoded.resize(place.end - place.begin);
   file.read(offset_ + place.begin, scratch.encoded.size(), scratch.encoded.data());
   if (header_.copied) return {scratch.encoded.data()};
-  // The last block may be shorter; it is one stream then.
-  const size_t streams = split_ && size == header_.block_bytes ? header_.type_bytes : 1;
+  const size_t streams = num_streams(block);
   const size_t stream_bytes = size / streams;
   const size_t needed_items =
       (std::min(end, bytes.end) - bytes.begin + header_.type_bytes - 1) / header_.type_bytes;
@@ -233,11 +273,8 @@ BlockView BloscBlocks::decode(const ValueFile& file, size_t block, ByteRange nee
   std::span<const std::byte> rest = scratch.encoded.bytes();
   for (size_t stream = 0; stream < streams; ++stream) {
     if (rest.size() < 4) throw_corrupt("a Blosc block ends before its last stream");
-    const int32_t length = i32_at(rest.data());
+    const size_t encoded_bytes = promised_bytes(rest.data(), rest.size() - 4);
     rest = rest.subspan(4);
-    if (length <= 0 || static_cast<size_t>(length) > rest.size())
-      throw_corrupt(concat("a stream of a Blosc block promises ", length, " bytes"));
-    const auto encoded_bytes = static_cast<size_t>(length);
     std::byte* out = scratch.decoded.data() + stream * stream_bytes;
     if (encoded_bytes == stream_bytes) {
       std::memcpy(out, rest.data(), wanted);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "data/zarr/blosc_stream.h"
 #include "data/zarr/codec.h"
 #include "data/zarr/codec_blosc.h"
 #include "data/zarr/store.h"
@@ -37,6 +38,17 @@ class BloscBlocks {
   size_t num_blocks() const { return header_.num_blocks(); }
   // Decoded bytes of a block; whole items.
   ByteRange range(size_t block) const;
+  // Returns the decoded bytes of every block but the last, which may have fewer.
+  size_t block_bytes() const { return header_.block_bytes; }
+  // Returns true if the bytes of each block are shuffled.
+  bool is_shuffled() const { return shuffled_; }
+  // Returns true if streams() can name the streams: they are LZ4 or copied.
+  bool has_lz4_streams() const { return format_ == Format::kLz4 || format_ == Format::kCopied; }
+  // Lists the streams of all blocks in the order of their decoded bytes, which they cover without
+  // gaps. Encoded ranges lie within the buffer. Reads four bytes of the file for each stream.
+  // Precondition: has_lz4_streams(). Throws DataError, without the name of the file, if a length is
+  // impossible.
+  std::vector<BloscStream> streams(const ValueFile& file) const;
   // Decodes a block as far as the items in the bytes `needed` of the decoded buffer need it; others
   // are undefined. The result lies in the scratch. Throws DataError, without the name of the file.
   // Thread-safe.
@@ -48,6 +60,8 @@ class BloscBlocks {
 
   BloscBlocks() = default;
   void read_table(const ValueFile& file, size_t offset);
+  // Returns the number of streams of a block. A shorter last block is one stream.
+  size_t num_streams(size_t block) const;
   // Decodes one stream of `size` bytes, or as much of it as `wanted`.
   void decode_stream(std::span<const std::byte> encoded, std::byte* out, size_t size,
                      size_t wanted) const;

@@ -5,6 +5,7 @@
 #include "core/file_io.h"
 #include "tests/support/catch.h"
 #include "tests/support/paths.h"
+#include "tests/support/wave_store.h"
 
 using namespace aifs;
 using test::run_command;
@@ -64,4 +65,31 @@ TEST_CASE("kernels and reading are measured by the same program", "[bench]") {
   REQUIRE(measure(concat("data --device cpu --batches 3 --config '", demo,
                          "'"))["results"][0]["threads"] == 2);
   REQUIRE(run_command(program + "data --config /nowhere.json").exit_code == 2);
+}
+
+TEST_CASE("decoding is timed step by step, and compared with the reading threads", "[bench]") {
+  const test::TemporaryFolder folder;
+  const fs::path store = folder.path() / "waves.zarr", file = folder.path() / "results.json";
+  test::write_wave_store({}, store);
+  const std::string demo = (test::source_folder() / "configs/demo.json").string();
+  const std::string command = concat("'", test::program("aifs-bench").string(),
+                                     "' decode --device cpu --batches 2 --config '", demo,
+                                     "' --json '", file.string(), "' ");
+  const auto result = run_command(command + test::wave_options(store));
+  INFO(result.out << result.err);
+  REQUIRE(result.exit_code == 0);
+  const auto results = nlohmann::json::parse(read_file(file))["results"];
+  REQUIRE(results.size() == 1 + 2 * 3);
+  REQUIRE(results[0]["identical"] == true);
+  for (const auto& entry : results) {
+    if (!entry.contains("read_ms")) continue;
+    for (const char* key : {"parse_ms", "copy_ms", "lz4_ms", "fields_ms", "encoded_mib"})
+      REQUIRE(entry[key].get<double>() >= 0.0);
+  }
+  REQUIRE(results[3]["case"] == "pipeline");
+  REQUIRE(results[3]["samples_s"].get<double>() > 0.0);
+  // What is no store cannot be decoded.
+  const auto refused = run_command(command);
+  REQUIRE(refused.exit_code == 2);
+  REQUIRE(refused.err.find("data.dataset") != std::string::npos);
 }

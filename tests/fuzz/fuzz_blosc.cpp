@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Blosc buffer, decoded as a whole and by blocks. Two bytes before it say how many items of four
-// bytes are expected.
+// A Blosc buffer, decoded as a whole, by blocks and by streams. Two bytes before it say how many
+// items of four bytes are expected.
 #include <algorithm>
 
+#include "data/lz4_decode.h"
 #include "data/zarr/array.h"
 #include "data/zarr/blosc_blocks.h"
 #include "data/zarr/codec_factory.h"
@@ -31,6 +32,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
       blocks->decode(*file, block, range, scratch);
       const size_t middle = range.begin + (range.end - range.begin) / 8 * 4;
       blocks->decode(*file, block, {middle, std::max(middle + 4, range.end - 4)}, scratch);
+    }
+    if (!blocks->has_lz4_streams()) return;
+    for (const zarr::BloscStream& stream : blocks->streams(*file)) {
+      // Exactly as many bytes as the stream has, so that a sanitizer sees others being used.
+      std::vector<std::byte> in(stream.encoded_bytes);
+      std::vector<uint8_t> out(stream.decoded_bytes);
+      file->read(stream.from, in.size(), in.data());
+      const auto* from = static_cast<const uint8_t*>(static_cast<const void*>(in.data()));
+      data::lz4::OneLane lane(from);
+      if (!stream.is_raw())
+        data::decode_lz4(lane, from, stream.encoded_bytes, out.data(), stream.decoded_bytes);
     }
   });
 }
