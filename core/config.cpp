@@ -199,6 +199,21 @@ void Binder::number(const char* key, double& value, Bounds<double> bounds, Doc d
        [&value] { return Json(value); }, [bounds] { return range_schema("number", bounds); }});
 }
 
+void Binder::number_or_null(const char* key, std::optional<double>& value, Bounds<double> bounds,
+                            Doc doc) {
+  fields_.push_back(
+      {key, std::move(doc), Field::Kind::kValue, concat(range_text("number", bounds), " or null"),
+       [&value, bounds](const Json& json, const std::string& path, const ReadContext&) {
+         value = to_number(json, path, bounds);
+       },
+       [&value] { return value ? Json(*value) : Json(); },
+       [bounds] {
+         Json schema = range_schema("number", bounds);
+         schema["type"] = Json::array({"number", "null"});
+         return schema;
+       }});
+}
+
 void Binder::text(const char* key, std::string& value, Doc doc, TextKind kind) {
   const auto field_kind = kind == TextKind::kPath ? Field::Kind::kPath : Field::Kind::kValue;
   fields_.push_back(
@@ -404,6 +419,17 @@ void read_object(const std::vector<Field>& fields, const Json& object, const std
     const Field* field = find_field(fields, key);
     if (!field) unknown_key(fields, key, path);
     if (!value.is_null()) field->read(value, join_path(path, key), context);
+  }
+}
+
+void refuse_unused(const std::vector<Field>& given, const std::vector<Field>& plain,
+                   const std::vector<std::string>& used, const std::string& path,
+                   const std::string& user) {
+  for (size_t i = 0; i < given.size(); ++i) {
+    const std::string& key = given[i].key;
+    if (std::find(used.begin(), used.end(), key) != used.end()) continue;
+    if (given[i].write() == plain[i].write()) continue;
+    throw ConfigError(join_path(path, key), concat("is not for ", user), "leave it out");
   }
 }
 

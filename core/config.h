@@ -89,6 +89,10 @@ class Binder {
   void integer_or_auto(const char* key, std::optional<int64_t>& value, Bounds<int64_t> bounds,
                        Doc doc);
 
+  // A number that may be absent, which is written as null.
+  void number_or_null(const char* key, std::optional<double>& value, Bounds<double> bounds,
+                      Doc doc);
+
   template <class E>
   void choice(const char* key, E& value, Doc doc) {
     choice_by_index(
@@ -140,6 +144,20 @@ std::vector<Field> fields_of(T& options) {
   Binder binder;
   options.bind(binder);
   return std::move(binder.fields());
+}
+
+// Refuses options that stand beside a choice and mean nothing for it. Throws ConfigError for the
+// first of `given` that differs from its default in `plain` and is not in `used`; `user` is what
+// does not use it: "method log1p".
+void refuse_unused(const std::vector<Field>& given, const std::vector<Field>& plain,
+                   const std::vector<std::string>& used, const std::string& path,
+                   const std::string& user);
+
+template <class T>
+void refuse_unused(const T& options, const std::vector<std::string>& used, const std::string& path,
+                   const std::string& user) {
+  T given = options, plain;
+  refuse_unused(fields_of(given), fields_of(plain), used, path, user);
 }
 
 template <class T>

@@ -16,6 +16,10 @@ const float* floats(const std::byte* bytes) {
   return static_cast<const float*>(static_cast<const void*>(bytes));
 }
 
+bool is_float64(const zarr::DataType& type) {
+  return type.kind == zarr::Kind::kFloat && type.item_bytes == sizeof(double);
+}
+
 }  // namespace
 
 std::vector<ColumnMap> columns_in_part(const zarr::Array& array, const zarr::ChunkPart& part,
@@ -145,11 +149,25 @@ void AnemoiRow::put_items(const zarr::BlockView& view, int64_t first, FieldRun r
     }
     items = scratch.chunk.encoded.data();
   }
+  convert(items, 1, run, scratch);
+  sink.put(run);
+}
+
+void AnemoiRow::convert(const std::byte* items, int64_t stride, FieldRun& run,
+                        ReadScratch& scratch) const {
+  const zarr::DataType& type = array_.meta().type;
+  const auto count = static_cast<size_t>(run.count);
   scratch.floats.resize(count * sizeof(float));
   auto* values = static_cast<float*>(static_cast<void*>(scratch.floats.data()));
-  zarr::convert_items(type, items, 1, run.count, values);
   run.values = values;
-  sink.put(run);
+  run.stride = 1;
+  if (!is_float64(type)) return zarr::convert_items(type, items, stride, run.count, values);
+  scratch.doubles.resize(count * sizeof(double));
+  auto* doubles = static_cast<double*>(static_cast<void*>(scratch.doubles.data()));
+  zarr::convert_items(type, items, stride, run.count, doubles);
+  for (size_t i = 0; i < count; ++i)
+    values[i] = static_cast<float>(doubles[i]);
+  run.doubles = doubles;
 }
 
 // Chunks that are decoded as a whole, or whose cells do not follow each other.
@@ -172,25 +190,24 @@ void AnemoiRow::put_whole(const Part& part, FieldSink& sink, ReadScratch& scratc
       out.values = floats(view.items) + run.begin;
       out.stride = strides_[kCell];
     } else {
-      scratch.floats.resize(static_cast<size_t>(count) * sizeof(float));
-      auto* values = static_cast<float*>(static_cast<void*>(scratch.floats.data()));
-      zarr::convert_items(type, view.items + run.begin * type.item_bytes, strides_[kCell], count,
-                          values);
-      out.values = values;
+      convert(view.items + run.begin * type.item_bytes, strides_[kCell], out, scratch);
     }
     sink.put(out);
   });
 }
 
 void AnemoiRow::put_fill(const Part& part, FieldSink& sink) const {
-  const float value = array_.meta().fill.as<float>(array_.meta().type);
+  const zarr::DataType& type = array_.meta().type;
+  const auto value = array_.meta().fill.as<float>(type);
+  const double exact = is_float64(type) ? array_.meta().fill.as<double>(type) : 0.0;
   for_each_run(part, [&](const Run& run) {
     sink.put({.column = run.column,
               .member = run.member,
               .first_cell = request_.nodes.begin + part.place.in_region[kCell],
               .count = part.place.extent[kCell],
               .values = &value,
-              .stride = 0});
+              .stride = 0,
+              .doubles = is_float64(type) ? &exact : nullptr});
   });
 }
 

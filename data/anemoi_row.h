@@ -53,6 +53,8 @@ class AnemoiRow : public RowReader {
   void put_block(const Part& part, size_t block, FieldSink& sink, ReadScratch& scratch) const;
   void put_whole(const Part& part, FieldSink& sink, ReadScratch& scratch) const;
   void put_fill(const Part& part, FieldSink& sink) const;
+  // Gives the run its values: items that are no floats of this machine, `stride` apart.
+  void convert(const std::byte* items, int64_t stride, FieldRun& run, ReadScratch& scratch) const;
   // `first` items of the view are before the run.
   void put_items(const zarr::BlockView& view, int64_t first, FieldRun run, FieldSink& sink,
                  ReadScratch& scratch) const;

@@ -7,6 +7,7 @@
 
 #include "core/check.h"
 #include "core/time.h"
+#include "data/field_kernels.h"
 
 namespace aifs::data {
 
@@ -14,8 +15,8 @@ namespace {
 
 using Part = CombinedDataset::Part;
 
-bool is_identity(const AffineMap& map) {
-  return map.mul == 1.0f && map.add == 0.0f;
+bool is_identity(const UnitMap& map) {
+  return map.a == 1.0 && map.b == 0.0;
 }
 
 int64_t num_cells(const Part& part) {
@@ -23,12 +24,26 @@ int64_t num_cells(const Part& part) {
                             : static_cast<int64_t>(part.cells.size());
 }
 
+// Room for items in a buffer.
+template <class T>
+T* items_of(zarr::Buffer& buffer, int64_t count) {
+  buffer.resize(static_cast<size_t>(count) * sizeof(T));
+  return static_cast<T*>(static_cast<void*>(buffer.data()));
+}
+
+// The same, or what the buffer holds already where `present` is that.
+template <class T>
+T* items_of(zarr::Buffer& buffer, const T* present, int64_t count) {
+  auto* own = static_cast<T*>(static_cast<void*>(buffer.data()));
+  return present && present == own ? own : items_of<T>(buffer, count);
+}
+
 // A part of a row, opened.
 struct OpenPart {
   const Part* part = nullptr;
   std::unique_ptr<RowReader> reader = {};
-  std::vector<AffineMap> maps = {};  // by column of the runs; empty: none
-  bool passes_through = false;       // runs are handed on as they are
+  std::vector<UnitMap> maps = {};  // by column of the runs; empty: none
+  bool passes_through = false;     // runs are handed on as they are
 };
 
 // Brings the runs of a source to their places.
@@ -52,18 +67,13 @@ class PartSink : public FieldSink {
     if (!part_.cells.empty() && !pick_cells(run, out)) return;
     if (part_.cells.empty()) out.first_cell += part_.first_cell;
     if (!open_.maps.empty()) {
-      const AffineMap& map = open_.maps[static_cast<size_t>(out.column)];
+      const UnitMap& map = open_.maps[static_cast<size_t>(out.column)];
       if (!is_identity(map)) apply(map, out);
     }
     sink_.put(out);
   }
 
  private:
-  float* room(int64_t count) {
-    buffer_->resize(static_cast<size_t>(count) * sizeof(float));
-    return static_cast<float*>(static_cast<void*>(buffer_->data()));
-  }
-
   // Those cells of a run that are used; false: none.
   bool pick_cells(const FieldRun& run, FieldRun& out) {
     const std::vector<int64_t>& cells = part_.cells;
@@ -75,10 +85,18 @@ class PartSink : public FieldSink {
     out.count = end - begin;
     if (*(end - 1) - *begin + 1 == out.count) {  // they follow each other
       if (run.values) out.values = run.values + skipped * run.stride;
+      if (run.doubles) out.doubles = run.doubles + skipped * run.stride;
       if (run.planes) out.planes = run.planes + skipped;
       return true;
     }
-    float* picked = room(out.count);
+    auto* picked = items_of<float>(buffer_->floats, out.count);
+    const float* const first_picked = picked;
+    if (run.doubles) {
+      auto* exact = items_of<double>(buffer_->doubles, out.count);
+      out.doubles = exact;
+      for (auto cell = begin; cell != end; ++cell)
+        *exact++ = run.doubles[(*cell - run.first_cell) * run.stride];
+    }
     if (run.values) {
       for (auto cell = begin; cell != end; ++cell)
         *picked++ = run.values[(*cell - run.first_cell) * run.stride];
@@ -89,21 +107,27 @@ class PartSink : public FieldSink {
           bytes[b] = run.planes[b * run.plane_bytes + static_cast<size_t>(*cell - run.first_cell)];
       }
     }
-    out.values = static_cast<const float*>(static_cast<const void*>(buffer_->data()));
+    out.values = first_picked;
     out.stride = 1;
     out.planes = nullptr;
     return true;
   }
 
-  void apply(const AffineMap& map, FieldRun& run) {
-    // Picked values lie in the buffer already, and may be mapped in place.
-    const bool is_own = run.values && static_cast<const void*>(run.values) == buffer_->data();
-    float* values =
-        is_own ? static_cast<float*>(static_cast<void*>(buffer_->data())) : room(run.count);
-    if (run.values) {
-      map_floats(run.values, run.stride, run.count, map, values);
+  void apply(const UnitMap& map, FieldRun& run) {
+    // Picked values lie in the buffers already, and are mapped in place.
+    float* values = items_of(buffer_->floats, run.values, run.count);
+    const AffineMap rounded{static_cast<float>(map.a), static_cast<float>(map.b)};
+    if (run.doubles) {
+      double* exact = items_of(buffer_->doubles, run.doubles, run.count);
+      for (int64_t i = 0; i < run.count; ++i) {
+        exact[i] = run.doubles[i * run.stride] * map.a + map.b;
+        values[i] = static_cast<float>(exact[i]);
+      }
+      run.doubles = exact;
+    } else if (run.values) {
+      map_floats(run.values, run.stride, run.count, rounded, values);
     } else {
-      map_planes(run.planes, run.plane_bytes, run.count, map, false, values);
+      map_planes(run.planes, run.plane_bytes, run.count, rounded, false, values);
     }
     run.values = values;
     run.stride = 1;
@@ -114,7 +138,7 @@ class PartSink : public FieldSink {
   const Part& part_;
   FieldSink& sink_;
   ReadScratch& scratch_;
-  zarr::Buffer* buffer_;
+  ReadScratch::Mapped* buffer_;
 };
 
 class CombinedRow : public RowReader {

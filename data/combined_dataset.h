@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "data/field_kernels.h"
+#include "data/units.h"
 
 namespace aifs::data {
 
@@ -24,7 +24,9 @@ class CombinedDataset : public Dataset {
     std::vector<int64_t> members = {};  // (E of the source) member, or -1: not used
     int64_t first_cell = 0;             // the cells of the part follow each other from here on
     std::vector<int64_t> cells = {};    // cells of the source that are used, ascending
-    std::vector<AffineMap> maps = {};   // (V of the source) what is done to values
+    // (V of the source) what is done to values, in the type in which the source has them; fields
+    // are rounded to float32 behind it.
+    std::vector<UnitMap> maps = {};
   };
 
   // `info` describes the whole. At every row that is not missing, the parts must give all of its

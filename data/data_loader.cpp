@@ -30,6 +30,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kAutoBatches = 4;    // read ahead where nobody says how many
 constexpr int64_t kShareOfMemory = 4;  // all buffers of a machine: one in so many bytes
 constexpr int64_t kMib = int64_t{1} << 20;
+constexpr auto kLook = std::chrono::microseconds(500);     // at counters in shared memory
+constexpr auto kRollCall = std::chrono::milliseconds(50);  // a system call for each rank
 
 }  // namespace
 
@@ -92,6 +94,7 @@ struct DataLoader::State : std::enable_shared_from_this<DataLoader::State> {
   int64_t first_number = 0;  // of the batches, where ranks read together
   int64_t most_slots = 1, num_slots = 0;
   bool stopping = false, is_waited_for = false, is_looking = false;
+  Clock::time_point next_roll_call;  // not before: of the ranks that read together
   double waited_s = 0.0, busy_s = 0.0;
   std::vector<std::jthread> threads;
 
@@ -155,7 +158,12 @@ struct DataLoader::State : std::enable_shared_from_this<DataLoader::State> {
   bool wait_to_retry(int64_t attempt, const Error& failure);
   void advance(BatchJob& job);
   void finish_reading(BatchJob& job);
-  void look_at_others();
+  bool is_waiting(const BatchJob& job) const {
+    return job.phase == BatchJob::Phase::kWaitingForOthers;
+  }
+  // Both may give up the lock for a while.
+  void look_at_others(std::unique_lock<std::mutex>& lock);
+  void call_the_roll(std::unique_lock<std::mutex>& lock);
   void give_back(const BatchJob& job, std::unique_ptr<BatchSlot> slot);
 };
 
@@ -240,14 +248,25 @@ void DataLoader::State::advance(BatchJob& job) {
 }
 
 // Other ranks say nothing: whether they have finished, or are gone, has to be looked at.
-void DataLoader::State::look_at_others() {
+void DataLoader::State::look_at_others(std::unique_lock<std::mutex>& lock) {
   for (const auto& job : jobs) {
-    if (job->phase != BatchJob::Phase::kWaitingForOthers) continue;
-    advance(*job);
-    if (job->phase != BatchJob::Phase::kWaitingForOthers) continue;
-    const std::optional<int64_t> lost = options.share->lost_rank();
-    // It may have finished its part before it went.
-    if (!lost || options.share->is_finished(share_number(job->number))) continue;
+    if (is_waiting(*job)) advance(*job);
+  }
+  const bool waits =
+      std::any_of(jobs.begin(), jobs.end(), [this](const auto& job) { return is_waiting(*job); });
+  if (waits && Clock::now() >= next_roll_call) call_the_roll(lock);
+}
+
+// The system is asked once for each rank, which takes too long to be done under the lock or often.
+void DataLoader::State::call_the_roll(std::unique_lock<std::mutex>& lock) {
+  next_roll_call = Clock::now() + kRollCall;  // of all threads
+  lock.unlock();
+  const std::optional<int64_t> lost = options.share->lost_rank();
+  lock.lock();
+  if (!lost) return;
+  for (const auto& job : jobs) {
+    // The rank may have finished its part before it went.
+    if (!is_waiting(*job) || options.share->is_finished(share_number(job->number))) continue;
     job->error = std::make_exception_ptr(
         Error(concat("rank ", *lost, " of those that read samples together has ended"),
               "its own messages say why; go on with --resume"));
@@ -307,9 +326,9 @@ bool DataLoader::State::wait_to_retry(int64_t attempt, const Error& failure) {
 void DataLoader::State::run_threads() {
   ReadScratch scratch;
   std::unique_lock lock(mutex);
-  constexpr auto kLook = std::chrono::microseconds(500);
   while (!stopping) {
-    if (options.share) look_at_others();
+    if (options.share) look_at_others(lock);
+    if (stopping) break;  // meanwhile
     if (BatchJob* job = job_with_work()) {
       work_on(lock, *job, scratch);
     } else if (can_start()) {

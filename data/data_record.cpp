@@ -76,10 +76,28 @@ class Reader {
   std::string place_;
 };
 
-Json remap_text(const RemapRule& rule) {
+// A method and its own options only, so that options of others can come and go.
+std::string remap_text(const Json& rule) {
+  for (const auto& [method, name] : EnumNames<RemapMethod>::table) {
+    if (rule.value("method", Json()) != name) continue;
+    Json own{{"method", name}};
+    for (const std::string& key : options_of(method))
+      own[key] = rule.value(key, Json());
+    return own.dump();
+  }
+  return rule.dump();
+}
+
+std::string remap_text(const RemapRule& rule) {
   RemapRule copy = rule;
-  copy.variables.clear();
-  return config::write_object(config::fields_of(copy));
+  copy.exponent = rule.effective_exponent();
+  return remap_text(config::write_object(config::fields_of(copy)));
+}
+
+// Of a record that any version has written.
+std::string saved_remap_text(const std::string& text) {
+  const Json rule = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return rule.is_object() ? remap_text(rule) : text;
 }
 
 // Equal bits, NaN included.
@@ -141,7 +159,7 @@ std::vector<VariableRecord> variable_records(const VariableTable& variables,
                        .imputer = tables.imputer.describe(column, variables.names()),
                        .remapper = ""});
     if (const RemapRule* rule = tables.remapper.rule_of(column))
-      record.remapper = remap_text(*rule).dump();
+      record.remapper = remap_text(*rule);
   }
   return records;
 }
@@ -249,7 +267,7 @@ DataRecord data_record_from_json(const Json& json, const std::string& file) {
     variable.mul = static_cast<float>(entry.real("mul"));
     variable.add = static_cast<float>(entry.real("add"));
     if (list[v].contains("imputer")) variable.imputer = entry.text("imputer");
-    if (list[v].contains("remapper")) variable.remapper = entry.text("remapper");
+    if (list[v].contains("remapper")) variable.remapper = saved_remap_text(entry.text("remapper"));
     if (list[v].contains("tendencies")) read_tendencies(list[v]["tendencies"], entry, record);
   }
   for (const auto& [delta_s, t] : record.tendencies) {

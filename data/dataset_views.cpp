@@ -102,10 +102,7 @@ DatasetPtr with_maps(const DatasetPtr& dataset, const std::vector<UnitMap>& maps
   scale(maps, info.is_float64, true, info.statistics);
   for (auto& [difference_s, statistics] : info.tendencies)
     scale(maps, info.is_float64, false, statistics);
-  std::vector<AffineMap> affine;
-  for (const UnitMap& map : maps)
-    affine.push_back({static_cast<float>(map.a), static_cast<float>(map.b)});
-  return view(std::move(info), {.source = dataset, .maps = std::move(affine)});
+  return view(std::move(info), {.source = dataset, .maps = maps});
 }
 
 DatasetPtr with_statistics(const DatasetPtr& dataset, const std::optional<Statistics>& statistics,

@@ -23,6 +23,9 @@ struct FieldRun {
   // endian: as shuffled blocks hold them.
   const std::byte* planes = nullptr;
   size_t plane_bytes = 0;
+  // With `values`: the same numbers, `stride` apart, before they were rounded, where the source has
+  // float64; else null. For those that compute with them; sinks may ignore them.
+  const double* doubles = nullptr;
 };
 
 class FieldSink {
@@ -36,9 +39,12 @@ class FieldSink {
 // Memory of one reading thread, kept between pieces because fresh memory is slow.
 struct ReadScratch {
   zarr::ChunkScratch chunk;
-  zarr::Buffer floats;
+  zarr::Buffer floats, doubles;
   // One for each sink on the way of a run that changes its values.
-  std::deque<zarr::Buffer> mapped;
+  struct Mapped {
+    zarr::Buffer floats, doubles;
+  };
+  std::deque<Mapped> mapped;
   size_t num_mapped = 0;
 };
 

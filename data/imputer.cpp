@@ -52,6 +52,8 @@ void ImputeRule::validate(const std::string& path) const {
     throw ConfigError(path + ".from", method == ImputeMethod::kCopy ? "method copy needs a variable"
                                                                     : "is for method copy only");
   }
+  if (method != ImputeMethod::kConstant && value != 0.0)
+    throw ConfigError(path + ".value", "is for method constant only", "leave it out");
 }
 
 Imputer::Imputer(const std::vector<std::string>& variables, const Statistics& statistics,

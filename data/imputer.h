@@ -25,6 +25,7 @@ struct ImputeRule {
   std::string from = {};  // for copy: the variable whose value is taken
 
   void bind(config::Binder& b);
+  // Throws ConfigError for what the method lacks and for what it does not use.
   void validate(const std::string& path) const;
 };
 

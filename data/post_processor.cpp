@@ -15,6 +15,10 @@ bool is_conditional(PostMethod method) {
   return method == PostMethod::kConditionalZero || method == PostMethod::kConditionalNan;
 }
 
+bool has_value(PostMethod method) {
+  return method == PostMethod::kThreshold || method == PostMethod::kConditionalZero;
+}
+
 // NaN stays NaN.
 float relu(float x) {
   return x < 0.0f ? 0.0f : x;
@@ -55,6 +59,10 @@ void PostRule::validate(const std::string& path) const {
     throw ConfigError(path + ".from", is_conditional(method) ? "the method needs another variable"
                                                              : "is for conditional methods only");
   }
+  if (!has_value(method) && value != 0.0) {
+    throw ConfigError(path + ".value", concat("is not for method ", enum_name(method)),
+                      "threshold and conditional_zero have a value");
+  }
 }
 
 PostProcessor::PostProcessor(const std::vector<std::string>& outputs,
@@ -69,12 +77,13 @@ PostProcessor::PostProcessor(const std::vector<std::string>& outputs,
       }
       return static_cast<size_t>(found - outputs.begin());
     };
-    for (const std::string& name : rules[i].variables) {
-      const size_t column = position(name, "variables");
-      entries_.push_back(
-          {column, is_conditional(rules[i].method) ? position(rules[i].from, "from") : column,
-           rules[i].method, static_cast<float>(rules[i].value)});
-    }
+    Entry entry{.columns = {},
+                .from = is_conditional(rules[i].method) ? position(rules[i].from, "from") : 0,
+                .method = rules[i].method,
+                .value = static_cast<float>(rules[i].value)};
+    for (const std::string& name : rules[i].variables)
+      entry.columns.push_back(position(name, "variables"));
+    entries_.push_back(std::move(entry));
   }
 }
 
@@ -84,7 +93,9 @@ void PostProcessor::apply(std::span<float> rows) const {
   for (size_t start = 0; start < rows.size(); start += width_) {
     float* row = rows.data() + start;
     for (const Entry& entry : entries_) {
-      row[entry.column] = processed(entry.method, row[entry.column], entry.value, row[entry.from]);
+      const float from = row[entry.from];
+      for (const size_t column : entry.columns)
+        row[column] = processed(entry.method, row[column], entry.value, from);
     }
   }
 }

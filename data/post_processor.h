@@ -31,6 +31,7 @@ struct PostRule {
   std::string from = {};
 
   void bind(config::Binder& b);
+  // Throws ConfigError for what the method lacks and for what it does not use.
   void validate(const std::string& path) const;
 };
 
@@ -42,12 +43,14 @@ class PostProcessor {
   PostProcessor(const std::vector<std::string>& outputs, const std::vector<PostRule>& rules);
 
   bool empty() const { return entries_.empty(); }
-  // In place on rows of all outputs, physical units; rules in their order.
+  // In place on rows of all outputs, physical units; rules in their order. A rule looks at `from`
+  // as it was before the rule, which may change it.
   void apply(std::span<float> rows) const;
 
  private:
   struct Entry {
-    size_t column, from;
+    std::vector<size_t> columns;
+    size_t from;
     PostMethod method;
     float value;
   };

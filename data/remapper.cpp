@@ -23,12 +23,12 @@ float power_forward(float x, float exponent, const RemapRule& rule) {
     if (!rule.clip_negative) outside("power", x, "values must be >= 0, or set clip_negative");
     x = 0.0f;
   }
-  if (rule.linear_above_one && x > 1.0f) return exponent * x + 1.0f - exponent;
+  if (rule.linear_above_one && x > 1.0f) return exponent * x + (1.0f - exponent);
   return std::pow(x, exponent);
 }
 
 float power_inverse(float y, float exponent, const RemapRule& rule) {
-  if (rule.linear_above_one && y > 1.0f) return (y - 1.0f + exponent) / exponent;
+  if (rule.linear_above_one && y > 1.0f) return (y - (1.0f - exponent)) / exponent;
   return std::pow(std::max(y, 0.0f), 1.0f / exponent);
 }
 
@@ -48,47 +48,102 @@ float atanh_inverse(float y, float rho) {
 
 }  // namespace
 
+std::vector<std::string> options_of(RemapMethod method) {
+  switch (method) {
+    case RemapMethod::kPower:
+      return {"exponent", "clip_negative", "linear_above_one"};
+    case RemapMethod::kBoxCox:
+      return {"exponent", "clip_negative"};
+    case RemapMethod::kAtanh:
+      return {"rho"};
+    case RemapMethod::kAsinh:
+      return {"c"};
+    case RemapMethod::kAffine:
+      return {"scale", "shift"};
+    case RemapMethod::kDisplace:
+      return {"lower", "upper", "lower_target", "upper_target", "epsilon"};
+    case RemapMethod::kLog1p:
+    case RemapMethod::kSqrt:
+    case RemapMethod::kNone:
+      break;
+  }
+  return {};
+}
+
 void RemapRule::bind(config::Binder& b) {
   b.text_list("variables", variables, {"variables that are mapped"});
-  b.choice("method", method, {"the map"});
-  b.number("exponent", exponent, {.min = 0.0},
-           {"power (where Anemoi's default is 0.33), boxcox (0 is the logarithm)"});
+  b.choice("method", method, {"the map; none leaves the values as they are"});
+  b.number_or_null("exponent", exponent, {.min = 0.0},
+                   {"power (null: 0.33), boxcox (null: 0.5; 0 is the logarithm)"});
   b.boolean("clip_negative", clip_negative, {"power, boxcox: negative values count as 0"});
   b.boolean("linear_above_one", linear_above_one, {"power: go on with the tangent above 1"});
   b.number("rho", rho, {.min = 0.0}, {"atanh: how much the ends of 0 to 1 are stretched"});
   b.number("c", c, {.min = 1e-30}, {"asinh: where it turns from linear to logarithmic", "1/unit"});
   b.number("scale", scale, {}, {"affine: factor"});
   b.number("shift", shift, {}, {"affine: added after the factor"});
-  b.number("lower", lower, {}, {"displace_boundary_atoms: lower end of the range"});
-  b.number("upper", upper, {}, {"displace_boundary_atoms: upper end of the range"});
-  b.number("lower_target", lower_target, {}, {"displace_boundary_atoms: where the lower end goes"});
-  b.number("upper_target", upper_target, {}, {"displace_boundary_atoms: where the upper end goes"});
+  b.number_or_null("lower", lower, {},
+                   {"displace_boundary_atoms: lower end of the range; null: it has none"});
+  b.number_or_null("upper", upper, {},
+                   {"displace_boundary_atoms: upper end of the range; null: it has none"});
+  b.number_or_null("lower_target", lower_target, {},
+                   {"displace_boundary_atoms: where the lower end goes, below it"});
+  b.number_or_null("upper_target", upper_target, {},
+                   {"displace_boundary_atoms: where the upper end goes, above it"});
   b.number("epsilon", epsilon, {.min = 0.0},
            {"displace_boundary_atoms: how near to an end counts as the end"});
 }
 
+namespace {
+
+void check_ends(const RemapRule& rule, const std::string& path) {
+  if (!rule.lower && !rule.upper)
+    throw ConfigError(path + ".lower",
+                      "the method needs an end of the range: lower, upper or both");
+  const auto check = [&](const char* key, bool is_named, bool has_target, bool is_outside,
+                         const char* rule_text) {
+    if (is_named != has_target || !is_outside)
+      throw ConfigError(path + key, concat(rule_text, ", and be there with it only"));
+  };
+  check(".lower_target", rule.lower.has_value(), rule.lower_target.has_value(),
+        !rule.lower || !rule.lower_target || *rule.lower_target < *rule.lower,
+        "must be below lower");
+  check(".upper_target", rule.upper.has_value(), rule.upper_target.has_value(),
+        !rule.upper || !rule.upper_target || *rule.upper_target > *rule.upper,
+        "must be above upper");
+  if (rule.lower && rule.upper && *rule.lower >= *rule.upper)
+    throw ConfigError(path + ".upper", "must be above lower");
+}
+
+}  // namespace
+
+double RemapRule::effective_exponent() const {
+  constexpr double kPower = 0.33, kBoxCox = 0.5;
+  return exponent.value_or(method == RemapMethod::kPower ? kPower : kBoxCox);
+}
+
 void RemapRule::validate(const std::string& path) const {
   if (variables.empty()) throw ConfigError(path + ".variables", "names no variable");
-  if (method == RemapMethod::kPower && exponent == 0.0) {
+  std::vector<std::string> used = options_of(method);
+  used.insert(used.end(), {"variables", "method"});
+  config::refuse_unused(*this, used, path, concat("method ", enum_name(method)));
+  if (method == RemapMethod::kPower && effective_exponent() == 0.0) {
     throw ConfigError(path + ".exponent", "must be positive");
   }
   if (method == RemapMethod::kAffine && scale == 0.0) {
     throw ConfigError(path + ".scale", "a factor of 0 cannot be undone");
   }
-  if (method == RemapMethod::kDisplace && lower >= upper) {
-    throw ConfigError(path + ".upper", "must be above lower");
-  }
+  if (method == RemapMethod::kDisplace) check_ends(*this, path);
 }
 
 float RemapRule::forward(float x) const {
   if (std::isnan(x)) return x;
-  const float e = f(exponent);
+  const float e = f(effective_exponent());
   switch (method) {
     case RemapMethod::kLog1p:
       if (x <= -1.0f) outside("log1p", x, "values must be above -1");
       return std::log1p(x);
     case RemapMethod::kSqrt:
-      return power_forward(x, 0.5f, *this);
+      return power_forward(x, 0.5f, {});
     case RemapMethod::kPower:
       return power_forward(x, e, *this);
     case RemapMethod::kBoxCox:
@@ -101,21 +156,23 @@ float RemapRule::forward(float x) const {
     case RemapMethod::kAffine:
       return x * f(scale) + f(shift);
     case RemapMethod::kDisplace:
-      return x <= f(lower) + f(epsilon)   ? f(lower_target)
-             : x >= f(upper) - f(epsilon) ? f(upper_target)
-                                          : x;
+      if (lower && x <= f(*lower + epsilon)) return f(*lower_target);
+      if (upper && x >= f(*upper - epsilon)) return f(*upper_target);
+      return x;
+    case RemapMethod::kNone:
+      return x;
   }
   return x;
 }
 
 float RemapRule::inverse(float y) const {
   if (std::isnan(y)) return y;
-  const float e = f(exponent);
+  const float e = f(effective_exponent());
   switch (method) {
     case RemapMethod::kLog1p:
       return std::expm1(y);
     case RemapMethod::kSqrt:
-      return power_inverse(y, 0.5f, *this);
+      return power_inverse(y, 0.5f, {});
     case RemapMethod::kPower:
       return power_inverse(y, e, *this);
     case RemapMethod::kBoxCox:
@@ -127,13 +184,17 @@ float RemapRule::inverse(float y) const {
     case RemapMethod::kAffine:
       return (y - f(shift)) / f(scale);
     case RemapMethod::kDisplace:
-      return std::clamp(y, f(lower), f(upper));
+      if (lower && y < f(*lower)) return f(*lower);
+      return upper && y > f(*upper) ? f(*upper) : y;
+    case RemapMethod::kNone:
+      return y;
   }
   return y;
 }
 
 Remapper::Remapper(const std::vector<std::string>& variables, const std::vector<RemapRule>& rules)
     : width_(static_cast<int64_t>(variables.size())) {
+  std::vector<bool> named(variables.size(), false);
   for (size_t i = 0; i < rules.size(); ++i) {
     const std::string path = concat("data.remapper.", i, ".variables");
     for (const std::string& name : rules[i].variables) {
@@ -143,10 +204,10 @@ Remapper::Remapper(const std::vector<std::string>& variables, const std::vector<
                           nearest_names(name, variables));
       }
       const int64_t column = found - variables.begin();
-      for (const Entry& entry : entries_) {
-        if (entry.column == column) throw ConfigError(path, concat("'", name, "' is mapped twice"));
-      }
-      entries_.push_back({column, rules[i], name});
+      if (named[static_cast<size_t>(column)])
+        throw ConfigError(path, concat("'", name, "' is mapped twice"));
+      named[static_cast<size_t>(column)] = true;
+      if (rules[i].method != RemapMethod::kNone) entries_.push_back({column, rules[i], name});
     }
   }
 }

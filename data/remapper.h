@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,22 +15,40 @@
 
 namespace aifs::data {
 
-enum class RemapMethod { kLog1p, kSqrt, kPower, kBoxCox, kAtanh, kAsinh, kAffine, kDisplace };
+enum class RemapMethod {
+  kLog1p,
+  kSqrt,
+  kPower,
+  kBoxCox,
+  kAtanh,
+  kAsinh,
+  kAffine,
+  kDisplace,
+  kNone
+};
+
+// Keys of the options that a method has.
+std::vector<std::string> options_of(RemapMethod method);
 
 struct RemapRule {
   std::vector<std::string> variables;
   RemapMethod method = RemapMethod::kLog1p;
-  double exponent = 0.5;            // power, boxcox
-  double rho = 2.0;                 // atanh
-  double c = 1.0;                   // asinh
-  double scale = 1.0, shift = 0.0;  // affine
-  bool clip_negative = false;       // power, boxcox
-  bool linear_above_one = false;    // power: continued by its tangent at 1
-  // displace: values at the ends of the range (up to epsilon) move to the targets.
-  double lower = 0.0, upper = 1.0, lower_target = 0.0, upper_target = 1.0, epsilon = 0.0;
+  std::optional<double> exponent = {};  // power, boxcox
+  double rho = 2.0;                     // atanh
+  double c = 1.0;                       // asinh
+  double scale = 1.0, shift = 0.0;      // affine
+  bool clip_negative = false;           // power, boxcox
+  bool linear_above_one = false;        // power: continued by its tangent at 1
+  // displace: values at the ends of the range (up to epsilon) move to the targets outside. One of
+  // the ends may be missing: nothing moves there, and nothing is cut off on the way back.
+  std::optional<double> lower = {}, upper = {}, lower_target = {}, upper_target = {};
+  double epsilon = 0.0;
 
   void bind(config::Binder& b);
+  // Throws ConfigError for options that the method does not have or that cannot be undone.
   void validate(const std::string& path) const;
+  // `exponent`, or the method's own: 0.33 of power, 0.5 of boxcox.
+  double effective_exponent() const;
 
   // One value, in fp32 arithmetic as in Anemoi; throws DataError outside the domain of the method.
   // NaN stays NaN.
@@ -40,11 +59,12 @@ struct RemapRule {
 class Remapper {
  public:
   Remapper() = default;
-  // Throws ConfigError (path "data.remapper.<i>") for unknown or repeated names.
+  // Throws ConfigError (path "data.remapper.<i>") for unknown or repeated names. Variables of
+  // method none are left alone, and count as named.
   Remapper(const std::vector<std::string>& variables, const std::vector<RemapRule>& rules);
 
   bool empty() const { return entries_.empty(); }
-  // The rule of a data column, or null.
+  // The rule of a data column, or null: it is not mapped.
   const RemapRule* rule_of(int64_t column) const;
   // In place on rows of V values. Throws DataError naming the variable outside a domain.
   void forward(std::span<float> rows) const;
@@ -66,7 +86,7 @@ class Remapper {
 template <>
 struct aifs::EnumNames<aifs::data::RemapMethod> {
   using M = aifs::data::RemapMethod;
-  static constexpr std::array<std::pair<M, const char*>, 8> table{
+  static constexpr std::array<std::pair<M, const char*>, 9> table{
       {{M::kLog1p, "log1p"},
        {M::kSqrt, "sqrt"},
        {M::kPower, "power"},
@@ -74,5 +94,6 @@ struct aifs::EnumNames<aifs::data::RemapMethod> {
        {M::kAtanh, "atanh"},
        {M::kAsinh, "asinh"},
        {M::kAffine, "affine"},
-       {M::kDisplace, "displace_boundary_atoms"}}};
+       {M::kDisplace, "displace_boundary_atoms"},
+       {M::kNone, "none"}}};
 };

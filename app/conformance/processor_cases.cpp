@@ -2,6 +2,7 @@
 // Data processors: normalisers, imputers (also chained with a normaliser) and boundings.
 #include <ATen/ATen.h>
 
+#include <optional>
 #include <set>
 
 #include "app/conformance/cases.h"
@@ -260,10 +261,6 @@ void check_boundings(const ProcessorFile& file, const std::string& name,
 data::RemapRule remap_rule(const Json& json) {
   data::RemapRule rule;
   const auto method = json.at("method").get<std::string>();
-  if (method == "none") {
-    rule.method = data::RemapMethod::kAffine;  // by factor 1
-    return rule;
-  }
   const auto& table = EnumNames<data::RemapMethod>::table;
   const auto found = std::find_if(table.begin(), table.end(),
                                   [&](const auto& entry) { return method == entry.second; });
@@ -273,19 +270,20 @@ data::RemapRule remap_rule(const Json& json) {
   require_known_keys(arguments,
                      {"lambd", "clip_negative", "tangent_linear_above_one", "rho", "c", "scale",
                       "shift", "lower_atom", "upper_atom", "lower_target", "upper_target", "eps"});
-  constexpr double kPower = 0.33, kBoxCox = 0.5;  // the package's defaults
-  rule.exponent =
-      arguments.value("lambd", rule.method == data::RemapMethod::kPower ? kPower : kBoxCox);
+  const auto number = [&](const char* key) {
+    return arguments.contains(key) ? std::optional(arguments.at(key).get<double>()) : std::nullopt;
+  };
+  rule.exponent = number("lambd");
   rule.clip_negative = arguments.value("clip_negative", rule.clip_negative);
   rule.linear_above_one = arguments.value("tangent_linear_above_one", rule.linear_above_one);
   rule.rho = arguments.value("rho", rule.rho);
   rule.c = arguments.value("c", rule.c);
   rule.scale = arguments.value("scale", rule.scale);
   rule.shift = arguments.value("shift", rule.shift);
-  rule.lower = arguments.value("lower_atom", rule.lower);
-  rule.upper = arguments.value("upper_atom", rule.upper);
-  rule.lower_target = arguments.value("lower_target", rule.lower_target);
-  rule.upper_target = arguments.value("upper_target", rule.upper_target);
+  rule.lower = number("lower_atom");
+  rule.upper = number("upper_atom");
+  rule.lower_target = number("lower_target");
+  rule.upper_target = number("upper_target");
   rule.epsilon = arguments.value("eps", rule.epsilon);
   return rule;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/file_io.h"
 #include "tests/support/catch.h"
@@ -278,4 +279,58 @@ TEST_CASE("schema and reference follow from the same description", "[config]") {
   REQUIRE(schema["properties"]["name"]["default"] == "x");
   REQUIRE_THAT(config::markdown(fields),
                ContainsSubstring("| `count` | integer from 1 to 9 | `3` | how many [pieces] |"));
+}
+
+namespace {
+
+// Options of which each kind uses some.
+struct Shape {
+  std::string kind = "round";
+  std::optional<double> radius;
+  double side = 1.0;
+  void bind(config::Binder& b) {
+    b.text("kind", kind, {"a kind"});
+    b.number_or_null("radius", radius, {.min = 0.0}, {"of round ones; null: any"});
+    b.number("side", side, {}, {"of square ones"});
+  }
+  void validate(const std::string& path) const {
+    config::refuse_unused(*this, {"kind", kind == "round" ? "radius" : "side"}, path,
+                          "kind " + kind);
+  }
+};
+
+Shape shape_of(const std::string& text) {
+  Shape shape;
+  config::read(shape, config::parse_json(text, "test"), "s", {});
+  return shape;
+}
+
+}  // namespace
+
+TEST_CASE("a number may be absent, and is written as null then", "[config]") {
+  Shape shape = shape_of("{}");
+  REQUIRE_FALSE(shape.radius.has_value());
+  REQUIRE(config::write_object(config::fields_of(shape)).dump() ==
+          R"({"kind":"round","radius":null,"side":1.0})");
+  REQUIRE_FALSE(shape_of(R"({"radius": null})").radius.has_value());
+  shape = shape_of(R"({"radius": 2})");
+  REQUIRE(shape.radius == 2.0);
+  REQUIRE(config::write_object(config::fields_of(shape))["radius"] == 2.0);
+  REQUIRE_THROWS_WITH(shape_of(R"({"radius": -1})"),
+                      ContainsSubstring("'s.radius': got -1, allowed is number >= 0"));
+  REQUIRE_THROWS_WITH(shape_of(R"({"radius": "x"})"), ContainsSubstring("'s.radius'"));
+  for (const config::Field& field : config::fields_of(shape)) {
+    if (field.key != "radius") continue;
+    REQUIRE(field.type == "number >= 0 or null");
+    REQUIRE(field.schema().dump() == R"({"type":["number","null"],"minimum":0.0})");
+  }
+}
+
+TEST_CASE("an option that the choice beside it does not use is refused", "[config]") {
+  REQUIRE(shape_of(R"({"kind": "square", "side": 3})").side == 3.0);
+  REQUIRE(shape_of(R"({"radius": 3, "side": 1})").radius == 3.0);  // the default says nothing
+  REQUIRE_THROWS_WITH(shape_of(R"({"side": 3})"),
+                      ContainsSubstring("'s.side': is not for kind round"));
+  REQUIRE_THROWS_WITH(shape_of(R"({"kind": "square", "radius": 3})"),
+                      ContainsSubstring("'s.radius': is not for kind square"));
 }

@@ -7,6 +7,7 @@
 
 #include "core/rng.h"
 #include "data/dataset_views.h"
+#include "data/field_kernels.h"
 #include "tests/support/catch.h"
 #include "tests/support/open_test_dataset.h"
 

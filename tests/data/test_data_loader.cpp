@@ -422,6 +422,22 @@ TEST_CASE("a rank that ends does not leave those waiting that read with it", "[l
   REQUIRE_THROWS_WITH(loader.next(batch), ContainsSubstring("rank 1 of those that read"));
 }
 
+TEST_CASE("a loader whose threads wait for other ranks can be left", "[loader]") {
+  const NodeRange whole{0, kNodes};
+  const int64_t bytes = kMembers * kNodes * kVariables * 4;
+  for (int i = 0; i < 50; ++i) {  // at any moment, also while the ranks are counted
+    Fixture f;
+    const auto first = HostShare::create({0, 2, whole}, 3, bytes);
+    const auto second = HostShare::open(first->name(), {1, 2, whole}, 3, bytes);
+    first->unlink_name();
+    f.options.share = first;
+    f.options.threads = 4;
+    const DataLoader loader(f.source, f.options, single_rows(8));
+    std::this_thread::sleep_for(std::chrono::microseconds(97 * i));
+  }
+  SUCCEED("none hangs");
+}
+
 TEST_CASE("batches can be added while others are read, larger ones, too", "[loader]") {
   Fixture f;
   f.options.memory_bytes = 6 * 2 * kMembers * kNodes * kVariables * 4;

@@ -194,3 +194,17 @@ TEST_CASE("what is no record is told by file and key", "[data_record]") {
                                       ContainsSubstring(key));
   }
 }
+
+TEST_CASE("a map is recorded by its own options, whatever wrote it", "[data_record]") {
+  const DataRecord now = record_of();
+  REQUIRE(now.variables[2].remapper == R"({"method":"log1p"})");
+  config::Json old = to_json(now);
+  old["variables"][2]["remapper"] =
+      R"({"variables":[],"method":"log1p","exponent":0.5,"rho":2.0,"lower":0.0,"upper":1.0})";
+  REQUIRE(table_differences(data_record_from_json(old, "m.json"), now).empty());
+  old["variables"][2]["remapper"] = R"({"variables":[],"method":"power","exponent":0.5})";
+  REQUIRE_THAT(table_differences(data_record_from_json(old, "m.json"), now).at(0),
+               ContainsSubstring("log1p") && ContainsSubstring("0.5"));
+  old["variables"][2]["remapper"] = "no JSON";
+  REQUIRE(table_differences(data_record_from_json(old, "m.json"), now).size() == 1);
+}

@@ -135,3 +135,38 @@ TEST_CASE("options that do not fit are refused with their place", "[dataset_modi
         ContainsSubstring(concat("'data.dataset.", c.path, "'")) && ContainsSubstring(c.words));
   }
 }
+
+TEST_CASE("float64 stores are rescaled before they are rounded", "[dataset_modifiers]") {
+  // Steps that float32 does not see beside 273 K.
+  const auto kelvin = [](const std::vector<int64_t>& i) {
+    return 273.15 + 1e-6 * static_cast<double>(97 * i[0] + 13 * i[1] + 5 * i[2] + i[3]);
+  };
+  for (const char* dtype : {"<f8", ">f8"}) {
+    for (const std::vector<int64_t>& chunks :
+         {std::vector<int64_t>{1, 5, 1, 12}, std::vector<int64_t>{2, 2, 1, 5}}) {
+      const auto store = test::write_anemoi(kSpec);
+      test::write_array(*store, "data", {.shape = {5, 5, 2, 12}, .chunks = chunks, .dtype = dtype},
+                        kelvin);
+      test::edit(*store, ".zattrs", "\"field_shape\": [12]", "\"field_shape\": [3, 4]");
+      const test::Stores both{{"a", store}};
+      // Every second cell of two rows, rescaled there and back and there.
+      const DatasetPtr dataset =
+          test::open(both, R"({"dataset": {"dataset": {"dataset": "a", "thinning": 2},
+                    "rescale": {"2t": ["K", "degC"], "msl": [0.1, 0.3]}},
+                    "rescale": {"2t": [1000, 0], "q_500": [1, -273.15]}})");
+      const int64_t cells[] = {0, 2, 8, 10};
+      REQUIRE(dataset->info().is_float64);
+      int differs = 0;
+      for (int64_t n = 0; n < 4; ++n) {
+        const auto x = [&](int64_t v) { return kelvin({3, v, 1, cells[n]}); };
+        const double celsius = x(0) * 1.0 + -273.15;
+        REQUIRE(test::value_at(*dataset, 3, 0, 1, n) == static_cast<float>(celsius * 1000.0));
+        REQUIRE(test::value_at(*dataset, 3, 1, 1, n) == static_cast<float>(x(1) * 0.1 + 0.3));
+        REQUIRE(test::value_at(*dataset, 3, 2, 1, n) == static_cast<float>(x(2)));
+        REQUIRE(test::value_at(*dataset, 3, 3, 1, n) == static_cast<float>(x(3) - 273.15));
+        differs += static_cast<float>(x(3)) - 273.15f != static_cast<float>(x(3) - 273.15) ? 1 : 0;
+      }
+      REQUIRE(differs > 0);  // or the test would prove nothing
+    }
+  }
+}

@@ -111,6 +111,8 @@ TEST_CASE("impossible rules are refused with their path", "[imputer]") {
   invalid({{}, M::kMean});
   invalid({{"a"}, M::kCopy});
   invalid({{"a"}, M::kMean, 0.0, "b"});
+  invalid({{"a"}, M::kMean, 1.5});
+  invalid({{"a"}, M::kCopy, 1.5, "b"});
 }
 
 TEST_CASE("NaN return where the first time had them, in what was read as input", "[imputer]") {

@@ -45,6 +45,14 @@ TEST_CASE("a variable follows another", "[post_processor]") {
   REQUIRE(rows[5] == 6);
 }
 
+TEST_CASE("a rule sees the other variable as it was before the rule", "[post_processor]") {
+  const PostRule rule{.variables = {"tp", "cp"},
+                      .method = PostMethod::kConditionalZero,
+                      .value = 5.0,
+                      .from = "tp"};
+  REQUIRE(processed(rule, {1, 0, 3, 4, 7, 6}) == std::vector<float>{1, 5, 5, 4, 7, 6});
+}
+
 TEST_CASE("rules apply in their order", "[post_processor]") {
   std::vector<float> row{0, -1, 7};
   PostProcessor(kOutputs,
@@ -56,6 +64,12 @@ TEST_CASE("rules apply in their order", "[post_processor]") {
 
 TEST_CASE("names that are not predicted and missing partners are refused", "[post_processor]") {
   REQUIRE_THROWS_AS(PostProcessor(kOutputs, {{.variables = {"lsm"}}}), ConfigError);
+  const PostRule useless{.variables = {"cp"}, .method = PostMethod::kHardtanh, .value = 2.0};
+  REQUIRE_THROWS_WITH(useless.validate("data.postprocessor.0"),
+                      ContainsSubstring("'data.postprocessor.0.value'"));
+  const PostRule strange{.variables = {"cp"}, .method = PostMethod::kThreshold, .from = "tp"};
+  REQUIRE_THROWS_WITH(strange.validate("data.postprocessor.0"),
+                      ContainsSubstring("'data.postprocessor.0.from'"));
   const PostRule lonely{.variables = {"cp"}, .method = PostMethod::kConditionalNan};
   REQUIRE_THROWS_AS(lonely.validate("data.postprocessor.0"), ConfigError);
 }

@@ -13,17 +13,18 @@ using namespace aifs;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   if (size < 3) return 0;
+  const std::string_view input = fuzz::view_of(bytes, size);
   const size_t expected = 4 * (size_t{bytes[0]} + 256 * size_t{bytes[1]});
   zarr::MemoryStore store("fuzz");
   store.put("x", fuzz::text_of(bytes + 2, size - 2));
   const auto file = store.open("x");
-  fuzz::run([&] {
+  fuzz::run(input, [&] {
     zarr::Buffer encoded, decoded;
     store.get("x", size, encoded);
     zarr::make_codec_v2("blosc")->decode({encoded.data(), encoded.size()},
                                          {.size = expected, .exact = true}, decoded);
   });
-  return fuzz::run([&] {
+  return fuzz::run(input, [&] {
     const auto blocks = zarr::BloscBlocks::open(*file, 0, file->size(), expected, 4);
     if (!blocks) return;
     zarr::ChunkScratch scratch;

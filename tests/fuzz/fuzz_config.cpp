@@ -6,5 +6,6 @@
 using namespace aifs;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
-  return fuzz::run([&] { app::parse_config(fuzz::text_of(bytes, size), {}); });
+  const std::string_view input = fuzz::view_of(bytes, size);
+  return fuzz::run(input, [&] { app::parse_config(std::string(input), {}); });
 }

@@ -9,6 +9,7 @@ using namespace aifs;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   if (size == 0) return 0;
+  const std::string_view input = fuzz::view_of(bytes, size);
   const bool is_v3 = bytes[0] % 2 == 1;
   const std::string rest = fuzz::text_of(bytes + 1, size - 1);
   const size_t end = rest.find('\0');
@@ -17,8 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   store->put(is_v3 ? "data/zarr.json" : "data/.zarray", json);
   store->put(is_v3 ? "zarr.json" : ".zattrs", json);
   if (!is_v3) store->put(".zgroup", json);
-  fuzz::run([&] { zarr::read_root_group(*store); });
-  return fuzz::run([&] {
+  fuzz::run(input, [&] { zarr::read_root_group(*store); });
+  return fuzz::run(input, [&] {
     const auto meta = zarr::read_array_meta(*store, "data");
     constexpr int64_t kMostBytes = 1 << 20;
     if (!meta || end == std::string::npos || meta->chunk_bytes() > kMostBytes) return;

@@ -7,12 +7,13 @@
 using namespace aifs;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
+  const std::string_view input = fuzz::view_of(bytes, size);
   const fuzz::MemoryFile file(bytes, size);
-  fuzz::run([&] { read_sparse_npz(file.path()); });
+  fuzz::run(input, [&] { read_sparse_npz(file.path()); });
   for (const char* array : {"data", "indices", "format"}) {
-    fuzz::run([&] { NpzFile(file.path()).numbers(array); });
-    fuzz::run([&] { NpzFile(file.path()).integers(array); });
-    fuzz::run([&] { NpzFile(file.path()).text(array); });
+    fuzz::run(input, [&] { NpzFile(file.path()).numbers(array); });
+    fuzz::run(input, [&] { NpzFile(file.path()).integers(array); });
+    fuzz::run(input, [&] { NpzFile(file.path()).text(array); });
   }
   return 0;
 }

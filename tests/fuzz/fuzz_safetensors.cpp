@@ -7,12 +7,13 @@
 using namespace aifs;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
+  const std::string_view input = fuzz::view_of(bytes, size);
   const fuzz::MemoryFile memory(bytes, size);
-  return fuzz::run([&] {
+  return fuzz::run(input, [&] {
     const SafetensorsFile file(memory.path());
     for (const std::string& name : file.names()) {
-      fuzz::run([&] { file.doubles(name); });
-      fuzz::run([&] { file.integers(name); });
+      fuzz::run(input, [&] { file.doubles(name); });
+      fuzz::run(input, [&] { file.integers(name); });
     }
   });
 }

@@ -25,10 +25,11 @@ std::string metadata(bool at_start, bool has_checksum) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   if (size == 0) return 0;
+  const std::string_view input = fuzz::view_of(bytes, size);
   const auto store = std::make_shared<zarr::MemoryStore>("fuzz");
   store->put("data/zarr.json", metadata(bytes[0] % 2 == 1, bytes[0] / 2 % 2 == 1));
   store->put("data/c/0/0", fuzz::text_of(bytes + 1, size - 1));
-  return fuzz::run([&] {
+  return fuzz::run(input, [&] {
     const zarr::Array array(store, "data");
     array.read<float>(zarr::Region::whole(array.meta().shape), zarr::AbsentChunk::kFill);
   });
