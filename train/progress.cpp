@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "core/log.h"
+#include "core/seconds_since.h"
 #include "core/time.h"
 
 namespace aifs::train {
@@ -14,10 +15,6 @@ namespace {
 
 constexpr int kBarWidth = 24;
 constexpr double kRedraw_s = 0.1;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 }  // namespace
 

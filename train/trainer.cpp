@@ -15,6 +15,7 @@
 #include "core/file_io.h"
 #include "core/log.h"
 #include "core/rng.h"
+#include "core/seconds_since.h"
 #include "core/time.h"
 #include "parallel/gather_text.h"
 #include "train/step_figures.h"
@@ -24,10 +25,6 @@ namespace aifs::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 ScheduleOptions complete(ScheduleOptions schedule, const TrainOptions& train) {
   if (schedule.total_steps == 0) schedule.total_steps = train.max_steps;
