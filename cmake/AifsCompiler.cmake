@@ -36,14 +36,15 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       $<$<COMPILE_LANGUAGE:CXX>:-Wno-dangling-reference>)
   endif()
 endif()
-# A process has one C++ library, that of LibTorch and the other shared libraries. A compiler that was
-# moved may find no libstdc++.so, and take the archive without a word: texts and errors that pass
-# between two copies end the program.
+# A process has one C++ library, that of LibTorch and the other shared libraries. Where a compiler
+# was moved, its libstdc++.so may point nowhere: the linker then takes the archive without a word, and
+# what passes between two copies of the library ends the program. The shared one is named first.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libstdc++.so
-                  OUTPUT_VARIABLE cxx_library OUTPUT_STRIP_TRAILING_WHITESPACE)
-  if(NOT EXISTS "${cxx_library}")
-    message(STATUS "${CMAKE_CXX_COMPILER} has no libstdc++.so: linking libstdc++.so.6 by name")
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_LIBRARIES -l:libstdc++.so.6)
+  check_cxx_source_compiles("int main() { return 0; }" AIFS_HAVE_SHARED_LIBSTDCXX)
+  unset(CMAKE_REQUIRED_LIBRARIES)
+  if(AIFS_HAVE_SHARED_LIBSTDCXX)
     target_link_libraries(aifs_options INTERFACE -l:libstdc++.so.6)
   endif()
 endif()
