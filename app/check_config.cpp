@@ -14,6 +14,7 @@
 #include "data/netcdf_dataset.h"
 #include "graph/builder.h"
 #include "graph/graph_file.h"
+#include "train/epoch_requests.h"
 
 namespace aifs::app {
 
@@ -161,6 +162,10 @@ void Checks::open_data() {
 void Checks::check_data() const {
   for (size_t d = 0; d < data_->size(); ++d)
     check_dataset((*data_)[d], config_.data.of_dataset(d));
+  std::vector<const data::DatasetInfo*> infos;
+  for (const DataParts& data : *data_)
+    infos.push_back(&data.training->info());
+  train::check_common_samples(infos, data_->front().window, config_.train.longest_rollout());
   std::vector<train::FurtherValidation> further;
   for (size_t d = 1; d < data_->size(); ++d)
     further.push_back(validation_of((*data_)[d]));
@@ -202,11 +207,13 @@ void Checks::check_dataset(const DataParts& data, const data::DataOptions& optio
   const data::PostProcessor post(data.variables.output_names(), options.postprocessor);
   const model::FieldLayout layout = field_layout(data);
   model::ParameterSet scratch(at::kFloat, 0);
-  for (size_t i = 0; i < config_.model.bounding.size() && data_->size() == 1; ++i) {
-    model::Bounding(model::ParameterScope(scratch, std::to_string(i)), config_.model.bounding[i],
-                    layout.outputs, concat("model.bounding.", i));
+  for (const model::DatasetPlan& plan :
+       network_plan(config_.model, config_.data, *data_).datasets) {
+    for (size_t i = 0; i < plan.bounding.size() && plan.name == data.name; ++i) {
+      model::Bounding(model::ParameterScope(scratch, std::to_string(i)), plan.bounding[i],
+                      layout.outputs, concat("model.bounding.", i));
+    }
   }
-  if (data_->size() > 1) network_plan(config_.model, config_.data, *data_);
   train::check_training_samples(info, data.window, config_.train.longest_rollout());
   model::make_residual(model::ParameterScope(scratch, "residual"), config_.model.residual,
                        {.times_in = layout.times_in,

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "app/data_match.h"
 #include "core/check.h"
 #include "core/time.h"
 #include "data/analytic_dataset.h"
 #include "data/open_dataset.h"
+#include "data/post_processor.h"
 #include "graph/gaussian_grid.h"
 #include "parallel/process_mesh.h"
 
@@ -162,6 +164,7 @@ DataParts make_data(const RunConfig& config, const StoresPtr& stores, const Save
     take_saved_statistics(*saved->record, info, parts);
   const data::Statistics statistics = parts.statistics;  // a remap changes the others
   parts.timestep_s = parse_duration(config.data.timestep);
+  const data::PostProcessor post(parts.variables.output_names(), config.data.postprocessor);
   const data::Imputer imputer(info.variables, parts.statistics, config.data.imputer);
   const data::Normaliser normaliser =
       data::Normaliser::create(info.variables, parts.statistics, config.data.normalizer);
@@ -190,19 +193,21 @@ RunConfig config_of_dataset(const RunConfig& config, size_t number) {
 
 namespace {
 
-// What a single dataset's message says of "data.forcing" is about data.datasets.<name>.forcing.
-[[noreturn]] void fail_in_dataset(const ConfigError& error, const std::string& name) {
+// What a single dataset's message says of "data.forcing" is about data.datasets.<name>.forcing, if
+// that is given, else about the key that all datasets share.
+[[noreturn]] void fail_in_dataset(const ConfigError& error, const std::string& name,
+                                  const std::set<std::string>& given) {
   const std::string prefix = "data.";
   const std::string key =
       error.path().starts_with(prefix) ? error.path().substr(prefix.size()) : "";
-  bool is_own = false;
-  data::NamedDataset options;
-  for (const config::Field& field : config::fields_of(options))
-    is_own = is_own || key == field.key || key.starts_with(field.key + ".");
-  if (!is_own) throw error;
   const std::string text = error.what(), before = concat("'", error.path(), "': ");
-  throw ConfigError(concat("data.datasets.", name, ".", key),
-                    text.starts_with(before) ? text.substr(before.size()) : text, error.hint());
+  const std::string what = text.starts_with(before) ? text.substr(before.size()) : text;
+  const bool is_own = given.contains(key.substr(0, key.find('.'))) && !key.starts_with("dataset");
+  if (is_own) throw ConfigError(concat("data.datasets.", name, ".", key), what, error.hint());
+  if (error.path().starts_with(concat("data.datasets.", name))) throw error;
+  throw ConfigError(error.path(), concat("of dataset '", name, "': ", what),
+                    concat(error.hint(), error.hint().empty() ? "" : "; ", "data.datasets.", name,
+                           " may have one of its own"));
 }
 
 // What the checkpoint says of one of several datasets; nothing where that starts afresh.
@@ -220,7 +225,7 @@ std::optional<SavedData> saved_of(const SavedData* saved, const std::string& nam
       concat("checkpoint '", saved->checkpoint, "' has no dataset '", name, "'");
   if (saved->use != WeightUse::kStart)
     throw DataError(what, "name the datasets of that run; or start a new one with init.from");
-  warnings.push_back(what + ": its weights start afresh");
+  warnings.push_back(what + ": weights that only it has start afresh");
   return std::nullopt;
 }
 
@@ -254,7 +259,14 @@ std::vector<DataParts> make_datasets(const RunConfig& config, const StoresPtr& s
                                      const SavedData* saved) {
   const std::vector<std::string> names = config.data.names();
   check_saved_names(saved, names);
-  if (config.data.datasets.empty()) return {make_data(config, stores, saved)};
+  if (config.data.datasets.empty()) {
+    if (!saved || saved->datasets.empty()) return {make_data(config, stores, saved)};
+    std::vector<DataParts> one{make_data(config, stores)};
+    one[0].warnings.push_back(concat("checkpoint '", saved->checkpoint,
+                                     "' was trained on several datasets: whether one of them is "
+                                     "this one is not checked"));
+    return one;
+  }
   std::vector<DataParts> all;
   for (size_t i = 0; i < names.size(); ++i) {
     std::vector<std::string> warnings;
@@ -262,7 +274,9 @@ std::vector<DataParts> make_datasets(const RunConfig& config, const StoresPtr& s
     try {
       all.push_back(make_data(config_of_dataset(config, i), stores, own ? &*own : nullptr));
     } catch (const ConfigError& error) {
-      fail_in_dataset(error, names[i]);
+      fail_in_dataset(error, names[i], config.data.datasets[i].second.given);
+    } catch (const DataError& error) {
+      throw DataError(concat("dataset '", names[i], "': ", error.what()), error.hint());
     }
     DataParts& parts = all.back();
     parts.name = names[i];
@@ -273,9 +287,8 @@ std::vector<DataParts> make_datasets(const RunConfig& config, const StoresPtr& s
   return all;
 }
 
-std::string record_of(const std::vector<DataParts>& datasets) {
-  if (datasets.size() == 1 && datasets[0].name == "data")
-    return data::to_json(datasets[0].record).dump();
+std::string record_of(const RunConfig& config, const std::vector<DataParts>& datasets) {
+  if (config.data.datasets.empty()) return data::to_json(datasets[0].record).dump();
   config::Json json;
   for (const DataParts& parts : datasets)
     json[kDatasets][parts.name] = data::to_json(parts.record);

@@ -71,8 +71,8 @@ std::vector<DataParts> make_datasets(const RunConfig& config,
                                      const std::shared_ptr<DataStores>& stores,
                                      const SavedData* saved = nullptr);
 
-// What checkpoints keep of them, as JSON.
-std::string record_of(const std::vector<DataParts>& datasets);
+// What checkpoints keep of them, as JSON: under their names, if the configuration names them.
+std::string record_of(const RunConfig& config, const std::vector<DataParts>& datasets);
 
 // What differs from a checkpoint, and what training and validation data have to say of themselves
 // (which may list their folders), each thing once.

@@ -46,6 +46,10 @@ std::vector<graph::NamedCells> DataCells::named() const {
 
 namespace {
 
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::count(names.begin(), names.end(), name) > 0;
+}
+
 // What of a bound concerns the outputs of a dataset; nothing if it concerns none of them.
 std::optional<model::BoundingOptions> bound_of(const model::BoundingOptions& bound,
                                                const std::vector<std::string>& outputs) {
@@ -54,7 +58,7 @@ std::optional<model::BoundingOptions> bound_of(const model::BoundingOptions& bou
   own.thresholds.clear();
   own.normalizer.clear();
   for (size_t i = 0; i < bound.variables.size(); ++i) {
-    if (std::count(outputs.begin(), outputs.end(), bound.variables[i]) == 0) continue;
+    if (!contains(outputs, bound.variables[i])) continue;
     own.variables.push_back(bound.variables[i]);
     if (i < bound.thresholds.size()) own.thresholds.push_back(bound.thresholds[i]);
     if (i < bound.normalizer.size()) own.normalizer.push_back(bound.normalizer[i]);
@@ -69,15 +73,22 @@ void share_bounds(const std::vector<model::BoundingOptions>& bounds,
   for (size_t i = 0; i < bounds.size(); ++i) {
     for (const std::string& name : bounds[i].variables) {
       const auto predicts = [&](const model::DatasetPlan& d) {
-        const std::vector<std::string>& names = d.layout.outputs.names;
-        return std::count(names.begin(), names.end(), name) > 0;
+        return contains(d.layout.outputs.names, name);
       };
       if (std::any_of(plans.begin(), plans.end(), predicts)) continue;
       throw ConfigError(concat("model.bounding.", i, ".variables"),
                         concat("no dataset has an output '", name, "'"));
     }
     for (model::DatasetPlan& d : plans) {
-      if (const auto own = bound_of(bounds[i], d.layout.outputs.names)) d.bounding.push_back(*own);
+      const auto own = bound_of(bounds[i], d.layout.outputs.names);
+      if (!own) continue;
+      const std::string& total = own->total_var;
+      if (!total.empty() && !contains(d.layout.outputs.names, total)) {
+        throw ConfigError(concat("model.bounding.", i, ".total_var"),
+                          concat("dataset '", d.name, "' has no output '", total, "', but has '",
+                                 own->variables[0], "'"));
+      }
+      d.bounding.push_back(*own);
     }
   }
 }
@@ -117,6 +128,7 @@ model::NetworkPlan network_plan(const model::ModelOptions& model, const data::Da
     plan.datasets.push_back(std::move(d));
   }
   share_bounds(model.bounding, plan.datasets);
+  plan.validate();
   return plan;
 }
 

@@ -75,6 +75,10 @@ void check_stages(const RunConfig& c) {
 
 // What several datasets do not go with.
 void check_datasets(const RunConfig& c) {
+  if (c.data.datasets.size() < 2 && c.model.aggregation != model::Aggregation::kSum) {
+    throw ConfigError("model.aggregation", "is for several datasets, and there is one",
+                      "leave it out, or name them in data.datasets");
+  }
   if (c.data.datasets.empty()) return;
   if (c.graph.grid != "dataset") {
     throw ConfigError("graph.grid",
@@ -90,6 +94,10 @@ void check_datasets(const RunConfig& c) {
   refuse(c.parallel.sizes.pipeline > 1, "parallel.pipeline", replicas);
   refuse(c.model.memory_budget > 0.0, "model.memory_budget",
          "set it to 0, and choose recompute and chunks of the parts by hand");
+  refuse(c.model.encoder.kind == model::BlockKind::kPointWise, "model.encoder.kind",
+         "a point_wise encoder has hidden nodes at the cells of one dataset; choose another kind");
+  refuse(c.model.aggregation == model::Aggregation::kConcat && !c.model.hierarchy.meshes.empty(),
+         "model.aggregation", "of a hierarchy it is sum or mean");
   refuse(c.run.mode == Mode::kIo, "run.mode", "measure the reading of one dataset at a time");
 }
 
@@ -338,6 +346,7 @@ config::Json completed(const std::string& config_json) {
 // computed, or how weights start.
 bool shapes_function(const std::string& path) {
   if (path == "data.multistep_input" || path == "data.multistep_output") return true;
+  if (path.starts_with("data.datasets.") && path.ends_with(".encoder")) return true;
   return path.starts_with("model.") && !path.ends_with(".zero_extractor") &&
          path != "model.ensemble.members";
 }
@@ -360,10 +369,29 @@ std::vector<std::string> differing_keys(const std::string& config_json, RunConfi
   return paths;
 }
 
+namespace {
+
+// The names of data.datasets, in their order: side by side, latents have places.
+std::string dataset_names(const config::Json& tree) {
+  const config::Json::json_pointer place("/data/datasets");
+  std::string names;
+  if (!tree.contains(place) || !tree.at(place).is_object()) return names;
+  for (const auto& [name, dataset] : tree.at(place).items())
+    names += concat(names.empty() ? "" : ", ", name);
+  return names;
+}
+
+}  // namespace
+
 std::vector<std::string> network_differences(const std::string& config_json, RunConfig& config) {
   const config::Json before = completed(config_json),
                      now = config::write_object(config::fields_of(config));
   std::vector<std::string> found;
+  if (config.model.aggregation == model::Aggregation::kConcat &&
+      dataset_names(before) != dataset_names(now)) {
+    found.push_back(
+        concat("data.datasets were ", dataset_names(before), " and are ", dataset_names(now)));
+  }
   for (const std::string& path : differing_keys(config_json, config)) {
     if (shapes_function(path))
       found.push_back(

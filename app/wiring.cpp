@@ -346,7 +346,7 @@ train::CheckpointMeta Run::checkpoint_meta() {
           .config_json = effective_json(config_),
           .config_hash = config_hash(config_),
           .graph_hash = graph_.hash,
-          .data_json = record_of(data_),
+          .data_json = record_of(config_, data_),
           .time_utc = ""};
 }
 

@@ -4,7 +4,6 @@
 # aifs_add_module(name SOURCES ... [LINK public targets] [PRIVATE_LINK targets] [TORCH])
 # A static library aifs_<name> with alias aifs::<name>. TORCH links LibTorch and uses the shared
 # precompiled header (torch headers cost 10 s and more per file otherwise).
-option(AIFS_UNITY "Compile sources with LibTorch together: all of it is faster, a change slower" OFF)
 function(aifs_add_module name)
   cmake_parse_arguments(arg "TORCH" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
   add_library(aifs_${name} STATIC ${arg_SOURCES})
@@ -12,11 +11,6 @@ function(aifs_add_module name)
   target_link_libraries(aifs_${name} PUBLIC ${arg_LINK} PRIVATE aifs::options ${arg_PRIVATE_LINK})
   if(arg_TORCH)
     aifs_use_torch(aifs_${name})
-  endif()
-  if(AIFS_UNITY AND arg_TORCH)
-    set_target_properties(aifs_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-    # Anonymous namespaces of sources are private to them, though the compiler cannot see it.
-    target_compile_options(aifs_${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
   endif()
 endfunction()
 

@@ -28,7 +28,7 @@ std::string sentence(std::string text) {
 
 // Elements have keys that stand elsewhere, too: their sections are not described again.
 void write_map(const Field& map, const std::string& path, std::string& out) {
-  out += concat("\n## `", path, "`\n\nEach element: ", map.doc.text, ".\n\n");
+  out += concat("\n## `", path, "`\n\n", sentence(map.doc.text), ".\n\n");
   out += "| key | type | default | meaning |\n|---|---|---|---|\n";
   for (const Field& field : map.children) {
     const bool nested = field.kind == Field::Kind::kSection;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/options.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/check.h"
@@ -23,15 +24,27 @@ void CacheOptions::bind(config::Binder& b) {
 
 void NamedDataset::bind(config::Binder& b) {
   b.section("dataset", dataset, {"as data.dataset"}, "dataset");
-  b.text_list("forcing", roles.forcing, {"as data.forcing; empty: those"});
-  b.text_list("diagnostic", roles.diagnostic, {"as data.diagnostic; empty: those"});
+  b.text_list("forcing", roles.forcing, {"as data.forcing; left out: those"});
+  b.text_list("diagnostic", roles.diagnostic, {"as data.diagnostic; left out: those"});
   b.section("normalizer", normalizer, {"as data.normalizer; left out: that one"});
-  b.list("imputer", imputer, {"as data.imputer; empty: that one"});
-  b.list("remapper", remapper, {"as data.remapper; empty: that one"});
-  b.list("postprocessor", postprocessor, {"as data.postprocessor; empty: that one"});
+  b.list("imputer", imputer, {"as data.imputer; left out: that one"});
+  b.list("remapper", remapper, {"as data.remapper; left out: that one"});
+  b.list("postprocessor", postprocessor, {"as data.postprocessor; left out: that one"});
   b.text("encoder", encoder,
          {"name of its encoder; datasets of as many inputs that give the same name share the "
           "weights; empty: one of its own"});
+  // An empty list is another thing than none.
+  for (config::Field& field : b.fields()) {
+    field.read = [this, key = field.key, read = field.read](const config::Json& json,
+                                                            const std::string& path,
+                                                            const config::ReadContext& context) {
+      given.insert(key);
+      read(json, path, context);
+    };
+    field.write = [this, key = field.key, write = field.write] {
+      return given.contains(key) ? write() : config::Json();
+    };
+  }
 }
 
 void DataOptions::bind(config::Binder& b) {
@@ -40,8 +53,8 @@ void DataOptions::bind(config::Binder& b) {
   b.section("dataset", dataset, {"the Anemoi dataset (kind anemoi): what open_dataset takes"},
             "dataset");
   b.map("datasets", datasets,
-        {"one of several datasets of a run, which share hidden nodes and processor; in place of "
-         "data.dataset. They have the same dates; the loss is the sum of theirs"});
+        {"several datasets by name, in place of data.dataset: each with cells, encoder and decoder "
+         "of its own, on the same hidden nodes and dates; the loss is the sum of theirs"});
   b.section("analytic", analytic, {"the embedded analytic dataset (kind analytic)"});
   b.section("training", training, {"dates to train on"});
   b.section("validation", validation, {"dates to validate on"});
@@ -118,11 +131,7 @@ void check_datasets(const DataOptions& o, const std::string& path) {
     throw ConfigError(path + ".dataset", "and data.datasets are both given",
                       "leave it out: each of data.datasets names its own");
   }
-}
-
-bool is_default(const NormaliserOptions& n) {
-  return n.default_method == NormaliserOptions().default_method && n.mean_std.empty() &&
-         n.std.empty() && n.min_max.empty() && n.max.empty() && n.none.empty() && n.remap.empty();
+  config::refuse_unused(o.dataset, {}, path + ".dataset", "a run with data.datasets");
 }
 
 }  // namespace
@@ -140,15 +149,18 @@ DataOptions DataOptions::of_dataset(size_t number) const {
   const NamedDataset& chosen = datasets[number].second;
   one.datasets.clear();
   one.dataset = chosen.dataset;
-  const auto take = [](const auto& own, auto& shared) {
-    if (!own.empty()) shared = own;
+  one.dataset.path = concat("data.datasets.", datasets[number].first, ".dataset");
+  one.dataset.start_path = one.dataset.path_of("start");
+  one.dataset.end_path = one.dataset.path_of("end");
+  const auto take = [&](const char* key, const auto& own, auto& shared) {
+    if (chosen.given.contains(key)) shared = own;
   };
-  take(chosen.roles.forcing, one.roles.forcing);
-  take(chosen.roles.diagnostic, one.roles.diagnostic);
-  take(chosen.imputer, one.imputer);
-  take(chosen.remapper, one.remapper);
-  take(chosen.postprocessor, one.postprocessor);
-  if (!is_default(chosen.normalizer)) one.normalizer = chosen.normalizer;
+  take("forcing", chosen.roles.forcing, one.roles.forcing);
+  take("diagnostic", chosen.roles.diagnostic, one.roles.diagnostic);
+  take("normalizer", chosen.normalizer, one.normalizer);
+  take("imputer", chosen.imputer, one.imputer);
+  take("remapper", chosen.remapper, one.remapper);
+  take("postprocessor", chosen.postprocessor, one.postprocessor);
   return one;
 }
 

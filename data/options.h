@@ -2,6 +2,7 @@
 // The section "data" of a configuration.
 #pragma once
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,7 +39,7 @@ struct CacheOptions {
   void bind(config::Binder& b);
 };
 
-// One of several datasets of a run. What it leaves empty is as the keys of DataOptions say.
+// One of several datasets of a run. What it leaves out is as the keys of DataOptions say.
 struct NamedDataset {
   DatasetTree dataset;
   RoleOptions roles;
@@ -46,7 +47,8 @@ struct NamedDataset {
   std::vector<ImputeRule> imputer;
   std::vector<RemapRule> remapper;
   std::vector<PostRule> postprocessor;
-  std::string encoder;  // the encoder that it uses; empty: one of its own name
+  std::string encoder;               // the encoder that it uses; empty: one of its own name
+  std::set<std::string> given = {};  // keys that the configuration has, even if empty
 
   void bind(config::Binder& b);
 };

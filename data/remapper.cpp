@@ -143,6 +143,7 @@ float RemapRule::forward(float x) const {
       if (x <= -1.0f) outside("log1p", x, "values must be above -1");
       return std::log1p(x);
     case RemapMethod::kSqrt:
+      if (x < 0.0f) outside("sqrt", x, "values must be >= 0; power may clip negative ones");
       return power_forward(x, 0.5f, {});
     case RemapMethod::kPower:
       return power_forward(x, e, *this);

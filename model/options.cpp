@@ -296,7 +296,8 @@ void ModelOptions::validate(const std::string& path) const {
   check_heads(processor, width(processor), at("processor"));
   check_heads(decoder, width(decoder), at("decoder"));
   if (hierarchy.meshes.empty()) {
-    if (width(encoder) != width(processor)) {
+    // Latents side by side are as wide as all encoders together, which only the plan knows.
+    if (width(encoder) != width(processor) && aggregation != Aggregation::kConcat) {
       throw ConfigError(at("processor.channels"),
                         concat("is ", width(processor), ", the encoder gives ", width(encoder)));
     }

@@ -13,16 +13,19 @@ int64_t ratio_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
+// That all datasets have.
+std::vector<int64_t> anchors_of(const std::vector<const data::DatasetInfo*>& datasets,
+                                const std::vector<int64_t>& offsets) {
+  std::vector<std::vector<int64_t>> anchors;
+  for (const data::DatasetInfo* info : datasets)
+    anchors.push_back(data::usable_anchors(info->num_rows(), info->missing_rows, offsets));
+  return data::common_anchors(anchors);
+}
+
 data::Sampler sampler_of(const EpochSetup& setup, int64_t longest) {
-  const std::vector<int64_t> offsets = setup.window.offsets(longest);
-  const auto usable = [&](const data::DatasetInfo& info) {
-    return data::usable_anchors(info.num_rows(), info.missing_rows, offsets);
-  };
-  if (setup.further.empty()) return {usable(setup.info), setup.sampling};
-  std::vector<std::vector<int64_t>> all{usable(setup.info)};
-  for (const data::DatasetInfo* info : setup.further)
-    all.push_back(usable(*info));
-  return {data::common_anchors(all), setup.sampling};
+  std::vector<const data::DatasetInfo*> all{&setup.info};
+  all.insert(all.end(), setup.further.begin(), setup.further.end());
+  return {anchors_of(all, setup.window.offsets(longest)), setup.sampling};
 }
 
 data::Sampler sampler_of_epoch(const EpochSetup& setup, const LoopState& state) {
@@ -45,13 +48,18 @@ data::Sampler sampler_of_epoch(const EpochSetup& setup, const LoopState& state) 
 
 }  // namespace
 
+void check_common_samples(const std::vector<const data::DatasetInfo*>& datasets,
+                          const Window& window, int64_t longest) {
+  const std::vector<int64_t> offsets = window.offsets(longest);
+  if (datasets.size() < 2 || !anchors_of(datasets, offsets).empty()) return;
+  throw DataError(concat("'", datasets[0]->name, "' and the datasets beside it have no training ",
+                         "sample of the same dates; one needs ", offsets.size(),
+                         " in a row that none of them misses"),
+                  "widen data.training.start and end, or shorten the rollout");
+}
+
 std::vector<data::BatchRequest> requests_of_epoch(const EpochSetup& setup, const LoopState& state) {
   const data::Sampler sampler = sampler_of_epoch(setup, state);
-  if (sampler.num_samples() == 0 && !setup.further.empty()) {
-    throw DataError(concat("'", setup.info.name, "' and '", setup.further[0]->name,
-                           "' have no training sample of the same dates"),
-                    "widen data.training.start and end");
-  }
   // The longest rollout has samples; a share of them may still be empty.
   if (sampler.batches_per_epoch() == 0) {
     throw DataError(

@@ -20,6 +20,11 @@ struct EpochSetup {
   std::vector<const data::DatasetInfo*> further = {};  // read beside it: same dates, other gaps
 };
 
+// Throws DataError if several datasets have no training sample of the same dates that is long
+// enough for `longest` forecast steps.
+void check_common_samples(const std::vector<const data::DatasetInfo*>& datasets,
+                          const Window& window, int64_t longest);
+
 // What is left of the epoch at hand. Samples of an epoch are those that its longest rollout can
 // use; where rollouts grow by steps that follows from the step that the epoch began with, so that
 // the order does not depend on where the epoch is resumed, nor on how long the run is to be. Throws

@@ -80,7 +80,8 @@ std::string RunLog::write_ratios(const DatasetScores& dataset, const std::string
     std::snprintf(text, sizeof text, "  %s %.3f", lead.c_str(), ratio);
     summary += text;
     if (!scores.constant.empty() && constants_named_.insert(dataset.name).second) {
-      log::warning(names_of(scores.constant, *dataset.variables),
+      log::warning(place.empty() ? "" : concat("dataset '", dataset.name, "': "),
+                   names_of(scores.constant, *dataset.variables),
                    " did not change, as the dataset says or persistence shows: left out of the "
                    "mean ratios; name what never changes in data.forcing");
     }

@@ -18,6 +18,7 @@
 #include "core/seconds_since.h"
 #include "core/time.h"
 #include "parallel/gather_text.h"
+#include "train/epoch_requests.h"
 #include "train/step_figures.h"
 
 namespace aifs::train {
@@ -178,8 +179,12 @@ void Trainer::start_logs(bool resumed) {
 
 Outcome Trainer::run() {
   start_ = Clock::now();
-  for (size_t d = 0; d < datasets_.size(); ++d)
+  std::vector<const data::DatasetInfo*> infos;
+  for (size_t d = 0; d < datasets_.size(); ++d) {
     check_training_samples(info(d), parts_.window, options_.train.longest_rollout());
+    infos.push_back(&info(d));
+  }
+  check_common_samples(infos, parts_.window, options_.train.longest_rollout());
   shards_->take_values();
   optimizer_->set_parts(own_parts());
   const bool resumed = last_checkpoint_step_ >= 0;

@@ -205,9 +205,11 @@ Validation::Validation(const ValidationOptions& options, const ValidationSetup& 
   const std::vector<Date> candidates =
       this->candidates(std::max(lead_steps_, setup.longest_rollout));
   if (candidates.empty()) {
-    throw DataError(concat("'", info.name, "' has no validation sample: ", info.num_rows(),
-                           " dates, of which ", setup.window.times_in, " inputs and ",
-                           setup.window.times_out, " outputs must follow each other"),
+    throw DataError(concat("'", info.name, "'",
+                           setup.further.empty() ? " has" : " and the datasets beside it have",
+                           " no validation sample: ", info.num_rows(), " dates, of which ",
+                           setup.window.times_in, " inputs and ", setup.window.times_out,
+                           " outputs must follow each other"),
                     "widen data.validation.start and end");
   }
   const std::vector<size_t> chosen = spread(candidates.size(), options.max_dates);

@@ -14,6 +14,14 @@ std::string set(const std::string& assignment) {
   return concat(" --set '", assignment, "' ");
 }
 
+// A network of one kind in every part.
+std::string parts(const std::string& kind) {
+  std::string options;
+  for (const char* part : {"encoder", "processor", "decoder"})
+    options += set(concat("model.", part, ".kind=", kind));
+  return options;
+}
+
 // Two datasets of the same dates: "all" with 72 cells, and "few" with 48 of them and other
 // variables in another order.
 class TwoDatasets {
@@ -207,12 +215,85 @@ TEST_CASE("a run of several datasets goes on with the same ones only", "[several
   // A variable that plays another role.
   REQUIRE_THAT(used(3, set(R"(data.datasets.few.forcing=["lsm", "w"])")),
                ContainsSubstring("'w' was prognostic and is forcing"));
-  // Encoders that are shared, and bounds of variables that one dataset has.
-  const auto more = run_train(
-      t.fresh(), t.options() + set(R"(model.bounding=[{"kind": "relu", "variables": ["q"]}])") +
-                     set("model.aggregation=mean"));
-  INFO(more.err);
-  REQUIRE(more.exit_code == 0);
+}
+
+TEST_CASE("latents side by side, shared encoders and a single named dataset train and go on",
+          "[several_datasets]") {
+  const TwoDatasets t;
+  const auto goes_on = [&](const std::string& options) {
+    const fs::path dir = t.fresh();
+    for (const char* more : {"", "--validate-only"}) {
+      const auto result = run_train(dir, options + more);
+      INFO(options << result.out << result.err);
+      REQUIRE(result.exit_code == 0);
+    }
+    return dir;
+  };
+  const std::string concat_options =
+      t.options() + parts("graph_transformer") + set("model.encoder.heads=2") +
+      set("model.processor.heads=2") + set("model.decoder.heads=2") +
+      set("model.aggregation=concat") + set("model.processor.channels=16") +
+      set(R"(model.bounding=[{"kind": "relu", "variables": ["q"]}])");
+  goes_on(concat_options);
+  REQUIRE_THAT(t.fails(2, t.options() + set("model.aggregation=concat")),
+               ContainsSubstring("'model.processor.channels'"));
+  goes_on(t.options() + set("model.aggregation=mean"));
+  const auto named = [&](const std::string& datasets) {
+    return t.options() + set(concat("data.datasets={", datasets, "}"));
+  };
+  const std::string store = concat(R"("dataset": ")", t.path("all.zarr").string(), R"(")");
+  goes_on(named(concat(R"("data": {)", store, "}")));
+  const std::string own = concat(R"("a": {)", store, R"(}, "b": {)", store);
+  const fs::path shared = goes_on(named(own + R"(, "encoder": "a"})"));
+  const SafetensorsFile weights(shared / kSixth / "parameters.safetensors");
+  for (const auto& [name, entry] : weights.entries())
+    REQUIRE_FALSE(name.starts_with("encoder.b."));
+  const auto swapped = run_train(shared, named(own + "}") + "--validate-only");
+  REQUIRE(swapped.exit_code == 3);
+  // What is given counts, even where it is the default, or empty.
+  const auto first_loss = [&](const std::string& more, const std::string& of_a) {
+    const fs::path dir = t.fresh();
+    const auto result = run_train(
+        dir, named(concat(R"("a": {)", store, of_a, "}")) + more + set("train.max_steps=1"));
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    return losses_of(dir).at(0);
+  };
+  const std::string none = set(R"(data.normalizer={"default": "none"})");
+  const std::string mean = set(R"(data.normalizer={"default": "mean-std"})");
+  REQUIRE(first_loss(none, R"(, "normalizer": {"default": "mean-std"})") == first_loss(mean, ""));
+  REQUIRE(first_loss(none, "") != first_loss(mean, ""));
+  REQUIRE(first_loss(mean + set(R"(data.forcing=["nowhere"])"), R"(, "forcing": [])") ==
+          first_loss(mean + set("data.forcing=[]"), ""));
+  // And is kept in what a checkpoint says of its configuration.
+  const auto printed = run_train(
+      t.fresh(), named(concat(R"("a": {)", store, R"(, "forcing": []})")) + "--print-config");
+  REQUIRE(Json::parse(printed.out)["data"]["datasets"]["a"]["forcing"].is_array());
+  REQUIRE(Json::parse(printed.out)["data"]["datasets"]["a"]["imputer"].is_null());
+}
+
+TEST_CASE("shared keys are named where they stand, with the dataset that they do not fit",
+          "[several_datasets]") {
+  const TwoDatasets t;
+  REQUIRE_THAT(t.fails(2, t.options() + set(R"(data.forcing=["lsm", "q"])")),
+               ContainsSubstring("'data.forcing'") && ContainsSubstring("'few'"));
+  REQUIRE_THAT(t.fails(2, t.options() + set(R"(data.dataset={"drop": ["q"]})")),
+               ContainsSubstring("'data.dataset.drop'"));
+  REQUIRE_THAT(t.fails(2, t.options() +
+                              set(concat("data.datasets={\"a\": {\"dataset\": \"",
+                                         t.path("all.zarr").string(), "\"}}")) +
+                              set("model.aggregation=mean")),
+               ContainsSubstring("'model.aggregation'"));
+  REQUIRE_THAT(
+      t.fails(2, t.options() + set(R"(model.bounding=[{"kind": "fraction", "variables": ["t"],
+                                       "total_var": "q"}])")),
+      ContainsSubstring("'model.bounding.0.total_var'") && ContainsSubstring("'few'"));
+  REQUIRE_THAT(t.fails(2, t.options() + parts("point_wise")),
+               ContainsSubstring("'model.encoder.kind'"));
+  const auto missing = run_train(
+      t.fresh(), t.options() + set("data.datasets.few.dataset=/nowhere.zarr") + "--check-config");
+  REQUIRE(missing.exit_code == 3);
+  REQUIRE_THAT(missing.out, ContainsSubstring("data.datasets.few.dataset"));
 }
 
 #ifdef AIFS_HAVE_MPI
