@@ -12,14 +12,14 @@ namespace {
 
 constexpr const char* kCounter = "work/count";
 constexpr const char* kWord = "work/word";
-constexpr auto kAnswerPatience = std::chrono::seconds(3);  // for an answer of the server
+constexpr auto kPatience = std::chrono::seconds(3);  // for an answer of the server
 
 c10d::TCPStoreOptions options_of(uint16_t port, bool is_server) {
   c10d::TCPStoreOptions options;
   options.port = port;
   options.isServer = is_server;
   options.waitWorkers = false;
-  options.timeout = kAnswerPatience;
+  options.timeout = kPatience;
   return options;
 }
 

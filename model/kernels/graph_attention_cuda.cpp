@@ -47,7 +47,7 @@ cuda::AttentionForward pointers_of(const AttentionInputs& in, const EdgeIndex& e
           .log_sum = log_sum.data_ptr<float>()};
 }
 
-struct AttentionOnGpu : torch::autograd::Function<AttentionOnGpu> {
+struct GraphAttention : torch::autograd::Function<GraphAttention> {
   static variable_list forward(AutogradContext* ctx, const at::Tensor& query,
                                const at::Tensor& query_on_edges, const at::Tensor& key,
                                const at::Tensor& value, const at::Tensor& edge_features,
@@ -116,7 +116,7 @@ bool supports(const AttentionInputs& in, int64_t num_heads) {
 
 AttentionSums graph_attention(const AttentionInputs& in, int64_t num_heads,
                               const EdgeIndexPtr& edges) {
-  const variable_list sums = AttentionOnGpu::apply(in.query, in.query_on_edges, in.key, in.value,
+  const variable_list sums = GraphAttention::apply(in.query, in.query_on_edges, in.key, in.value,
                                                    in.edge_features, in.scale, num_heads, edges);
   return {sums[0], sums[1]};
 }

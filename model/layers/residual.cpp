@@ -12,7 +12,7 @@ namespace aifs::model {
 
 namespace {
 
-at::Tensor column_index(const ParameterScope& scope, const std::vector<int64_t>& list) {
+at::Tensor columns(const ParameterScope& scope, const std::vector<int64_t>& list) {
   return scope.set().add_constant(at::tensor(list, at::kLong));
 }
 
@@ -21,7 +21,7 @@ class SkipResidual : public Residual {
   SkipResidual(const ParameterScope& scope, const ResidualOptions& options,
                const ResidualInputs& inputs)
       : step_(options.step < 0 ? inputs.times_in + options.step : options.step),
-        prognostic_(column_index(scope, inputs.input_prognostic)) {
+        prognostic_(columns(scope, inputs.input_prognostic)) {
     if (step_ < 0 || step_ >= inputs.times_in) {
       throw ConfigError(inputs.path + ".step", concat("is ", options.step, ", there are ",
                                                       inputs.times_in, " input times"));
@@ -40,7 +40,7 @@ class SkipResidual : public Residual {
 class TruncatedResidual : public Residual {
  public:
   TruncatedResidual(const ParameterScope& scope, const ResidualInputs& inputs)
-      : prognostic_(column_index(scope, inputs.input_prognostic)) {
+      : prognostic_(columns(scope, inputs.input_prognostic)) {
     const NodeShare* fine = inputs.nodes.share.get();
     std::optional<NodeShare> coarse;  // over the same ranks, evenly
     if (fine) {
