@@ -86,7 +86,7 @@ class Checks {
   void check_run_folder();
   void open_data();
   void check_data() const;
-  void check_dataset(const DataParts& data, const data::DataOptions& options) const;
+  void check_dataset(const DataParts& data, const model::DatasetPlan& plan) const;
   static train::FurtherValidation validation_of(const DataParts& data);
   void check_graph();
   void find_weights();
@@ -160,12 +160,13 @@ void Checks::open_data() {
 // Samples, lead times, losses and layers on variables, as far as they can be checked without a
 // graph.
 void Checks::check_data() const {
-  for (size_t d = 0; d < data_->size(); ++d)
-    check_dataset((*data_)[d], config_.data.of_dataset(d));
+  const model::NetworkPlan plan = network_plan(config_.model, config_.data, *data_);
   std::vector<const data::DatasetInfo*> infos;
-  for (const DataParts& data : *data_)
-    infos.push_back(&data.training->info());
-  train::check_common_samples(infos, data_->front().window, config_.train.longest_rollout());
+  for (size_t d = 0; d < data_->size(); ++d) {
+    check_dataset((*data_)[d], plan.datasets[d]);
+    infos.push_back(&(*data_)[d].training->info());
+  }
+  train::check_training_samples(infos, data_->front().window, config_.train.longest_rollout());
   std::vector<train::FurtherValidation> further;
   for (size_t d = 1; d < data_->size(); ++d)
     further.push_back(validation_of((*data_)[d]));
@@ -193,7 +194,7 @@ train::FurtherValidation Checks::validation_of(const DataParts& data) {
           .loss = nullptr};
 }
 
-void Checks::check_dataset(const DataParts& data, const data::DataOptions& options) const {
+void Checks::check_dataset(const DataParts& data, const model::DatasetPlan& plan) const {
   const data::DatasetInfo& info = data.training->info();
   graph::NodeSet nodes;  // of the dataset; what is at them is not looked at
   nodes.lat_rad.resize(static_cast<size_t>(info.num_nodes()));
@@ -204,21 +205,15 @@ void Checks::check_dataset(const DataParts& data, const data::DataOptions& optio
                                    .grid_name = config_.graph.grid,
                                    .timestep_s = data.timestep_s,
                                    .times_out = data.window.times_out});
-  const data::PostProcessor post(data.variables.output_names(), options.postprocessor);
-  const model::FieldLayout layout = field_layout(data);
   model::ParameterSet scratch(at::kFloat, 0);
-  for (const model::DatasetPlan& plan :
-       network_plan(config_.model, config_.data, *data_).datasets) {
-    for (size_t i = 0; i < plan.bounding.size() && plan.name == data.name; ++i) {
-      model::Bounding(model::ParameterScope(scratch, std::to_string(i)), plan.bounding[i],
-                      layout.outputs, concat("model.bounding.", i));
-    }
+  for (size_t i = 0; i < plan.bounding.size(); ++i) {
+    model::Bounding(model::ParameterScope(scratch, std::to_string(i)), plan.bounding[i],
+                    plan.layout.outputs, concat("model.bounding.", i));
   }
-  train::check_training_samples(info, data.window, config_.train.longest_rollout());
   model::make_residual(model::ParameterScope(scratch, "residual"), config_.model.residual,
-                       {.times_in = layout.times_in,
-                        .input_names = layout.input_names,
-                        .input_prognostic = layout.input_prognostic,
+                       {.times_in = plan.layout.times_in,
+                        .input_names = plan.layout.input_names,
+                        .input_prognostic = plan.layout.input_prognostic,
                         .nodes = {.latlon_rad = coordinates_of(info)}});
 }
 

@@ -11,7 +11,6 @@
 #include "core/time.h"
 #include "data/analytic_dataset.h"
 #include "data/open_dataset.h"
-#include "data/post_processor.h"
 #include "graph/gaussian_grid.h"
 #include "parallel/process_mesh.h"
 
@@ -22,6 +21,18 @@ namespace {
 using StoresPtr = std::shared_ptr<DataStores>;
 
 constexpr const char* kDatasets = "datasets";  // in manifests of checkpoints
+
+// Reads the records of a run of several datasets; none where the JSON has no such key.
+std::map<std::string, data::DataRecord> named_records(const config::Json& json,
+                                                      const std::string& file) {
+  std::map<std::string, data::DataRecord> records;
+  if (!json.is_object() || !json.contains(kDatasets)) return records;
+  if (!json.at(kDatasets).is_object())
+    throw DataError(concat("'", file, "': \"", kDatasets, "\" is no object of datasets"));
+  for (const auto& [name, record] : json.at(kDatasets).items())
+    records[name] = data::data_record_from_json(record, file);
+  return records;
+}
 
 // `name`: that of the period among the keys of "data".
 std::shared_ptr<const data::Dataset> open_anemoi(const RunConfig& config, const StoresPtr& stores,
@@ -98,14 +109,9 @@ SavedData saved_data(WeightUse use, const train::CheckpointInfo& checkpoint) {
   saved.times_out = times("multistep_output");
   const std::string manifest = (checkpoint.path / "manifest.json").string();
   const config::Json json = config::Json::parse(checkpoint.meta.data_json);
-  if (!json.is_object() || !json.contains(kDatasets)) {
+  saved.datasets = named_records(json, manifest);
+  if (!json.is_object() || !json.contains(kDatasets))
     saved.record = data::data_record_from_json(json, manifest);
-  } else if (json.at(kDatasets).is_object()) {
-    for (const auto& [name, record] : json.at(kDatasets).items())
-      saved.datasets[name] = data::data_record_from_json(record, manifest);
-  } else {
-    throw DataError(concat("'", manifest, "': \"", kDatasets, "\" is no object of datasets"));
-  }
   return saved;
 }
 
@@ -130,10 +136,7 @@ std::optional<SavedData> saved_data_from_text(const std::string& text) {
                   .times_out = json.at("times_out").get<int64_t>()};
   if (json.contains("record"))
     saved.record = data::data_record_from_json(json.at("record"), saved.checkpoint);
-  if (json.contains(kDatasets)) {
-    for (const auto& [name, record] : json.at(kDatasets).items())
-      saved.datasets[name] = data::data_record_from_json(record, saved.checkpoint);
-  }
+  saved.datasets = named_records(json, saved.checkpoint);
   return saved;
 }
 
@@ -164,7 +167,7 @@ DataParts make_data(const RunConfig& config, const StoresPtr& stores, const Save
     take_saved_statistics(*saved->record, info, parts);
   const data::Statistics statistics = parts.statistics;  // a remap changes the others
   parts.timestep_s = parse_duration(config.data.timestep);
-  const data::PostProcessor post(parts.variables.output_names(), config.data.postprocessor);
+  parts.post_processor = {parts.variables.output_names(), config.data.postprocessor};
   const data::Imputer imputer(info.variables, parts.statistics, config.data.imputer);
   const data::Normaliser normaliser =
       data::Normaliser::create(info.variables, parts.statistics, config.data.normalizer);
@@ -185,16 +188,10 @@ DataParts make_data(const RunConfig& config, const StoresPtr& stores, const Save
   return parts;
 }
 
-RunConfig config_of_dataset(const RunConfig& config, size_t number) {
-  RunConfig one = config;
-  one.data = config.data.of_dataset(number);
-  return one;
-}
-
 namespace {
 
-// What a single dataset's message says of "data.forcing" is about data.datasets.<name>.forcing, if
-// that is given, else about the key that all datasets share.
+// Throws an error of one dataset again under the key that is at fault: where "data.forcing" is
+// named, data.datasets.<name>.forcing if that is given, else the key that all datasets share.
 [[noreturn]] void fail_in_dataset(const ConfigError& error, const std::string& name,
                                   const std::set<std::string>& given) {
   const std::string prefix = "data.";
@@ -210,7 +207,7 @@ namespace {
                            " may have one of its own"));
 }
 
-// What the checkpoint says of one of several datasets; nothing where that starts afresh.
+// Takes what the checkpoint says of one of several datasets; nothing where that starts afresh.
 std::optional<SavedData> saved_of(const SavedData* saved, const std::string& name,
                                   std::vector<std::string>& warnings) {
   if (!saved) return std::nullopt;
@@ -239,7 +236,7 @@ void check_saved_names(const SavedData* saved, const std::vector<std::string>& n
   }
 }
 
-// Batches of all datasets are of the same rows.
+// Throws DataError unless the rows of both are the same dates: batches are of the same rows.
 void check_same_dates(const data::DatasetInfo& first, const data::DatasetInfo& other,
                       const char* period) {
   if (first.dates_s == other.dates_s) return;
@@ -271,8 +268,10 @@ std::vector<DataParts> make_datasets(const RunConfig& config, const StoresPtr& s
   for (size_t i = 0; i < names.size(); ++i) {
     std::vector<std::string> warnings;
     const std::optional<SavedData> own = saved_of(saved, names[i], warnings);
+    RunConfig one = config;
+    one.data = config.data.of_dataset(i);
     try {
-      all.push_back(make_data(config_of_dataset(config, i), stores, own ? &*own : nullptr));
+      all.push_back(make_data(one, stores, own ? &*own : nullptr));
     } catch (const ConfigError& error) {
       fail_in_dataset(error, names[i], config.data.datasets[i].second.given);
     } catch (const DataError& error) {
@@ -285,6 +284,11 @@ std::vector<DataParts> make_datasets(const RunConfig& config, const StoresPtr& s
     check_same_dates(all[0].validation->info(), parts.validation->info(), "validation");
   }
   return all;
+}
+
+void require_one_dataset(const RunConfig& config, const std::string& what,
+                         const std::string& hint) {
+  if (!config.data.datasets.empty()) throw ConfigError("data.datasets", what, hint);
 }
 
 std::string record_of(const RunConfig& config, const std::vector<DataParts>& datasets) {
@@ -321,8 +325,7 @@ data::SamplerOptions sampling_of(const RunConfig& config, const parallel::Proces
           .reseed_every_epoch = config.train.rollout.epoch_increment > 0};
 }
 
-std::string files_read(const std::vector<DataParts>& datasets, parallel::Communicator& world) {
-  const DataParts& data = datasets.front();  // all have the same stores
+std::string files_read(const DataParts& data, parallel::Communicator& world) {
   if (!data.stores || data.stores->empty()) return "";
   const double bytes =
       parallel::sum_over(world, {static_cast<double>(data.stores->bytes_read())})[0];

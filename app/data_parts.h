@@ -13,6 +13,7 @@
 #include "app/run_config.h"
 #include "data/data_loader.h"
 #include "data/data_record.h"
+#include "data/post_processor.h"
 #include "data/sampler.h"
 #include "parallel/process_mesh.h"
 #include "train/checkpoint.h"
@@ -28,7 +29,8 @@ struct DataParts {
   data::Statistics statistics;                     // after the normaliser's remap
   std::map<int64_t, data::Statistics> tendencies;  // by time difference in seconds
   data::SampleSource training_source, validation_source;
-  data::DataRecord record;  // for checkpoints
+  data::PostProcessor post_processor;  // of the outputs
+  data::DataRecord record;             // for checkpoints
   train::Window window;
   int64_t timestep_s = 0;
   std::vector<std::string> warnings;         // for one rank to say
@@ -61,9 +63,6 @@ std::optional<SavedData> saved_data_from_text(const std::string& text);
 DataParts make_data(const RunConfig& config, const std::shared_ptr<DataStores>& stores,
                     const SavedData* saved = nullptr);
 
-// The configuration of one of several datasets as if it were the only one.
-RunConfig config_of_dataset(const RunConfig& config, size_t number);
-
 // The data of all datasets of a configuration, which have the same dates: one, or those of
 // data.datasets in their order. Throws as make_data(), naming the dataset, and DataError for dates
 // or datasets that differ from each other, or from those of a checkpoint.
@@ -71,8 +70,13 @@ std::vector<DataParts> make_datasets(const RunConfig& config,
                                      const std::shared_ptr<DataStores>& stores,
                                      const SavedData* saved = nullptr);
 
-// What checkpoints keep of them, as JSON: under their names, if the configuration names them.
+// Writes what checkpoints keep of them, as JSON: under their names, if the configuration names
+// them.
 std::string record_of(const RunConfig& config, const std::vector<DataParts>& datasets);
+
+// Throws ConfigError (path "data.datasets") for a configuration of several, where only one dataset
+// will do: `what` says why.
+void require_one_dataset(const RunConfig& config, const std::string& what, const std::string& hint);
 
 // What differs from a checkpoint, and what training and validation data have to say of themselves
 // (which may list their folders), each thing once.
@@ -83,6 +87,6 @@ data::SamplerOptions sampling_of(const RunConfig& config, const parallel::Proces
 
 // "12.3 GiB of files were read", by all ranks since they opened the data; "" for data that are no
 // files. Collective.
-std::string files_read(const std::vector<DataParts>& datasets, parallel::Communicator& world);
+std::string files_read(const DataParts& data, parallel::Communicator& world);
 
 }  // namespace aifs::app

@@ -182,9 +182,8 @@ void write_truncation(const fs::path& path, const model::ResidualOptions& residu
 }
 
 void refuse_several_datasets(const RunConfig& config) {
-  if (config.data.datasets.empty()) return;
-  throw ConfigError("data.datasets", "models of several datasets cannot be exchanged yet",
-                    "name a single dataset in data.dataset");
+  require_one_dataset(config, "models of several datasets cannot be exchanged yet",
+                      "name a single dataset in data.dataset");
 }
 
 void refuse_full(const fs::path& folder) {

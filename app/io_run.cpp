@@ -15,6 +15,7 @@
 #include "app/signals.h"
 #include "core/check.h"
 #include "core/log.h"
+#include "core/seconds_since.h"
 #include "core/shares.h"
 #include "data/buffer_pool.h"
 #include "data/device_feed.h"
@@ -74,7 +75,7 @@ class Reading {
   void run();
   // Samples, rates. Collective.
   std::string summary() const {
-    const std::string files = files_read({data_}, mesh_.world());
+    const std::string files = files_read(data_, mesh_.world());
     return concat(figures_.steps, " steps, ", text_of(figures_, mesh_, config_.data.threads),
                   files.empty() ? "" : concat("; ", files));
   }
@@ -143,7 +144,7 @@ bool Reading::read_epoch(int64_t epoch) {
     if (turn != Turn::kBatch) return turn == Turn::kEnd;
     figures_.samples += batch.values.size(0);
     figures_.bytes += static_cast<int64_t>(batch.values.nbytes());
-    figures_.seconds = before.seconds + std::chrono::duration<double>(Clock::now() - start).count();
+    figures_.seconds = before.seconds + seconds_since(start);
     figures_.busy_s = before.busy_s + feed.busy_s();
     figures_.steps = before.steps + ++batches / accumulate;
     if (batches % accumulate == 0 && figures_.steps % config_.log.every_steps == 0 &&

@@ -50,7 +50,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::count(names.begin(), names.end(), name) > 0;
 }
 
-// What of a bound concerns the outputs of a dataset; nothing if it concerns none of them.
+// Takes of a bound what concerns the outputs of a dataset; nothing if it concerns none of them.
 std::optional<model::BoundingOptions> bound_of(const model::BoundingOptions& bound,
                                                const std::vector<std::string>& outputs) {
   model::BoundingOptions own = bound;
@@ -67,7 +67,7 @@ std::optional<model::BoundingOptions> bound_of(const model::BoundingOptions& bou
   return own;
 }
 
-// The bounds of each of several datasets. A variable that none of them predicts is an error.
+// Gives each of several datasets its bounds. A variable that none of them predicts is an error.
 void share_bounds(const std::vector<model::BoundingOptions>& bounds,
                   std::vector<model::DatasetPlan>& plans) {
   for (size_t i = 0; i < bounds.size(); ++i) {

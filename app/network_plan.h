@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What data mean to the graph and to the network: cells, fields, and a part of the network for each
-// dataset.
+// Makes of data what graph and network want to know: cells, fields, and a part of the network for
+// each dataset.
 #pragma once
 
 #include <string>

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "core/check.h"
+#include "core/seconds_since.h"
 #include "core/time.h"
 
 namespace aifs::app {
@@ -17,7 +18,7 @@ const Clock::time_point program_start = Clock::now();
 }  // namespace
 
 double Phases::seconds() {
-  return std::chrono::duration<double>(Clock::now() - program_start).count();
+  return seconds_since(program_start);
 }
 
 void Phases::end(const std::string& name) {

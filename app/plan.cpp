@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/data_parts.h"
 #include "app/memory_budget.h"
 #include "app/model_graph.h"
 #include "core/check.h"
@@ -184,10 +185,8 @@ plan::StepInput step_input(const RunConfig& config, const graph::Graph& graph,
 }
 
 std::string dry_run(const RunConfig& config, const PlanRequest& request) {
-  if (!config.data.datasets.empty()) {
-    throw ConfigError("data.datasets", "plans are made for a single dataset",
+  require_one_dataset(config, "plans are made for a single dataset",
                       "plan with the largest of them in data.dataset");
-  }
   const graph::Graph graph = graph_of_plan(config);
   plan::StepInput input = step_input(config, graph, request);
   const plan::Division division = plan::divide(input, graph);

@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "core/file_io.h"
+#include "core/join.h"
 #include "core/shares.h"
 
 namespace aifs::app {
@@ -73,7 +74,7 @@ void check_stages(const RunConfig& c) {
   refuse(c.parallel.reproducible, "parallel.reproducible");
 }
 
-// What several datasets do not go with.
+// Throws ConfigError for what several datasets do not go with.
 void check_datasets(const RunConfig& c) {
   if (c.data.datasets.size() < 2 && c.model.aggregation != model::Aggregation::kSum) {
     throw ConfigError("model.aggregation", "is for several datasets, and there is one",
@@ -371,14 +372,14 @@ std::vector<std::string> differing_keys(const std::string& config_json, RunConfi
 
 namespace {
 
-// The names of data.datasets, in their order: side by side, latents have places.
+// Returns the names of data.datasets, in their order: side by side, latents have places.
 std::string dataset_names(const config::Json& tree) {
   const config::Json::json_pointer place("/data/datasets");
-  std::string names;
-  if (!tree.contains(place) || !tree.at(place).is_object()) return names;
+  std::vector<std::string> names;
+  if (!tree.contains(place) || !tree.at(place).is_object()) return "";
   for (const auto& [name, dataset] : tree.at(place).items())
-    names += concat(names.empty() ? "" : ", ", name);
-  return names;
+    names.push_back(name);
+  return join(names);
 }
 
 }  // namespace

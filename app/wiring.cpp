@@ -25,6 +25,7 @@
 #include "core/file_io.h"
 #include "core/log.h"
 #include "core/rng.h"
+#include "core/seconds_since.h"
 #include "core/time.h"
 #include "data/analytic_dataset.h"
 #include "graph/builder.h"
@@ -80,13 +81,9 @@ GraphParts make_graph(const RunConfig& config, const std::vector<DataParts>& dat
   for (const DataParts& data : datasets)
     check_same_grid(parts.graph.nodes(data.name), data.training->info());
   parts.hash = parts.graph.content_hash();
-  parts.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  parts.seconds = seconds_since(start);
   return parts;
 }
-
-}  // namespace
-
-namespace {
 
 // Weights of the cells in validation scores.
 std::vector<float> cell_weights(train::GridWeights kind, const graph::NodeSet& nodes) {
@@ -223,36 +220,26 @@ model::GraphTensors Run::make_tensors(at::ScalarType dtype) {
   const std::vector<std::string>& attributes = config_.model.edge_attributes;
   const int64_t shards = mesh_->sizes().model;
   if (shards == 1) {
-    cells_per_rank_ = {graph_.graph.nodes(data().name).num_nodes()};
+    for (const DataParts& data : data_)
+      cells_per_rank_.push_back({graph_.graph.nodes(data.name).num_nodes()});
     return model::GraphTensors::create(graph_.graph, attributes, dtype);
   }
   const graph::GraphPartition partition =
       graph::make_partition(graph_.graph, shards, hidden_order(config_), config_.model.layers);
-  cells_per_rank_ = partition.data.counts();
+  cells_per_rank_ = {partition.data.counts()};
   const model::Shard shard{partition, mesh_->model(), config_.parallel.mapper_sources,
                            config_.parallel.attention};
   return model::GraphTensors::create(graph_.graph, attributes, dtype, &shard);
 }
 
-data::NodeRange Run::own_cells() const {
-  const parallel::Counts starts = starts_of(cells_per_rank_);
+data::NodeRange Run::cells_of(size_t dataset) const {
+  const parallel::Counts starts = starts_of(cells_per_rank_[dataset]);
   const auto rank = static_cast<size_t>(mesh_->model().rank());
   return {starts[rank], starts[rank + 1]};
 }
 
-train::NodeSlice Run::own_slice() const {
-  return train::slice_of_group(cells_per_rank_, mesh_->model());
-}
-
-// Ranks do not share samples of several datasets: all cells are here.
-data::NodeRange Run::cells_of(size_t dataset) const {
-  if (dataset == 0) return own_cells();
-  return {0, graph_.graph.nodes(data_[dataset].name).num_nodes()};
-}
-
 train::NodeSlice Run::slice_of(size_t dataset) const {
-  if (dataset == 0) return own_slice();
-  return train::slice_of_group({cells_of(dataset).size()}, mesh_->model());
+  return train::slice_of_group(cells_per_rank_[dataset], mesh_->model());
 }
 
 train::LossPtr Run::make_loss(size_t dataset) const {
@@ -289,45 +276,40 @@ data::LoaderOptions Run::loading(double share_of_memory, size_t dataset) const {
   return options;
 }
 
-std::unique_ptr<train::Validation> Run::make_validation() const {
-  const DataParts& data = this->data();
-  const train::ValidationSetup setup{
+train::FurtherValidation Run::validated(size_t dataset) const {
+  const DataParts& data = data_[dataset];
+  return {
+      .name = data.name,
       .source = data.validation_source,
       .variables = data.variables,
-      .window = data.window,
-      .timestep_s = data.timestep_s,
       .cell_weights = cell_weights(config_.train.validation.weights, graph_.graph.nodes(data.name)),
-      .post_processor = {data.variables.output_names(), config_.data.of_dataset(0).postprocessor},
-      .nodes = own_cells(),
-      .mesh = *mesh_,
-      .loading = loading(kShareOfValidation, 0),
-      .dtype = parameters_->dtype(),
-      .device = device_,
-      .loss_nodes = own_slice(),
-      .longest_rollout =
-          std::max(config_.train.validation.rollout, config_.train.longest_rollout()),
-      .name = data.name,
-      .further = further_validation()};
-  return std::make_unique<train::Validation>(config_.train.validation, setup);
+      .post_processor = data.post_processor,
+      .nodes = cells_of(dataset),
+      .loading = loading(kShareOfValidation, dataset),
+      .loss = losses_[dataset],
+      .loss_nodes = slice_of(dataset)};
 }
 
-std::vector<train::FurtherValidation> Run::further_validation() const {
-  std::vector<train::FurtherValidation> further;
-  for (size_t d = 1; d < data_.size(); ++d) {
-    const DataParts& data = data_[d];
-    further.push_back({.name = data.name,
-                       .source = data.validation_source,
-                       .variables = data.variables,
-                       .cell_weights = cell_weights(config_.train.validation.weights,
-                                                    graph_.graph.nodes(data.name)),
-                       .post_processor = {data.variables.output_names(),
-                                          config_.data.of_dataset(d).postprocessor},
-                       .nodes = cells_of(d),
-                       .loading = loading(kShareOfValidation, d),
-                       .loss = losses_[d],
-                       .loss_nodes = slice_of(d)});
-  }
-  return further;
+std::unique_ptr<train::Validation> Run::make_validation() const {
+  const train::FurtherValidation first = validated(0);
+  train::ValidationSetup setup{.source = first.source,
+                               .variables = first.variables,
+                               .window = data().window,
+                               .timestep_s = data().timestep_s,
+                               .cell_weights = first.cell_weights,
+                               .post_processor = first.post_processor,
+                               .nodes = first.nodes,
+                               .mesh = *mesh_,
+                               .loading = first.loading,
+                               .dtype = parameters_->dtype(),
+                               .device = device_,
+                               .loss_nodes = first.loss_nodes,
+                               .longest_rollout = std::max(config_.train.validation.rollout,
+                                                           config_.train.longest_rollout()),
+                               .name = first.name};
+  for (size_t d = 1; d < data_.size(); ++d)
+    setup.further.push_back(validated(d));
+  return std::make_unique<train::Validation>(config_.train.validation, setup);
 }
 
 std::vector<train::FurtherDataset> Run::further_training(double share_of_memory) const {
@@ -368,7 +350,7 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
       .parameters = *parameters_,
       .network = *network_,
       .loss = losses_[0],
-      .loss_nodes = own_slice(),
+      .loss_nodes = slice_of(0),
       .validation = config_.run.mode == Mode::kSynthetic ? nullptr : validation_.get(),
       .mesh = *mesh_,
       .device = device_,
@@ -418,7 +400,8 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
   trainer.share_state(resume_from.has_value());
   defer_stops();  // from here on there is work to save
   const train::Outcome outcome = trainer.run();
-  if (const std::string files = files_read(data_, mesh_->world()); !files.empty()) log::info(files);
+  if (const std::string files = files_read(data(), mesh_->world()); !files.empty())
+    log::info(files);
   return outcome;
 }
 

@@ -87,13 +87,13 @@ class Run {
   void start_from_other_run(const train::CheckpointInfo& other);
 
   model::GraphTensors make_tensors(at::ScalarType dtype);
-  data::NodeRange own_cells() const;
+  // This rank's cells of a dataset.
   data::NodeRange cells_of(size_t dataset) const;
   // How batches of a dataset are read, into this share of data.memory_mib of all of them.
   data::LoaderOptions loading(double share_of_memory, size_t dataset) const;
-  train::NodeSlice own_slice() const;
   train::NodeSlice slice_of(size_t dataset) const;
-  std::vector<train::FurtherValidation> further_validation() const;
+  // What a dataset is to a validation.
+  train::FurtherValidation validated(size_t dataset) const;
   std::vector<train::FurtherDataset> further_training(double share_of_memory) const;
 
   RunConfig config_;
@@ -107,7 +107,8 @@ class Run {
   std::vector<DataParts> data_;
   GraphParts graph_;
   model::ModelOptions fitted_;
-  parallel::Counts cells_per_rank_;  // of the data nodes, in a row; the ranks that share a sample
+  // Of the data nodes of each dataset, in a row; the ranks that share a sample.
+  std::vector<parallel::Counts> cells_per_rank_;
   std::unique_ptr<model::ParameterSet> parameters_;
   std::unique_ptr<model::EncoderProcessorDecoder> network_;
   std::vector<train::LossPtr> losses_;  // of each dataset

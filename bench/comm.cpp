@@ -12,6 +12,7 @@
 
 #include "app/device.h"
 #include "bench/device_clock.h"
+#include "bench/median.h"
 #include "core/check.h"
 
 #ifdef AIFS_HAVE_CUDA
@@ -118,11 +119,6 @@ std::vector<Operation> operations(const CommOptions& options, int64_t bytes,
   }
 #endif
   return list;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <deque>
@@ -14,11 +13,13 @@
 #include <nlohmann/json.hpp>
 
 #include "app/data_parts.h"
+#include "app/data_tools/read_rates.h"
 #include "app/device.h"
 #include "bench/device_clock.h"
+#include "bench/median.h"
 #include "core/check.h"
+#include "core/seconds_since.h"
 #include "data/row_decoder.h"
-#include "data/sampler.h"
 
 namespace aifs::bench {
 
@@ -29,12 +30,7 @@ using Clock = std::chrono::steady_clock;
 using Rows = std::vector<int64_t>;  // of one sample
 
 double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  return 1e3 * seconds_since(start);
 }
 
 // The data, and the samples that are decoded.
@@ -55,23 +51,18 @@ struct Work {
 
 Work make_work(const DecodeOptions& options) {
   const app::RunConfig& config = options.config;
+  app::require_one_dataset(config, "decoding is measured for one dataset at a time",
+                           "name it in data.dataset");
   Work work{.parts = app::make_data(config, app::open_stores(config)),
             .offsets = {},
             .anchors = {},
             .device = options.device,
             .pool = std::make_shared<data::BufferPool>(options.device)};
-  const data::DatasetInfo& info = work.parts.training->info();
-  work.offsets = work.parts.window.offsets(/*steps=*/1);
-  const data::Sampler sampler(
-      data::usable_anchors(info.num_rows(), info.missing_rows, work.offsets),
-      {.seed = static_cast<uint64_t>(config.run.seed),
-       .batch_size = config.data.batch_size,
-       .workers = config.data.anemoi_workers});
-  const std::vector<std::vector<int64_t>> batches = sampler.epoch(0);
-  const size_t count = std::min(batches.size(), static_cast<size_t>(options.batches));
-  for (size_t i = 0; i < count; ++i)
-    work.anchors.insert(work.anchors.end(), batches[i].begin(), batches[i].end());
-  if (work.anchors.empty()) throw DataError(concat("'", info.name, "' has no training samples"));
+  const auto most = static_cast<size_t>(options.batches);
+  for (const data::BatchRequest& request : app::first_requests(config, work.parts, most)) {
+    work.offsets = request.offsets;
+    work.anchors.insert(work.anchors.end(), request.anchors.begin(), request.anchors.end());
+  }
   return work;
 }
 

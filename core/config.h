@@ -68,6 +68,10 @@ struct Field {
   std::function<Json()> schema;  // JSON Schema of the value
   std::vector<Field> children = {};
   std::string shorthand = {};  // section: a text stands for an object with this key only
+
+  bool has_children() const {
+    return kind == Kind::kSection || kind == Kind::kObjectList || kind == Kind::kObjectMap;
+  }
 };
 
 // Collects the fields of one options struct; the references must outlive the Binder.

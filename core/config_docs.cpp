@@ -26,32 +26,31 @@ std::string sentence(std::string text) {
   return text;
 }
 
-// Elements have keys that stand elsewhere, too: their sections are not described again.
-void write_map(const Field& map, const std::string& path, std::string& out) {
-  out += concat("\n## `", path, "`\n\n", sentence(map.doc.text), ".\n\n");
+// Writes the heading and the table of some keys. `has_table` says which of them have a table of
+// their own, and `where` it is.
+template <class HasTable>
+void write_table(const std::vector<Field>& fields, const std::string& path,
+                 const std::string& title, HasTable has_table, const char* where,
+                 std::string& out) {
+  out += concat("\n## `", path, "`\n\n", sentence(title), ".\n\n");
   out += "| key | type | default | meaning |\n|---|---|---|---|\n";
-  for (const Field& field : map.children) {
-    const bool nested = field.kind == Field::Kind::kSection;
-    out += concat("| `", field.key, "` | ", cell(field.type), " | ",
-                  nested ? "as there" : concat("`", field.write().dump(), "`"), " | ",
+  for (const Field& field : fields) {
+    const std::string value = has_table(field) ? where : concat("`", field.write().dump(), "`");
+    out += concat("| `", field.key, "` | ", cell(field.type), " | ", value, " | ",
                   cell(with_unit(field.doc)), " |\n");
   }
 }
 
+// Elements have keys that stand elsewhere, too: their sections are not described again.
+void write_map(const Field& map, const std::string& path, std::string& out) {
+  const auto is_section = [](const Field& field) { return field.kind == Field::Kind::kSection; };
+  write_table(map.children, path, map.doc.text, is_section, "as there", out);
+}
+
 void write_section(const std::vector<Field>& fields, const std::string& path,
                    const std::string& title, std::string& out) {
-  out += concat("\n## `", path, "`\n\n", sentence(title), ".\n\n");
-  out += "| key | type | default | meaning |\n|---|---|---|---|\n";
-  for (const Field& field : fields) {
-    if (field.kind == Field::Kind::kSection || field.kind == Field::Kind::kObjectList ||
-        field.kind == Field::Kind::kObjectMap) {
-      out += concat("| `", field.key, "` | ", field.type, " | see below | ", cell(field.doc.text),
-                    " |\n");
-      continue;
-    }
-    out += concat("| `", field.key, "` | ", cell(field.type), " | `", field.write().dump(), "` | ",
-                  cell(with_unit(field.doc)), " |\n");
-  }
+  const auto has_children = [](const Field& field) { return field.has_children(); };
+  write_table(fields, path, title, has_children, "see below", out);
   for (const Field& field : fields) {
     if (field.kind == Field::Kind::kSection) {
       write_section(field.children, concat(path, ".", field.key), field.doc.text, out);

@@ -288,9 +288,7 @@ void apply_override(Json& tree, const std::string& assignment, const std::vector
       if (level && !std::exchange(any_name, false)) {
         const Field& field = field_at(*level, key, path);
         any_name = field.kind == Field::Kind::kObjectMap;
-        const bool nested = any_name || field.kind == Field::Kind::kSection ||
-                            field.kind == Field::Kind::kObjectList;
-        level = nested ? &field.children : nullptr;
+        level = field.has_children() ? &field.children : nullptr;
         shorthand = field.shorthand;
       }
       node = &(*node)[key];

@@ -16,6 +16,7 @@
 #include "core/check.h"
 #include "core/log.h"
 #include "core/memory.h"
+#include "core/seconds_since.h"
 #include "data/batch_reader.h"
 #include "data/buffer_pool.h"
 #include "data/host_share.h"
@@ -296,7 +297,7 @@ void DataLoader::State::work_on(std::unique_lock<std::mutex>& lock, BatchJob& jo
     }
     break;
   }
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const double seconds = seconds_since(start);
   lock.lock();
   busy_s += seconds;
   --job.running;
@@ -392,7 +393,7 @@ bool DataLoader::next(Batch& batch, const GiveUp& give_up) {
   while (!given_up && !state.ready.wait_for(lock, kPatience, is_there))
     given_up = give_up && give_up();
   state.is_waited_for = false;
-  state.waited_s += std::chrono::duration<double>(Clock::now() - start).count();
+  state.waited_s += seconds_since(start);
   if (given_up) throw GivenUp();
   const std::shared_ptr<BatchJob> job = std::move(state.jobs.front());
   state.jobs.pop_front();

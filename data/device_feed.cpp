@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/seconds_since.h"
 #include "data/fields_to_cells.h"
 
 namespace aifs::data {
@@ -150,7 +151,7 @@ bool DeviceFeed::Copies::take(Batch& out, const GiveUp& give_up) {
   bool given_up = false;
   while (!given_up && !changed_.wait_for(lock, kPatience, [&] { return place_ != Place::kEmpty; }))
     given_up = give_up && give_up();
-  waited_s_ += std::chrono::duration<double>(Clock::now() - start).count();
+  waited_s_ += seconds_since(start);
   if (given_up) throw GivenUp();
   if (place_ == Place::kEnd) {
     out = {};

@@ -2,13 +2,10 @@
 #include "data/encoded_rows.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <exception>
-#include <mutex>
-#include <thread>
 
 #include "core/check.h"
+#include "core/run_on_threads.h"
 #include "core/time.h"
 #include "data/anemoi_row.h"
 #include "data/zarr/blosc_blocks.h"
@@ -141,28 +138,11 @@ void EncodedRows::read(std::byte* memory, int64_t threads) const {
     for (size_t begin = 0; begin < size; begin += kPieceBytes)
       pieces.push_back({&part, {begin, std::min(begin + kPieceBytes, size)}});
   }
-  std::atomic<size_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr error;
-  const auto work = [&] {
-    try {
-      for (size_t i = next++; i < pieces.size(); i = next++) {
-        const auto& [part, bytes] = pieces[i];
-        part->chunk.file->read(part->chunk.bytes.begin + bytes.begin, bytes.end - bytes.begin,
-                               memory + part->encoded_begin + bytes.begin);
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      error = std::current_exception();
-    }
-  };
-  std::vector<std::thread> others;
-  for (int64_t thread = 1; thread < threads; ++thread)
-    others.emplace_back(work);
-  work();
-  for (std::thread& thread : others)
-    thread.join();
-  if (error) std::rethrow_exception(error);
+  run_on_threads(static_cast<int64_t>(pieces.size()), threads, [&](int64_t i) {
+    const auto& [part, bytes] = pieces[static_cast<size_t>(i)];
+    part->chunk.file->read(part->chunk.bytes.begin + bytes.begin, bytes.end - bytes.begin,
+                           memory + part->encoded_begin + bytes.begin);
+  });
 }
 
 std::vector<zarr::BloscStream> EncodedRows::parse(const std::byte* memory) {

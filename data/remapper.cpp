@@ -144,7 +144,7 @@ float RemapRule::forward(float x) const {
       return std::log1p(x);
     case RemapMethod::kSqrt:
       if (x < 0.0f) outside("sqrt", x, "values must be >= 0; power may clip negative ones");
-      return power_forward(x, 0.5f, {});
+      return std::pow(x, 0.5f);
     case RemapMethod::kPower:
       return power_forward(x, e, *this);
     case RemapMethod::kBoxCox:
@@ -173,7 +173,7 @@ float RemapRule::inverse(float y) const {
     case RemapMethod::kLog1p:
       return std::expm1(y);
     case RemapMethod::kSqrt:
-      return power_inverse(y, 0.5f, {});
+      return std::pow(std::max(y, 0.0f), 2.0f);
     case RemapMethod::kPower:
       return power_inverse(y, e, *this);
     case RemapMethod::kBoxCox:

@@ -48,8 +48,10 @@ data::Sampler sampler_of_epoch(const EpochSetup& setup, const LoopState& state) 
 
 }  // namespace
 
-void check_common_samples(const std::vector<const data::DatasetInfo*>& datasets,
-                          const Window& window, int64_t longest) {
+void check_training_samples(const std::vector<const data::DatasetInfo*>& datasets,
+                            const Window& window, int64_t longest) {
+  for (const data::DatasetInfo* info : datasets)
+    check_training_samples(*info, window, longest);
   const std::vector<int64_t> offsets = window.offsets(longest);
   if (datasets.size() < 2 || !anchors_of(datasets, offsets).empty()) return;
   throw DataError(concat("'", datasets[0]->name, "' and the datasets beside it have no training ",

@@ -20,10 +20,10 @@ struct EpochSetup {
   std::vector<const data::DatasetInfo*> further = {};  // read beside it: same dates, other gaps
 };
 
-// Throws DataError if several datasets have no training sample of the same dates that is long
-// enough for `longest` forecast steps.
-void check_common_samples(const std::vector<const data::DatasetInfo*>& datasets,
-                          const Window& window, int64_t longest);
+// Does what check_training_samples() does for each of the datasets of a run; throws DataError, too,
+// if no training sample that is long enough has the same dates in all of them.
+void check_training_samples(const std::vector<const data::DatasetInfo*>& datasets,
+                            const Window& window, int64_t longest);
 
 // What is left of the epoch at hand. Samples of an epoch are those that its longest rollout can
 // use; where rollouts grow by steps that follows from the step that the epoch began with, so that

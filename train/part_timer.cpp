@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <numeric>
 
+#include "core/seconds_since.h"
+
 namespace aifs::train {
 
 namespace {
@@ -29,8 +31,7 @@ PartTimer::Scope::Scope(PartTimer& timer, Part part)
 }
 
 PartTimer::Scope::~Scope() {
-  timer_.seconds_[static_cast<size_t>(part_)] +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  timer_.seconds_[static_cast<size_t>(part_)] += seconds_since(start_);
 }
 
 std::string PartTimer::table(int64_t num_steps) const {

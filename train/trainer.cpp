@@ -37,10 +37,6 @@ ScheduleOptions complete(ScheduleOptions schedule, const TrainOptions& train) {
   return schedule;
 }
 
-}  // namespace
-
-namespace {
-
 std::vector<FurtherDataset> all_datasets(const TrainerParts& parts) {
   std::vector<FurtherDataset> all{
       {parts.name, parts.source, parts.variables, parts.loading, parts.loss, parts.loss_nodes}};
@@ -122,6 +118,13 @@ std::vector<data::FeedSource> Trainer::feed_sources() const {
   return sources;
 }
 
+std::vector<const data::DatasetInfo*> Trainer::infos() const {
+  std::vector<const data::DatasetInfo*> all;
+  for (size_t d = 0; d < datasets_.size(); ++d)
+    all.push_back(&info(d));
+  return all;
+}
+
 void Trainer::load(const CheckpointInfo& checkpoint) {
   load_parameters(checkpoint, parts_.parameters);
   for (const auto& [name, local] : optimizer_->states()) {
@@ -179,12 +182,7 @@ void Trainer::start_logs(bool resumed) {
 
 Outcome Trainer::run() {
   start_ = Clock::now();
-  std::vector<const data::DatasetInfo*> infos;
-  for (size_t d = 0; d < datasets_.size(); ++d) {
-    check_training_samples(info(d), parts_.window, options_.train.longest_rollout());
-    infos.push_back(&info(d));
-  }
-  check_common_samples(infos, parts_.window, options_.train.longest_rollout());
+  check_training_samples(infos(), parts_.window, options_.train.longest_rollout());
   shards_->take_values();
   optimizer_->set_parts(own_parts());
   const bool resumed = last_checkpoint_step_ >= 0;

@@ -202,6 +202,7 @@ class Trainer {
   // Name of a dataset where there are several, for messages: " of 'era5'".
   std::string of_dataset(size_t dataset) const;
   std::vector<data::FeedSource> feed_sources() const;
+  std::vector<const data::DatasetInfo*> infos() const;
   const data::DatasetInfo& info(size_t dataset = 0) const {
     return datasets_[dataset].source.dataset->info();
   }

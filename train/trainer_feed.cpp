@@ -16,9 +16,8 @@
 namespace aifs::train {
 
 std::vector<data::BatchRequest> Trainer::requests_of_epoch(const LoopState& start) const {
-  std::vector<const data::DatasetInfo*> further;
-  for (size_t d = 1; d < datasets_.size(); ++d)
-    further.push_back(&info(d));
+  std::vector<const data::DatasetInfo*> further = infos();
+  further.erase(further.begin());
   return train::requests_of_epoch({info(), parts_.window, parts_.sampling, options_.train, further},
                                   start);
 }

@@ -159,28 +159,16 @@ data::LoaderOptions reading(data::LoaderOptions loading, data::NodeRange nodes) 
 
 }  // namespace
 
-Validation::Scored Validation::first_of(const ValidationSetup& setup) {
-  return {setup.source,
-          setup.variables,
-          setup.nodes,
-          reading(setup.loading, setup.nodes),
-          nullptr,
-          setup.loss_nodes,
-          shares_of(setup.cell_weights, setup.nodes, setup.device),
-          OutputChain(setup.source.normaliser, setup.source.remapper, setup.post_processor,
-                      setup.variables.output_columns())};
-}
-
-Validation::Scored Validation::further_of(const FurtherValidation& setup, at::Device device) {
-  return {setup.source,
-          setup.variables,
-          setup.nodes,
-          reading(setup.loading, setup.nodes),
-          setup.loss.get(),
-          setup.loss_nodes,
-          shares_of(setup.cell_weights, setup.nodes, device),
-          OutputChain(setup.source.normaliser, setup.source.remapper, setup.post_processor,
-                      setup.variables.output_columns())};
+Validation::Scored Validation::scored(const FurtherValidation& d, at::Device device) {
+  return {d.source,
+          d.variables,
+          d.nodes,
+          reading(d.loading, d.nodes),
+          d.loss.get(),
+          d.loss_nodes,
+          shares_of(d.cell_weights, d.nodes, device),
+          OutputChain(d.source.normaliser, d.source.remapper, d.post_processor,
+                      d.variables.output_columns())};
 }
 
 std::vector<Validation::Date> Validation::candidates(int64_t most) const {
@@ -196,9 +184,18 @@ std::vector<Validation::Date> Validation::candidates(int64_t most) const {
 
 Validation::Validation(const ValidationOptions& options, const ValidationSetup& setup)
     : setup_(setup), lead_times_s_(parse_lead_times(options, setup.timestep_s)) {
-  datasets_.push_back(first_of(setup_));
+  const FurtherValidation first{.name = setup_.name,
+                                .source = setup_.source,
+                                .variables = setup_.variables,
+                                .cell_weights = setup_.cell_weights,
+                                .post_processor = setup_.post_processor,
+                                .nodes = setup_.nodes,
+                                .loading = setup_.loading,
+                                .loss = nullptr,  // run() is given it
+                                .loss_nodes = setup_.loss_nodes};
+  datasets_.push_back(scored(first, setup_.device));
   for (const FurtherValidation& further : setup_.further)
-    datasets_.push_back(further_of(further, setup_.device));
+    datasets_.push_back(scored(further, setup_.device));
   const data::DatasetInfo& info = setup.source.dataset->info();
   const int64_t step_s = setup.timestep_s * setup.window.times_out;
   lead_steps_ = (lead_times_s_.back() + step_s - 1) / step_s;

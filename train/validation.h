@@ -135,9 +135,7 @@ class Validation {
     int64_t rollout = 1;  // forecast steps of the loss
     int64_t needed = 1;   // forecast steps of a date with enough truth
   };
-  // The first dataset, and those that come with it.
-  static Scored first_of(const ValidationSetup& setup);
-  static Scored further_of(const FurtherValidation& setup, at::Device device);
+  static Scored scored(const FurtherValidation& dataset, at::Device device);
   // Dates that every dataset has inputs and truth for.
   std::vector<Date> candidates(int64_t most) const;
   Sums zero_sums() const;

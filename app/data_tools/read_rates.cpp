@@ -14,6 +14,7 @@
 #include "app/data_tools/page_cache.h"
 #include "app/device.h"
 #include "core/check.h"
+#include "core/seconds_since.h"
 #include "data/anemoi_dataset.h"
 #include "data/buffer_pool.h"
 #include "data/device_feed.h"
@@ -98,24 +99,6 @@ class MeteredStore : public zarr::Store {
   Meter& meter_;
 };
 
-// The first batches of a run with this configuration on one rank, those around the timed ones, too.
-std::vector<data::BatchRequest> first_requests(const ReadRateOptions& options,
-                                               const DataParts& parts) {
-  const data::DatasetInfo& info = parts.training->info();
-  const std::vector<int64_t> offsets = parts.window.offsets(/*steps=*/1);
-  const data::Sampler sampler(data::usable_anchors(info.num_rows(), info.missing_rows, offsets),
-                              {.seed = static_cast<uint64_t>(options.config.run.seed),
-                               .batch_size = options.config.data.batch_size,
-                               .workers = options.config.data.anemoi_workers});
-  std::vector<data::BatchRequest> requests;
-  for (std::vector<int64_t>& anchors : sampler.epoch(0)) {
-    if (requests.size() == kLeadIn + static_cast<size_t>(options.batches) + kLeadOut) break;
-    requests.push_back({std::move(anchors), offsets});
-  }
-  if (requests.empty()) throw DataError(concat("'", info.name, "' has no training samples"));
-  return requests;
-}
-
 // Stores that are counted, or none for data that are no files.
 std::shared_ptr<DataStores> metered_stores(const RunConfig& config, Meter& files) {
   const auto stores = open_stores(config);
@@ -148,7 +131,7 @@ Json read_bare(const ReadRateOptions& options) {
     array.grid().for_each_part(
         region, [&](const zarr::ChunkPart& part) { array.decode_chunk(part.chunk, {}, scratch); });
     if (date < 0) continue;
-    seconds += std::chrono::duration<double>(Clock::now() - start).count();
+    seconds += seconds_since(start);
     file_s += files.seconds() - files_before;
   }
   const double a_date_ms = 1e3 / static_cast<double>(dates);
@@ -187,7 +170,7 @@ TimedPass time_batches(data::DeviceFeed& feed, const ReadRateOptions& options,
     pass.bytes += static_cast<int64_t>(batch.values.nbytes());
   }
   wait_for(options.device);
-  pass.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  pass.seconds = seconds_since(start);
   pass.busy_s = feed.busy_s() - busy_before;
   pass.stored_bytes = files.bytes - stored_before;
   return pass;
@@ -210,7 +193,8 @@ Json read_once(const ReadRateOptions& options, const char* name, int64_t threads
       .prefetch_batches = options.config.data.prefetch_batches,
       .memory_bytes = options.config.data.memory_mib << 20,
       .pool = pool};
-  const std::vector<data::BatchRequest> first = first_requests(options, parts);
+  const std::vector<data::BatchRequest> first = first_requests(
+      options.config, parts, kLeadIn + static_cast<size_t>(options.batches) + kLeadOut);
   std::vector<data::BatchRequest> requests;
   const size_t timed = std::min(first.size(), static_cast<size_t>(options.batches));
   for (size_t i = 0; i < kLeadIn + timed + kLeadOut; ++i)
@@ -232,11 +216,26 @@ Json read_once(const ReadRateOptions& options, const char* name, int64_t threads
 
 }  // namespace
 
-Json time_reading(const ReadRateOptions& options, const std::function<void(const Json&)>& visit) {
-  if (!options.config.data.datasets.empty()) {
-    throw ConfigError("data.datasets", "reading is measured for one dataset at a time",
-                      "name it in data.dataset");
+std::vector<data::BatchRequest> first_requests(const RunConfig& config, const DataParts& parts,
+                                               size_t most) {
+  const data::DatasetInfo& info = parts.training->info();
+  const std::vector<int64_t> offsets = parts.window.offsets(/*steps=*/1);
+  const data::Sampler sampler(data::usable_anchors(info.num_rows(), info.missing_rows, offsets),
+                              {.seed = static_cast<uint64_t>(config.run.seed),
+                               .batch_size = config.data.batch_size,
+                               .workers = config.data.anemoi_workers});
+  std::vector<data::BatchRequest> requests;
+  for (std::vector<int64_t>& anchors : sampler.epoch(0)) {
+    if (requests.size() == most) break;
+    requests.push_back({std::move(anchors), offsets});
   }
+  if (requests.empty()) throw DataError(concat("'", info.name, "' has no training samples"));
+  return requests;
+}
+
+Json time_reading(const ReadRateOptions& options, const std::function<void(const Json&)>& visit) {
+  require_one_dataset(options.config, "reading is measured for one dataset at a time",
+                      "name it in data.dataset");
   const bool is_file = options.config.data.kind == data::SourceKind::kAnemoi;
   Json results = Json::array(), bare;
   const auto add = [&](Json result) {

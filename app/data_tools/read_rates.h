@@ -9,9 +9,16 @@
 #include <string>
 #include <vector>
 
+#include "app/data_parts.h"
 #include "app/run_config.h"
+#include "data/data_loader.h"
 
 namespace aifs::app {
+
+// The first `most` batches of a run with this configuration on one rank, one forecast step long.
+// Throws DataError if there is no training sample.
+std::vector<data::BatchRequest> first_requests(const RunConfig& config, const DataParts& parts,
+                                               size_t most);
 
 struct ReadRateOptions {
   RunConfig config;

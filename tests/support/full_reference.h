@@ -4,20 +4,15 @@
 // the data (FULL_REFERENCE in cmake/AifsModule.cmake).
 #pragma once
 
-#include <cstdio>
-#include <cstdlib>
-
 #include "tests/support/paths.h"
+#include "tests/support/skip.h"
 
 namespace aifs::test {
 
 // The folder of the data; where there is none the program ends as "skipped".
 inline std::filesystem::path full_reference() {
-  constexpr int kSkipped = 77;  // SKIP_RETURN_CODE
   if (const auto folder = shared_folder()) return *folder;
-  std::puts("skipped: AIFS_SHARED does not name the full reference data");
-  std::fflush(stdout);
-  std::_Exit(kSkipped);
+  skip("AIFS_SHARED does not name the full reference data");
 }
 
 }  // namespace aifs::test
