@@ -36,18 +36,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       $<$<COMPILE_LANGUAGE:CXX>:-Wno-dangling-reference>)
   endif()
 endif()
-# A process has one C++ library, that of LibTorch and the other shared libraries. Where a compiler
-# was moved, its libstdc++.so may point nowhere: the linker then takes the archive without a word, and
-# what passes between two copies of the library ends the program. The shared one is named first.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  include(CheckCXXSourceCompiles)
-  set(CMAKE_REQUIRED_LIBRARIES -l:libstdc++.so.6)
-  check_cxx_source_compiles("int main() { return 0; }" AIFS_HAVE_SHARED_LIBSTDCXX)
-  unset(CMAKE_REQUIRED_LIBRARIES)
-  if(AIFS_HAVE_SHARED_LIBSTDCXX)
-    target_link_libraries(aifs_options INTERFACE -l:libstdc++.so.6)
-  endif()
-endif()
 target_include_directories(aifs_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
 target_compile_definitions(aifs_options INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
 

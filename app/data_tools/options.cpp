@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/data_tools/options.h"
 
+#include <CLI/CLI.hpp>
+
 #include "app/cli_checks.h"
 
 namespace aifs::app {

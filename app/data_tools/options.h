@@ -2,11 +2,14 @@
 // `aifs-train data ...`: what the command line says.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace aifs::app {
 
