@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program's exit code means. Documented in README.md; scripts rely on it.
+// What the program's exit code means. Documented in docs/usage.md; scripts rely on it.
 #pragma once
 
 namespace aifs::app {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks who includes whom, file and line lengths, and SPDX lines. Exit code 1 if anything is wrong."""
+"""Checks who includes whom, file and line lengths (of documents, too), and SPDX lines. Exit code 1 if anything is
+wrong."""
 import pathlib
 import re
 import sys
@@ -36,6 +37,9 @@ MAX_FILE_LINES = 600
 MAX_TEST_LINES = 800
 MAX_COLUMNS = 100
 SOURCES = {".h", ".cpp", ".cu", ".cuh"}
+# Documents written by hand; what is below the mark is printed by the program.
+DOCUMENTS = ["*.md", "docs/**/*.md", "bench/*.md", "configs/*.md"]
+GENERATED = "<!-- generated below"
 
 
 def module_of(path: str) -> str:
@@ -72,8 +76,27 @@ def check(path: pathlib.Path) -> list[str]:
     return found
 
 
+def check_document(path: pathlib.Path) -> list[str]:
+    """Tables, code blocks and lines of one word (addresses) may be longer than other lines."""
+    name = path.relative_to(ROOT).as_posix()
+    found, code = [], False
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        words = line.split()
+        if line.startswith(GENERATED):
+            break
+        if words and words[0].startswith("```"):
+            code = not code
+        if len(line) > MAX_COLUMNS and not code and not words[0].startswith("|") and len(words) > 1:
+            found.append(f"{name}:{number}: {len(line)} columns, at most {MAX_COLUMNS} allowed")
+    return found
+
+
 def main() -> int:
     found, count = [], 0
+    for pattern in DOCUMENTS:
+        for path in sorted(ROOT.glob(pattern)):
+            count += 1
+            found += check_document(path)
     for folder in [*MAY_INCLUDE, "tests", "cmake"]:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in SOURCES and (folder != "data" or "zarr" not in path.parts):
