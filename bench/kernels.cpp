@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kWarmUp = 3;
+constexpr int64_t kUntimed = 3;
 
 // Seconds of each of some calls, before each of which the caches are filled with something else:
 // by reading, which leaves nothing to be written back.
@@ -32,7 +32,7 @@ std::vector<double> time_cold(const at::Device& device, int64_t repetitions,
                               const std::function<void()>& call) {
   const int64_t more_than_caches_bytes = device.is_cuda() ? int64_t{1} << 28 : 1 << 25;
   const at::Tensor other = at::zeros({more_than_caches_bytes / 4}, at::TensorOptions(device));
-  for (int64_t i = 0; i < kWarmUp; ++i)
+  for (int64_t i = 0; i < kUntimed; ++i)
     call();
   DeviceClock clock(device);
   for (int64_t i = 0; i < repetitions; ++i) {

@@ -2,6 +2,7 @@
 #include "bench/step.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <cmath>
@@ -27,7 +28,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kClip = 32.0, kLearningRate = 1e-5;
+constexpr double kClip = 32.0, kStepLearningRate = 1e-5;
 
 // The loss of a network as a function of its parameters: of a step, or the mean over a forecast as
 // the trainer makes it.
@@ -113,7 +114,7 @@ class Stepper {
   at::Tensor step() {
     if (captured_) captured_->launch();
     const at::Tensor value = captured_ ? captured_loss_ : gradients();
-    optimizer_.step(kLearningRate, kClip);
+    optimizer_.step(kStepLearningRate, kClip);
     return value;
   }
 

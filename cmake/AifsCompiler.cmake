@@ -16,7 +16,9 @@ target_compile_options(aifs_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-align
     -Woverloaded-virtual>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${AIFS_WARNINGS_AS_ERRORS}>>:-Werror>
-  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O3 -fno-math-errno -fno-trapping-math>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-fno-math-errno -fno-trapping-math>
+  # Compiling a test takes longer than running it.
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:$<IF:$<BOOL:$<TARGET_PROPERTY:AIFS_TEST>>,-O1,-O3>>
   # One code model everywhere, or the precompiled header could not be shared.
   $<$<COMPILE_LANGUAGE:CXX>:-fPIC>
   # Results must not depend on how the compiler fuses operations, apart from the vector kernels.
@@ -30,7 +32,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # gcc 12 and 13 report impossible overflows inside the standard library at -O3.
   target_compile_options(aifs_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds
-      -Wno-restrict -Wno-maybe-uninitialized>)
+      -Wno-restrict -Wno-maybe-uninitialized>
+    # In a unity build every source counts as a header, whose types may not hold unnamed ones.
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${AIFS_UNITY}>>:-Wno-subobject-linkage>)
   if(CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
     target_compile_options(aifs_options INTERFACE
       $<$<COMPILE_LANGUAGE:CXX>:-Wno-dangling-reference>)

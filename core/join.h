@@ -18,4 +18,11 @@ inline std::string join(const std::vector<std::string>& texts, std::string_view 
   return all;
 }
 
+// ASCII letters in lower case, the rest as it is.
+inline std::string lower_case(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
 }  // namespace aifs

@@ -55,6 +55,11 @@ std::string json_shown(const Json& value, size_t most) {
   return text.substr(0, end) + "...";
 }
 
+void throw_not_allowed(const std::string& path, const nlohmann::ordered_json& value,
+                       const std::string& allowed) {
+  throw ConfigError(path, concat("got ", json_shown(value, 60), ", allowed is ", allowed));
+}
+
 std::string json_fault(std::string_view text, size_t byte) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return "it is empty";
   const size_t at = std::min(byte == 0 ? 0 : byte - 1, text.size());

@@ -17,6 +17,10 @@ std::string json_kind(const nlohmann::ordered_json& value);
 // The value in one line of at most `most` bytes, cut between characters.
 std::string json_shown(const nlohmann::ordered_json& value, size_t most = 80);
 
+// Throws ConfigError at `path`: what stands there, and what is allowed.
+[[noreturn]] void throw_not_allowed(const std::string& path, const nlohmann::ordered_json& value,
+                                    const std::string& allowed);
+
 // Where and why a text stops being JSON: "line 2, column 5: 'x' does not belong there". `byte`
 // counts from 1 and is that of nlohmann's parse_error; beyond the end the text is cut short.
 std::string json_fault(std::string_view text, size_t byte);

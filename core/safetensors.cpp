@@ -15,6 +15,7 @@
 #include "core/check.h"
 #include "core/file_kind.h"
 #include "core/json_read.h"
+#include "core/product.h"
 
 namespace aifs {
 
@@ -46,13 +47,6 @@ const TypeRow& type_row(DType dtype) {
 }
 
 constexpr size_t kLengthBytes = 8;
-
-int64_t product(const std::vector<int64_t>& shape) {
-  int64_t n = 1;
-  for (const int64_t extent : shape)
-    n *= extent;
-  return n;
-}
 
 [[noreturn]] void damaged(const fs::path& path, const std::string& what) {
   const std::string kind = describe_kind_of_file(path);

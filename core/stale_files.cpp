@@ -11,12 +11,12 @@
 
 #include "core/check.h"
 #include "core/control_groups.h"
+#include "core/time.h"
 
 namespace aifs {
 
 namespace {
 
-constexpr double kDay_s = 86400.0;
 constexpr size_t kDigits = 8;  // of chance in a suffix
 
 struct Writer {

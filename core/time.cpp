@@ -14,8 +14,6 @@ namespace aifs {
 
 namespace {
 
-constexpr int64_t kDay_s = 86400;
-
 // std::regex recurses once per character: a long text would end the stack.
 constexpr size_t kLongest = 64;
 

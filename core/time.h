@@ -9,6 +9,8 @@
 
 namespace aifs {
 
+inline constexpr int64_t kDay_s = 86400;
+
 // A calendar date and time of day, UTC, proleptic Gregorian.
 struct CalendarTime {
   int64_t year = 1970;

@@ -8,12 +8,12 @@
 
 #include "core/check.h"
 #include "core/time.h"
+#include "data/anemoi_row.h"
 
 namespace aifs::data {
 
 namespace {
 
-constexpr size_t kTime = 0, kVariable = 1, kMember = 2, kCell = 3;  // axes of "data"
 constexpr size_t kMostDatesShown = 3;
 constexpr int64_t kMostLists = 100000;  // of folders: some seconds, on slow file systems a minute
 // Beyond the stored range by this share of it a value was never seen and hardly meant.

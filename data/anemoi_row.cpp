@@ -10,8 +10,6 @@ namespace aifs::data {
 
 namespace {
 
-constexpr size_t kTime = 0, kVariable = 1, kMember = 2, kCell = 3;  // axes of "data"
-
 const float* floats(const std::byte* bytes) {
   return static_cast<const float*>(static_cast<const void*>(bytes));
 }

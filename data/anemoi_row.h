@@ -13,6 +13,9 @@
 
 namespace aifs::data {
 
+// Axes of the array "data" of an Anemoi dataset.
+inline constexpr size_t kTime = 0, kVariable = 1, kMember = 2, kCell = 3;
+
 class AnemoiRow : public RowReader {
  public:
   struct Request {

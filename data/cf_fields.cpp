@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "core/check.h"
+#include "core/join.h"
 #include "data/cf_time.h"
 
 namespace aifs::data {
@@ -17,18 +18,13 @@ namespace {
 
 enum class Axis { kOther, kTime, kLevel, kMember, kLatitude, kLongitude };
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 bool is_one_of(const std::string& text, std::initializer_list<const char*> words) {
   return std::ranges::any_of(words, [&](const char* word) { return text == word; });
 }
 
 bool is_pressure(const std::string& units) {
-  return is_one_of(lower(units), {"hpa", "pa", "mb", "mbar", "millibar", "millibars", "bar",
-                                  "hectopascal", "pascal", "kpa"});
+  return is_one_of(lower_case(units), {"hpa", "pa", "mb", "mbar", "millibar", "millibars", "bar",
+                                       "hectopascal", "pascal", "kpa"});
 }
 
 // Knows coordinates of one file.
@@ -57,9 +53,10 @@ class Reader {
   }
 
   Axis axis_of(const NetcdfVariable& variable) const {
-    const std::string units = file_.text(variable, "units"), unit = lower(units);
-    const std::string standard = lower(file_.text(variable, "standard_name"));
-    const std::string axis = lower(file_.text(variable, "axis")), name = lower(variable.name);
+    const std::string units = file_.text(variable, "units"), unit = lower_case(units);
+    const std::string standard = lower_case(file_.text(variable, "standard_name"));
+    const std::string axis = lower_case(file_.text(variable, "axis")),
+                      name = lower_case(variable.name);
     if (is_cf_time(units)) return Axis::kTime;
     if (is_one_of(unit, {"degrees_north", "degree_north", "degrees_n", "degree_n", "degreesn",
                          "degreen"}) ||
@@ -196,7 +193,7 @@ class Reader {
 
   // "850": hPa where levels are pressures.
   std::vector<std::string> level_names(const NetcdfVariable& levels) const {
-    const std::string units = lower(file_.text(levels, "units"));
+    const std::string units = lower_case(file_.text(levels, "units"));
     const double scale = is_one_of(units, {"pa", "pascal"}) ? 0.01
                          : units == "bar"                   ? 1000.0
                          : units == "kpa"                   ? 10.0

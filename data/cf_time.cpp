@@ -10,23 +10,18 @@
 #include <string_view>
 
 #include "core/check.h"
+#include "core/join.h"
 #include "core/time.h"
 
 namespace aifs::data {
 
 namespace {
 
-constexpr double kDay_s = 86400.0;
 constexpr std::array kMonthDays{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
 constexpr std::string_view kSince = " since ";
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 std::optional<double> unit_seconds(std::string name) {
-  name = lower(name);
+  name = lower_case(name);
   if (name.size() > 3 && name.ends_with('s')) name.pop_back();  // plural
   for (const auto& [seconds, names] : {std::pair{1e-6, std::array{"microsecond", "microsec", "us"}},
                                        {1e-3, {"millisecond", "millisec", "ms"}},
@@ -67,7 +62,7 @@ std::optional<Reference> parse_reference(std::string text) {
       (minute = 0, std::sscanf(rest.c_str(), " %2d%n", &hour, &used) == 1 && rest[0] == ' '))
     rest = rest.substr(static_cast<size_t>(used));
   rest.erase(std::remove(rest.begin(), rest.end(), ' '), rest.end());
-  const std::string zone = lower(rest);
+  const std::string zone = lower_case(rest);
   int zone_hour = 0, zone_minute = 0;
   if (!zone.empty() && zone != "z" && zone != "utc" && zone != "gmt") {
     char sign = 0;
@@ -112,11 +107,11 @@ int64_t gregorian_days(int64_t year, int month, int day) {
 }  // namespace
 
 bool is_cf_time(const std::string& units) {
-  return lower(units).find(kSince) != std::string::npos;
+  return lower_case(units).find(kSince) != std::string::npos;
 }
 
 CfTime::Calendar CfTime::parse_calendar(const std::string& name) {
-  const std::string text = lower(name);
+  const std::string text = lower_case(name);
   if (text.empty() || text == "standard" || text == "gregorian") return Calendar::kStandard;
   if (text == "proleptic_gregorian") return Calendar::kProleptic;
   if (text == "julian") return Calendar::kJulian;
@@ -145,7 +140,7 @@ int64_t CfTime::days_before(int64_t year, int month, int day) const {
 
 CfTime::CfTime(const std::string& units, const std::string& calendar)
     : calendar_(parse_calendar(calendar)) {
-  const size_t since = lower(units).find(kSince);
+  const size_t since = lower_case(units).find(kSince);
   const std::string shown = units.substr(0, 60);
   if (since == std::string::npos)
     throw DataError(concat("units '", shown, "' are no time since a date"));

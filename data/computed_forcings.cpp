@@ -14,7 +14,6 @@ namespace {
 
 constexpr double kRadians = std::numbers::pi / 180.0;
 constexpr double kTurn = 2.0 * std::numbers::pi;
-constexpr double kDay_s = 86400.0;
 
 // Days since the year began, in every year over 365.25: the angle of the season.
 double season_rad(int64_t date_s) {

@@ -21,10 +21,6 @@ namespace {
 
 using config::Json;
 
-[[noreturn]] void wrong(const std::string& path, const Json& json, const std::string& allowed) {
-  throw ConfigError(path, concat("got ", json_shown(json, 60), ", allowed is ", allowed));
-}
-
 bool is_all(const std::vector<int64_t>& indices, int64_t count) {
   if (static_cast<int64_t>(indices.size()) != count) return false;
   for (size_t i = 0; i < indices.size(); ++i) {
@@ -46,7 +42,7 @@ DatasetPtr fill_missing(const DatasetPtr& dataset, const Json& json, const std::
   const auto how = json.get<std::string>();
   if (how == "closest") return with_filled_rows(dataset, MissingFill::kClosest);
   if (how == "interpolate") return with_filled_rows(dataset, MissingFill::kInterpolate);
-  wrong(path, json, "closest or interpolate");
+  throw_not_allowed(path, json, "closest or interpolate");
 }
 
 // start, end, frequency, select, drop
@@ -70,13 +66,13 @@ DatasetPtr reordered(const DatasetPtr& dataset, const Json& json, const std::str
   if (json == Json("sort")) return sorted_by_name(dataset);
   if (json.is_array()) {
     for (const Json& name : json) {
-      if (!name.is_string()) wrong(path, name, "the name of a variable");
+      if (!name.is_string()) throw_not_allowed(path, name, "the name of a variable");
       names.push_back(name.get<std::string>());
     }
   } else if (json.is_object()) {
     std::vector<std::pair<double, std::string>> places;
     for (const auto& [name, place] : json.items()) {
-      if (!place.is_number()) wrong(concat(path, ".", name), place, "a number");
+      if (!place.is_number()) throw_not_allowed(concat(path, ".", name), place, "a number");
       places.emplace_back(place.get<double>(), name);
     }
     std::stable_sort(places.begin(), places.end(),
@@ -84,7 +80,7 @@ DatasetPtr reordered(const DatasetPtr& dataset, const Json& json, const std::str
     for (const auto& [place, name] : places)
       names.push_back(name);
   } else {
-    wrong(path, json, "sort, a list of all variables, or an object of their places");
+    throw_not_allowed(path, json, "sort, a list of all variables, or an object of their places");
   }
   std::vector<int64_t> columns;
   for (const std::string& name : names)
@@ -100,11 +96,12 @@ DatasetPtr reordered(const DatasetPtr& dataset, const Json& json, const std::str
 }
 
 DatasetPtr renamed(const DatasetPtr& dataset, const Json& json, const std::string& path) {
-  if (!json.is_object()) wrong(path, json, "an object of texts");
+  if (!json.is_object()) throw_not_allowed(path, json, "an object of texts");
   std::vector<std::string> names = dataset->info().variables;
   for (const auto& [old_name, new_name] : json.items()) {
     const std::string at = concat(path, ".", old_name);
-    if (!new_name.is_string() || new_name.get<std::string>().empty()) wrong(at, new_name, "a name");
+    if (!new_name.is_string() || new_name.get<std::string>().empty())
+      throw_not_allowed(at, new_name, "a name");
     names[static_cast<size_t>(column_of(dataset->info(), old_name, at))] =
         new_name.get<std::string>();
   }
@@ -140,14 +137,14 @@ UnitMap read_map(const Json& json, const std::string& path) {
              json.contains("offset") && json["scale"].is_number() && json["offset"].is_number()) {
     a = json["scale"].get<double>(), b = json["offset"].get<double>();
   } else {
-    wrong(path, json, "[scale, offset], an object of scale and offset, or two units");
+    throw_not_allowed(path, json, "[scale, offset], an object of scale and offset, or two units");
   }
   if (!(a >= 0.0)) throw ConfigError(path, concat("the scale ", a, " is negative"));
   return {a, b};
 }
 
 DatasetPtr rescaled(const DatasetPtr& dataset, const Json& json, const std::string& path) {
-  if (!json.is_object()) wrong(path, json, "an object of what is done to variables");
+  if (!json.is_object()) throw_not_allowed(path, json, "an object of what is done to variables");
   std::vector<UnitMap> maps(dataset->info().variables.size());
   for (const auto& [name, value] : json.items()) {
     const std::string at = concat(path, ".", name);
@@ -218,7 +215,7 @@ DatasetPtr trimmed(const DatasetPtr& dataset, const Json& json, const std::strin
     edge.push_back(one.get<int64_t>());
   }
   if (edge.size() != 4 || (json.is_array() && json.size() != 4))
-    wrong(path, json, "an integer >= 0, or a list of four");
+    throw_not_allowed(path, json, "an integer >= 0, or a list of four");
   const auto [rows, columns] = field_of(dataset, path);
   if (edge[0] + edge[1] >= rows || edge[2] + edge[3] >= columns) {
     throw ConfigError(path, concat("nothing is left of ", rows, " rows and ", columns, " columns"));
@@ -251,7 +248,7 @@ DatasetPtr cropped(const DatasetPtr& dataset, const Json& json, const std::strin
       json.is_array() &&
       std::all_of(json.begin(), json.end(), [](const Json& n) { return n.is_number(); });
   if (is_numbers) {
-    if (json.size() != 4) wrong(path, json, "[north, west, south, east]");
+    if (json.size() != 4) throw_not_allowed(path, json, "[north, west, south, east]");
     area = {json[0].get<double>(), json[1].get<double>(), json[2].get<double>(),
             json[3].get<double>()};
   } else {
@@ -271,7 +268,8 @@ DatasetPtr some_members(const DatasetPtr& dataset, const DatasetTree& tree) {
     const Json json = tree.value(key);
     for (const Json& number : json.is_array() ? json : Json::array({json})) {
       const std::string path = tree.path_of(key);
-      if (!number.is_number_integer()) wrong(path, number, "an integer, or a list of them");
+      if (!number.is_number_integer())
+        throw_not_allowed(path, number, "an integer, or a list of them");
       const int64_t member = number.get<int64_t>() - first;
       if (member < 0 || member >= count) {
         throw ConfigError(path,
@@ -287,7 +285,7 @@ DatasetPtr some_members(const DatasetPtr& dataset, const DatasetTree& tree) {
 
 DatasetPtr with_set_missing(const DatasetPtr& dataset, const Json& json, const std::string& path) {
   const DatasetInfo& info = dataset->info();
-  if (!json.is_array()) wrong(path, json, "a list of dates, or of their numbers");
+  if (!json.is_array()) throw_not_allowed(path, json, "a list of dates, or of their numbers");
   std::vector<int64_t> rows;
   for (const Json& date : json) {
     if (date.is_number_unsigned() &&
@@ -295,7 +293,8 @@ DatasetPtr with_set_missing(const DatasetPtr& dataset, const Json& json, const s
       rows.push_back(date.get<int64_t>());
       continue;
     }
-    if (!date.is_string()) wrong(path, date, concat("a date, or a number below ", info.num_rows()));
+    if (!date.is_string())
+      throw_not_allowed(path, date, concat("a date, or a number below ", info.num_rows()));
     int64_t date_s = 0;
     try {
       date_s = parse_date(date.get<std::string>());
@@ -337,7 +336,7 @@ DatasetPtr averaged(const DatasetPtr& dataset, const Json& json, const std::stri
     return json[0].is_number_integer() && json[1].is_number_integer() &&
            json[0].get<int64_t>() <= 0 && json[1].get<int64_t>() >= 0;
   };
-  if (!fits()) wrong(path, json, "[steps before <= 0, steps after >= 0, \"freq\"]");
+  if (!fits()) throw_not_allowed(path, json, "[steps before <= 0, steps after >= 0, \"freq\"]");
   const int64_t before = -json[0].get<int64_t>(), after = json[1].get<int64_t>();
   if (before > INT32_MAX || after > INT32_MAX || before + after >= dataset->info().num_rows()) {
     throw ConfigError(path, concat("a window of ", before + after + 1, " dates is longer than the ",

@@ -137,10 +137,6 @@ const Key* find_key(const std::string& name) {
   return found == std::end(kKeys) ? nullptr : found;
 }
 
-[[noreturn]] void wrong(const std::string& path, const Json& json, const std::string& expected) {
-  throw ConfigError(path, concat("got ", json_shown(json, 60), ", allowed is ", expected));
-}
-
 // Whether a value is one of its kind, as far as can be said without the datasets.
 void check_value(const Key& key, const Json& json, const std::string& path) {
   bool fits = true;
@@ -167,7 +163,7 @@ void check_value(const Key& key, const Json& json, const std::string& path) {
       fits = json.is_string() || (path.ends_with("frequency") && json.is_number_integer());
       break;
   }
-  if (!fits) wrong(path, json, key.type);
+  if (!fits) throw_not_allowed(path, json, key.type);
 }
 
 bool is_numbers(const Json& json) {
@@ -315,7 +311,8 @@ DatasetTree parse_dataset(const Json& json, const std::string& path) {
   } else if (json.is_string() && !json.get<std::string>().empty()) {
     tree.dataset = json.get<std::string>();
   } else {
-    wrong(path, json, "the name of a dataset, a list of datasets, or an object with options");
+    throw_not_allowed(path, json,
+                      "the name of a dataset, a list of datasets, or an object with options");
   }
   tree.path = path;
   tree.start_path = tree.path_of("start");

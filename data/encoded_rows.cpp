@@ -15,7 +15,6 @@ namespace aifs::data {
 
 namespace {
 
-constexpr size_t kTime = 0, kVariable = 1, kMember = 2, kCell = 3;  // axes of "data"
 constexpr size_t kAlignment = 256, kUnusedBytes = 64;
 constexpr size_t kPieceBytes = size_t{4} << 20;  // that a thread reads at once
 

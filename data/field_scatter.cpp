@@ -9,7 +9,7 @@ namespace aifs::data {
 namespace {
 
 // Cells handled together: their rows of the output stay in the cache until they are complete.
-constexpr int64_t kBlockCells = 128;
+constexpr int64_t kScatterCells = 128;
 constexpr int64_t kTile = 4;
 constexpr int64_t kLine = 16;  // floats of a cache line
 
@@ -45,7 +45,7 @@ int64_t transpose_fields(const float* in, int64_t field_stride, int64_t count, f
     if (n % kLine == 0) {
       // The fields are too many streams for the processor to foresee: ask for the next block.
       for (int64_t f = 0; f < kTile; ++f)
-        __builtin_prefetch(in + f * field_stride + n + kBlockCells);
+        __builtin_prefetch(in + f * field_stride + n + kScatterCells);
     }
     transpose_tile(in + n, field_stride, out + n * row_width, row_width);
   }
@@ -68,8 +68,8 @@ bool is_tile(std::span<const ColumnMap> columns, size_t first) {
 
 void scatter_fields(const FieldView& fields, std::span<const ColumnMap> columns, float* out,
                     int64_t row_width) {
-  for (int64_t first = 0; first < fields.num_cells; first += kBlockCells) {
-    const int64_t count = std::min(kBlockCells, fields.num_cells - first);
+  for (int64_t first = 0; first < fields.num_cells; first += kScatterCells) {
+    const int64_t count = std::min(kScatterCells, fields.num_cells - first);
     for (size_t k = 0; k < columns.size();) {
       const float* in =
           fields.values + columns[k].source * fields.field_stride + first * fields.cell_stride;

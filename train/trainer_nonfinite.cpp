@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the trainer says, keeps and does when a number is not finite.
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "core/check.h"
 #include "core/log.h"

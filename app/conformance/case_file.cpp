@@ -63,6 +63,10 @@ bool package_refuses(const Json& one, const char* result) {
   return found != one.end() && found->is_string();
 }
 
+std::vector<std::string> texts(const Json& json) {
+  return json.get<std::vector<std::string>>();
+}
+
 void require_known_keys(const Json& object, std::initializer_list<std::string_view> known) {
   for (const auto& [key, value] : object.items()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {

@@ -36,6 +36,9 @@ void require_described(const Json& one);
 // where the key `result` has the results of other cases.
 bool package_refuses(const Json& one, const char* result);
 
+// A list of texts.
+std::vector<std::string> texts(const Json& json);
+
 // Throws NotSupported naming the first key of `object` that is not among `known`.
 void require_known_keys(const Json& object, std::initializer_list<std::string_view> known);
 

@@ -2,19 +2,14 @@
 #include "app/conformance/error_names.h"
 
 #include <algorithm>
-#include <cctype>
 #include <optional>
 #include <sstream>
+
+#include "core/join.h"
 
 namespace aifs::conformance {
 
 namespace {
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 // Keys of the metadata of arrays and groups (Zarr 2 and 3), and of the attributes and arrays that
 // Anemoi gives a dataset.
@@ -100,7 +95,7 @@ NameKind kind_of_name(const std::string& name, const StoreNames& known, bool bes
 }
 
 bool says(const std::string& message, const std::string& wanted) {
-  const std::string text = lower(message), words = lower(wanted);
+  const std::string text = lower_case(message), words = lower_case(wanted);
   if (text.find(words) != std::string::npos) return true;
   return !is_file(wanted) && all_words_in(text, words);
 }

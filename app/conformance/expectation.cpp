@@ -2,23 +2,17 @@
 #include "app/conformance/expectation.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <limits>
 #include <regex>
 #include <vector>
 
 #include "app/conformance/report.h"
+#include "core/join.h"
 
 namespace aifs::conformance {
 
 namespace {
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 std::string trimmed(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t\n"), end = text.find_last_not_of(" \t\n");
@@ -101,7 +95,7 @@ bool opens(const std::string& clause, const std::string& outcome) {
 
 std::vector<std::string> clauses_of(const std::string& note) {
   static const std::regex kEnd("[;:]|\\.(?:\\s|$)");
-  return split(lower(note), kEnd);
+  return split(lower_case(note), kEnd);
 }
 
 void apply_note(const std::string& note, Expectation& expectation) {
@@ -153,9 +147,9 @@ std::vector<int64_t> rows_in(const std::string& text) {
 Expectation parse_expectation(const std::string& must, const std::string& note) {
   Expectation expectation;
   static const std::regex kSeparator("[,;]|\\b(?:or|and|but|either|else)\\b");
-  const std::string outcomes = without_conditions(lower(must), expectation.limits);
+  const std::string outcomes = without_conditions(lower_case(must), expectation.limits);
   const std::vector<std::string> parts = split(outcomes, kSeparator);
-  if (parts.empty() && lower(must).find("crash") != std::string::npos) {
+  if (parts.empty() && lower_case(must).find("crash") != std::string::npos) {
     expectation.refuse = expectation.any_values = true;  // that it goes on is all that is asked
   } else if (parts.empty()) {
     throw NotUnderstood(concat("must: '", must, "'"));
@@ -194,7 +188,7 @@ bool speaks_of_values(const std::string& note) {
   static const std::regex kWords(
       "\\brows? \\d|\\bvalues? (?:is|are|differ|of)\\b|\\bfill(?:ed)?\\b|\\bread(?:s|ing)? (?:it "
       ")?as ");
-  return std::regex_search(lower(note), kWords);
+  return std::regex_search(lower_case(note), kWords);
 }
 
 }  // namespace aifs::conformance

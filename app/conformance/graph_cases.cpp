@@ -19,9 +19,6 @@ namespace aifs::conformance {
 
 namespace {
 
-constexpr double kCoordinateLimit = 1e-6;
-constexpr double kShortEdge = 1e-3;  // radians; directions of shorter edges are rounding noise
-
 using Grids = std::vector<int64_t>;
 
 // A graph case in one form, whichever file it comes from.

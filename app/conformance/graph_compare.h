@@ -12,6 +12,10 @@
 
 namespace aifs::conformance {
 
+inline constexpr double kCoordinateLimit = 1e-6;  // radians
+inline constexpr double kShortEdge =
+    1e-3;  // radians; directions of shorter edges are rounding noise
+
 // The coordinates in tensor `<tensor>` (N, 2), float32 radians.
 graph::NodeSet read_node_set(const SafetensorsFile& file, const std::string& tensor,
                              const std::string& name);

@@ -14,8 +14,6 @@ namespace aifs::conformance {
 
 namespace {
 
-constexpr double kCoordinateLimit = 1e-6;
-
 graph::NodeSet radians(const graph::Coordinates& degrees, graph::DegreeArithmetic arithmetic) {
   return {"ours",
           graph::radians_from_degrees(degrees.lat_deg, arithmetic),

@@ -14,9 +14,6 @@ namespace aifs::conformance {
 
 namespace {
 
-constexpr double kCoordinateLimit = 1e-6;
-constexpr double kShortEdge = 1e-3;  // radians; directions of shorter edges are rounding noise
-
 // The stored tensors of one case.
 struct Stored {
   const SafetensorsFile& tensors;

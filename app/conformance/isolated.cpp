@@ -16,7 +16,7 @@ namespace aifs::conformance {
 
 namespace {
 
-using Json = nlohmann::json;
+using Message = nlohmann::json;
 
 // Data memory of this process, from the sixth number of /proc/self/statm.
 size_t data_bytes() {
@@ -29,7 +29,7 @@ size_t data_bytes() {
 
 std::string result_of(const std::function<void(Comparison&)>& body, const IsolationLimits& limits) {
   Comparison comparison;
-  Json result = Json::object();
+  Message result = Message::object();
   try {
     body(comparison);
   } catch (const NotSupported& reason) {
@@ -45,7 +45,7 @@ std::string result_of(const std::function<void(Comparison&)>& body, const Isolat
   result["checks"] = comparison.num_checks();
   result["remarks"] = comparison.remarks();
   result["failures"] = comparison.failures();
-  return result.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return result.dump(-1, ' ', false, Message::error_handler_t::replace);
 }
 
 [[noreturn]] void child(int pipe, const std::function<void(Comparison&)>& body,
@@ -97,14 +97,14 @@ void run_isolated(Comparison& comparison, const std::function<void(Comparison&)>
     throw Error(signal == SIGALRM ? concat("did not end within ", limits.seconds, " s")
                                   : concat("crashed: ", ::strsignal(signal)));
   }
-  const Json result = Json::parse(text, nullptr, false);
+  const Message result = Message::parse(text, nullptr, false);
   if (!result.is_object()) throw Error(concat("ended without a result, status ", status));
   if (result.contains("not_supported"))
     throw NotSupported(result["not_supported"].get<std::string>());
   if (result.contains("not_understood"))
     throw NotUnderstood(result["not_understood"].get<std::string>());
   if (result.contains("error")) throw Error(result["error"].get<std::string>());
-  for (const Json& remark : result["remarks"])
+  for (const Message& remark : result["remarks"])
     comparison.remark(remark.get<std::string>());
   const auto failures = result["failures"].get<std::vector<std::string>>();
   for (const std::string& failure : failures)

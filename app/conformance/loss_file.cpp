@@ -10,10 +10,6 @@
 
 namespace aifs::conformance {
 
-std::vector<std::string> texts(const Json& json) {
-  return json.get<std::vector<std::string>>();
-}
-
 at::Tensor LossGrid::read(const std::string& tensor, at::ScalarType dtype) const {
   return read_tensor(file.tensors, prefix + tensor, dtype);
 }

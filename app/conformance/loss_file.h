@@ -36,8 +36,6 @@ struct LossGrid {
   graph::NodeSet nodes() const;
 };
 
-std::vector<std::string> texts(const Json& json);
-
 // The axis of a stored scaler of one dimension, whose name may tell ("node_weights", "time_steps",
 // "spectral_modes"; else it is of variables) and whose length must fit; a length that is that of no
 // axis is a number of spectral coefficients.

@@ -14,10 +14,6 @@ namespace {
 
 using model::BlockKind;
 
-std::vector<std::string> texts(const Json& json) {
-  return json.get<std::vector<std::string>>();
-}
-
 template <class T>
 T value_or(const Json& json, const char* key, T otherwise) {
   return json.contains(key) && !json[key].is_null() ? json[key].get<T>() : otherwise;

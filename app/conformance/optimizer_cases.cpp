@@ -13,7 +13,7 @@ namespace aifs::conformance {
 namespace {
 
 // Largest difference over the largest element.
-constexpr double kSingle = 1e-6, kDouble = 1e-10;
+constexpr double kSingleState = 1e-6, kDoubleState = 1e-10;
 
 // The numbers that follow `words` in a sentence, as many as are asked for; `fallback` where the
 // words do not occur.
@@ -104,7 +104,7 @@ at::Tensor run_adamw(const SafetensorsFile& tensors, const Settings& settings,
 // `twin`: the same of the reference in fp64, if it is there.
 void compare(const std::string& what, const at::Tensor& ours, const at::Tensor& expected,
              Comparison& comparison, const at::Tensor& twin = {}) {
-  const double limit = expected.scalar_type() == at::kDouble ? kDouble : kSingle;
+  const double limit = expected.scalar_type() == at::kDouble ? kDoubleState : kSingleState;
   const double scale = max_abs(expected);
   const double own_error = twin.defined() ? max_difference(expected, twin) / scale : 0.0;
   comparison.add(what, max_difference(ours, expected) / scale, limit, own_error);

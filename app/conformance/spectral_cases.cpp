@@ -18,7 +18,7 @@ namespace aifs::conformance {
 namespace {
 
 // Of the largest element.
-constexpr double kSingle = 1e-6, kDouble = 1e-12;
+constexpr double kSingleLimit = 1e-6, kDoubleLimit = 1e-12;
 constexpr double kTable = 1e-12, kRoundTrip = 1e-12;
 constexpr double kRecognised = 1e-3;  // of the largest element: it was this grid
 
@@ -187,12 +187,12 @@ void check_transform(const SafetensorsFile& tensors, const SpectralCase& c,
     const at::Tensor expected = read("output"), expected_gradient = read("grad");
     const double scale = max_abs(expected), gradient_scale = max_abs(expected_gradient);
     comparison.add("output" + suffix, max_difference(output, expected) / scale,
-                   f64 ? kDouble : kSingle, f64 ? 0.0 : own_error("output") / scale);
+                   f64 ? kDoubleLimit : kSingleLimit, f64 ? 0.0 : own_error("output") / scale);
     const at::Tensor cotangent = read_tensor(tensors, start + "cotangent", output.scalar_type());
     (output * cotangent).sum().backward();
     // The cotangent is stored in float32 only, the twin's gradient is of the unrounded one.
     comparison.add("grad" + suffix,
-                   max_difference(input.grad(), expected_gradient) / gradient_scale, kSingle,
+                   max_difference(input.grad(), expected_gradient) / gradient_scale, kSingleLimit,
                    f64 ? 0.0 : own_error("grad") / gradient_scale);
   }
 }

@@ -3,6 +3,7 @@
 // and the same fields must give the same forecast. What a case does not say of roles, normaliser
 // and boundings is that of configs/speedy.json.
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <cmath>

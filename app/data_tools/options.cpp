@@ -14,7 +14,7 @@ using Kind = DataCommand::Kind;
 constexpr const char* kCodecs =
     "blosc-lz4, blosc-lz4hc, blosc-zstd, blosc-zlib, blosc-blosclz, zstd or none";
 
-constexpr const char* kFooter = R"(Examples
+constexpr const char* kDataFooter = R"(Examples
   aifs-train data info era5.zarr
   aifs-train data check era5.zarr --json > report.json
   aifs-train data stats era5.zarr --end 2020 --tendencies 6h,1d --write
@@ -125,7 +125,7 @@ CLI::App* add_data_commands(CLI::App& app, DataCommand& c) {
   CLI::App* data =
       app.add_subcommand("data", "look at datasets on disk, check, copy and measure them");
   data->require_subcommand(1);
-  data->footer(kFooter);
+  data->footer(kDataFooter);
   Commands commands(*data, c);
   CLI::App& info = commands.add("info", "what is in a store", Kind::kInfo);
   commands.store(info);

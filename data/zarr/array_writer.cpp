@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "core/check.h"
+#include "core/product.h"
 #include "data/zarr/array_meta.h"
 #include "data/zarr/codec_crc32c.h"
 #include "data/zarr/raw_items.h"
@@ -19,13 +20,6 @@ namespace aifs::zarr {
 namespace {
 
 constexpr int64_t kMostBytes = INT32_MAX - 16;  // of a chunk, as Blosc has it
-
-int64_t product(const std::vector<int64_t>& lengths) {
-  int64_t result = 1;
-  for (const int64_t length : lengths)
-    result *= length;
-  return result;
-}
 
 char numpy_letter(Kind kind) {
   switch (kind) {

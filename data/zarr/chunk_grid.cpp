@@ -4,19 +4,9 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "core/product.h"
 
 namespace aifs::zarr {
-
-namespace {
-
-int64_t product(const std::vector<int64_t>& lengths) {
-  int64_t result = 1;
-  for (const int64_t length : lengths)
-    result *= length;
-  return result;
-}
-
-}  // namespace
 
 int64_t Region::num_items() const {
   int64_t result = 1;

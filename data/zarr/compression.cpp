@@ -14,7 +14,7 @@ namespace aifs::zarr {
 
 namespace {
 
-using Kind = Compression::Kind;
+using CompressionKind = Compression::Kind;
 
 constexpr std::array kInner{"lz4", "lz4hc", "zstd", "zlib", "blosclz"};
 constexpr std::array kShuffles{"noshuffle", "shuffle", "bitshuffle"};
@@ -57,10 +57,11 @@ std::string name_of(const Json& codec) {
 }
 
 std::optional<Compression> from_codec(const std::string& name, const Json& settings, int format) {
-  if (name == "zstd") return Compression{Kind::kZstd, "", integer(settings, "level", 3), 0};
+  if (name == "zstd")
+    return Compression{CompressionKind::kZstd, "", integer(settings, "level", 3), 0};
   if (name != "blosc") return std::nullopt;
-  Compression blosc{Kind::kBlosc, text_of(settings, "cname"), integer(settings, "clevel", 5),
-                    integer(settings, "shuffle", 1)};
+  Compression blosc{CompressionKind::kBlosc, text_of(settings, "cname"),
+                    integer(settings, "clevel", 5), integer(settings, "shuffle", 1)};
   if (format == 3) {
     blosc.shuffle = 1;
     for (int i = 0; i < 3; ++i) {
@@ -79,27 +80,28 @@ std::optional<Compression> from_codec(const std::string& name, const Json& setti
 Compression Compression::parse(const std::string& name, std::optional<int64_t> level) {
   if (name == "none") {
     if (level) throw ConfigError("", "no compression has no level", "leave the level out");
-    return {Kind::kNone, "", 0, 0};
+    return {CompressionKind::kNone, "", 0, 0};
   }
   if (name == "zstd") {
-    return {Kind::kZstd, "", checked_level(name, level.value_or(3), kMostOfZstd), 0};
+    return {CompressionKind::kZstd, "", checked_level(name, level.value_or(3), kMostOfZstd), 0};
   }
   for (const char* inner : kInner) {
     if (name == concat("blosc-", inner))
-      return {Kind::kBlosc, inner, checked_level(name, level.value_or(5), kMostOfBlosc), 1};
+      return {CompressionKind::kBlosc, inner, checked_level(name, level.value_or(5), kMostOfBlosc),
+              1};
   }
   throw ConfigError("", concat("codec '", name, "' cannot be written"), concat(kNames, " can"));
 }
 
 std::string Compression::text() const {
-  if (kind == Kind::kNone) return "none";
-  if (kind == Kind::kZstd) return concat("zstd, level ", level);
+  if (kind == CompressionKind::kNone) return "none";
+  if (kind == CompressionKind::kZstd) return concat("zstd, level ", level);
   constexpr std::array kTexts{"no shuffle", "byte shuffle", "bit shuffle"};
   return concat("blosc-", inner, ", level ", level, ", ", kTexts[static_cast<size_t>(shuffle)]);
 }
 
 std::optional<Compression> compression_of(const Json& metadata, int format) {
-  constexpr Compression::Kind kNone = Kind::kNone;
+  constexpr Compression::Kind kNone = CompressionKind::kNone;
   if (format == 2) {
     const Json compressor = metadata.value("compressor", Json());
     if (compressor.is_null()) return Compression{kNone, "", 0, 0};
@@ -134,8 +136,9 @@ std::string describe_codecs(const Json& metadata, int format) {
 }
 
 Json compressor_v2(const Compression& compression) {
-  if (compression.kind == Kind::kNone) return nullptr;
-  if (compression.kind == Kind::kZstd) return {{"id", "zstd"}, {"level", compression.level}};
+  if (compression.kind == CompressionKind::kNone) return nullptr;
+  if (compression.kind == CompressionKind::kZstd)
+    return {{"id", "zstd"}, {"level", compression.level}};
   return {{"blocksize", 0},
           {"clevel", compression.level},
           {"cname", compression.inner},
@@ -147,10 +150,10 @@ Json codecs_v3(const Compression& compression, int64_t item_bytes) {
   Json bytes{{"name", "bytes"}};
   if (item_bytes > 1) bytes["configuration"] = {{"endian", "little"}};
   Json codecs = Json::array({bytes});
-  if (compression.kind == Kind::kZstd) {
+  if (compression.kind == CompressionKind::kZstd) {
     codecs.push_back(
         {{"name", "zstd"}, {"configuration", {{"level", compression.level}, {"checksum", false}}}});
-  } else if (compression.kind == Kind::kBlosc) {
+  } else if (compression.kind == CompressionKind::kBlosc) {
     codecs.push_back({{"name", "blosc"},
                       {"configuration",
                        {{"typesize", item_bytes},
@@ -164,10 +167,10 @@ Json codecs_v3(const Compression& compression, int64_t item_bytes) {
 
 void encode(const Compression& compression, std::span<const std::byte> items, int64_t item_bytes,
             Buffer& encoded) {
-  if (compression.kind == Kind::kNone) {
+  if (compression.kind == CompressionKind::kNone) {
     encoded.resize(items.size());
     if (!items.empty()) std::memcpy(encoded.data(), items.data(), items.size());
-  } else if (compression.kind == Kind::kZstd) {
+  } else if (compression.kind == CompressionKind::kZstd) {
     encoded.resize(ZSTD_compressBound(items.size()));
     const size_t size = ZSTD_compress(encoded.data(), encoded.size(), items.data(), items.size(),
                                       compression.level);

@@ -15,10 +15,6 @@ namespace aifs::model {
 
 namespace {
 
-at::Tensor columns(const ParameterScope& scope, const std::vector<int64_t>& list) {
-  return scope.set().add_constant(at::tensor(list, at::kLong));
-}
-
 std::vector<int64_t> regressor_columns(const ResidualOptions& options,
                                        const ResidualInputs& inputs) {
   std::vector<int64_t> list;
@@ -75,8 +71,8 @@ class ScalarOrnsteinResidual : public Residual {
   ScalarOrnsteinResidual(const ParameterScope& scope, const ResidualOptions& options,
                          const ResidualInputs& inputs)
       : buffer_(options.theta_buffer),
-        prognostic_(columns(scope, inputs.input_prognostic)),
-        regressors_(columns(scope, regressor_columns(options, inputs))) {
+        prognostic_(constant_indices(scope, inputs.input_prognostic)),
+        regressors_(constant_indices(scope, regressor_columns(options, inputs))) {
     const int64_t rows = 2 + regressors_.size(0), width = prognostic_.size(0);
     at::Tensor start = at::zeros({rows, width}, at::kDouble);
     start[0].copy_(initial_logits(options, inputs));
@@ -161,8 +157,8 @@ class SpectralOrnsteinResidual : public Residual {
         coarse_(lengths, options.lmax - 1),
         full_(lengths, static_cast<int64_t>(lengths.size()) - 1),
         nodes_(inputs.nodes),
-        prognostic_(columns(scope, inputs.input_prognostic)),
-        regressors_(columns(scope, regressor_columns(options, inputs))) {
+        prognostic_(constant_indices(scope, inputs.input_prognostic)),
+        regressors_(constant_indices(scope, regressor_columns(options, inputs))) {
     const int64_t rows = 2 + regressors_.size(0), width = prognostic_.size(0), l = options.lmax;
     const at::Tensor start = at::zeros({rows, width, l, l, 2}, scope.dtype());
     start.select(0, 0).select(1, 0).select(1, 0).select(1, 0).copy_(

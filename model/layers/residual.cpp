@@ -12,16 +12,12 @@ namespace aifs::model {
 
 namespace {
 
-at::Tensor columns(const ParameterScope& scope, const std::vector<int64_t>& list) {
-  return scope.set().add_constant(at::tensor(list, at::kLong));
-}
-
 class SkipResidual : public Residual {
  public:
   SkipResidual(const ParameterScope& scope, const ResidualOptions& options,
                const ResidualInputs& inputs)
       : step_(options.step < 0 ? inputs.times_in + options.step : options.step),
-        prognostic_(columns(scope, inputs.input_prognostic)) {
+        prognostic_(constant_indices(scope, inputs.input_prognostic)) {
     if (step_ < 0 || step_ >= inputs.times_in) {
       throw ConfigError(inputs.path + ".step", concat("is ", options.step, ", there are ",
                                                       inputs.times_in, " input times"));
@@ -40,7 +36,7 @@ class SkipResidual : public Residual {
 class TruncatedResidual : public Residual {
  public:
   TruncatedResidual(const ParameterScope& scope, const ResidualInputs& inputs)
-      : prognostic_(columns(scope, inputs.input_prognostic)) {
+      : prognostic_(constant_indices(scope, inputs.input_prognostic)) {
     const NodeShare* fine = inputs.nodes.share.get();
     std::optional<NodeShare> coarse;  // over the same ranks, evenly
     if (fine) {
@@ -150,6 +146,10 @@ Truncation truncation_of(const ResidualOptions& options, const at::Tensor& latlo
   } catch (const Error& error) {
     throw ConfigError(path + ".truncation_grid", error.what(), error.hint());
   }
+}
+
+at::Tensor constant_indices(const ParameterScope& scope, const std::vector<int64_t>& columns) {
+  return scope.set().add_constant(at::tensor(columns, at::kLong));
 }
 
 std::unique_ptr<Residual> make_residual(const ParameterScope& scope, const ResidualOptions& options,

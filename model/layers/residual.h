@@ -72,6 +72,9 @@ class Residual {
 Truncation truncation_of(const ResidualOptions& options, const at::Tensor& latlon_rad,
                          const std::string& path);
 
+// The columns as a constant tensor of the set, int64.
+at::Tensor constant_indices(const ParameterScope& scope, const std::vector<int64_t>& columns);
+
 // Registers learnt tensors under `scope`. Null for kNone.
 std::unique_ptr<Residual> make_residual(const ParameterScope& scope, const ResidualOptions& options,
                                         const ResidualInputs& inputs);

@@ -3,6 +3,7 @@
 #include "model/prediction.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "core/check.h"
 #include "model/filling.h"

@@ -2,6 +2,7 @@
 #include "model/recompute.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "model/encoder_processor_decoder.h"
 #include "tests/support/catch.h"

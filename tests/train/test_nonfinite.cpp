@@ -2,6 +2,7 @@
 #include "train/nonfinite.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <limits>
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/validation.h"
 
-#include <nlohmann/json.hpp>
+#include <ATen/core/grad_mode.h>
 
 #include <array>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "parallel/comm_virtual.h"
 #include "tests/support/catch.h"
