@@ -2,8 +2,8 @@
 # One way to declare a module and one way to register a test.
 
 # aifs_add_module(name SOURCES ... [LINK public targets] [PRIVATE_LINK targets] [TORCH])
-# A static library aifs_<name> with alias aifs::<name>. TORCH links LibTorch, uses the shared
-# precompiled header and compiles several sources at a time (docs/building.md: what each gains).
+# A static library aifs_<name> with alias aifs::<name>. TORCH links LibTorch and uses the shared
+# precompiled header.
 function(aifs_add_module name)
   cmake_parse_arguments(arg "TORCH" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
   add_library(aifs_${name} STATIC ${arg_SOURCES})
@@ -11,8 +11,8 @@ function(aifs_add_module name)
   target_link_libraries(aifs_${name} PUBLIC ${arg_LINK} PRIVATE aifs::options ${arg_PRIVATE_LINK})
   if(arg_TORCH)
     aifs_use_torch(aifs_${name})
-    aifs_use_unity(aifs_${name})
   endif()
+  aifs_use_unity(aifs_${name})
 endfunction()
 
 # Compiles several sources of a target at a time.

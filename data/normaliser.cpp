@@ -12,8 +12,8 @@ namespace {
 
 constexpr const char* kPath = "data.normalizer";
 
-size_t position(const std::vector<std::string>& variables, const std::string& name,
-                const std::string& key) {
+size_t column_of(const std::vector<std::string>& variables, const std::string& name,
+                 const std::string& key) {
   const auto found = std::find(variables.begin(), variables.end(), name);
   if (found == variables.end()) {
     throw ConfigError(concat(kPath, ".", key), concat("the dataset has no variable '", name, "'"),
@@ -29,7 +29,7 @@ std::vector<NormMethod> methods_of(const std::vector<std::string>& variables,
   const auto assign = [&](const std::vector<std::string>& names, NormMethod method) {
     for (const std::string& name : names) {
       const std::string key = enum_name(method);
-      const size_t v = position(variables, name, key);
+      const size_t v = column_of(variables, name, key);
       if (named[v]) {
         throw ConfigError(concat(kPath, ".", key), concat("'", name, "' is named twice"));
       }
@@ -49,8 +49,8 @@ void remap_statistics(const std::vector<std::string>& variables, Statistics& sta
                       const std::map<std::string, std::string>& remap) {
   const Statistics original = statistics;
   for (const auto& [name, from_name] : remap) {
-    const size_t to = position(variables, name, "remap");
-    const size_t from = position(variables, from_name, "remap");
+    const size_t to = column_of(variables, name, "remap");
+    const size_t from = column_of(variables, from_name, "remap");
     statistics.mean[to] = original.mean[from];
     statistics.stdev[to] = original.stdev[from];
     statistics.minimum[to] = original.minimum[from];

@@ -8,7 +8,7 @@
 
 namespace aifs::zarr {
 
-using Json = nlohmann::json;
+using Cbor = nlohmann::json;
 
 namespace {
 
@@ -23,13 +23,13 @@ RememberingStore::RememberingStore(std::shared_ptr<const Store> inner, const std
     : RememberingStore(std::move(inner)) {
   remembers_ = false;
   try {
-    const Json json = Json::from_cbor(record);
+    const Cbor json = Cbor::from_cbor(record);
     for (const auto& [key, value] : json.at("values").items())
       values_.put(key, {value.get_binary().begin(), value.get_binary().end()});
     absent_ = json.at("absent").get<std::set<std::string>>();
     if (json.contains("root")) root_names_ = json["root"].get<std::vector<std::string>>();
     names_below_ = json.at("below").get<std::map<std::string, std::vector<std::string>>>();
-  } catch (const Json::exception&) {
+  } catch (const Cbor::exception&) {
     throw DataError(concat("what another rank remembered of '", name(), "' arrived damaged"));
   }
   // Absent chunks are an ordinary answer, so another folder would go unnoticed.
@@ -48,12 +48,12 @@ RememberingStore::RememberingStore(std::shared_ptr<const Store> inner, const std
 
 std::string RememberingStore::record() const {
   const std::lock_guard lock(mutex_);
-  Json json{{"values", Json::object()}, {"absent", absent_}, {"below", names_below_}};
+  Cbor json{{"values", Cbor::object()}, {"absent", absent_}, {"below", names_below_}};
   for (const auto& [key, value] : values_.values())
-    json["values"][key] = Json::binary({value.begin(), value.end()});
+    json["values"][key] = Cbor::binary({value.begin(), value.end()});
   if (root_names_) json["root"] = *root_names_;
   std::string bytes;
-  Json::to_cbor(json, bytes);
+  Cbor::to_cbor(json, bytes);
   return bytes;
 }
 
