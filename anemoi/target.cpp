@@ -24,6 +24,15 @@ const Json* Target::find(const Keys& path) const {
   return place;
 }
 
+void Target::order(const Keys& sections) {
+  Json ordered = Json::object();
+  for (const std::string& name : sections)
+    if (config_.contains(name)) ordered[name] = config_[name];
+  for (const auto& [name, section] : config_.items())
+    if (!ordered.contains(name)) ordered[name] = section;
+  config_ = ordered;
+}
+
 std::string Target::origin_of(std::string path) const {
   while (true) {
     if (const auto found = origins_.find(path); found != origins_.end()) return found->second;

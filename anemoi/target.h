@@ -19,6 +19,8 @@ class Target {
   // Puts a value, which comes from `origin`, into the section at `section`.
   void set(const Keys& section, const std::string& key, Json value, const Place& origin);
   const Json* find(const Keys& path) const;
+  // Puts the sections of these names first, in this order.
+  void order(const Keys& sections);
   // The path in Anemoi's configuration that decides about a key of ours, or "".
   std::string origin_of(std::string path) const;
 

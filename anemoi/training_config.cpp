@@ -92,6 +92,7 @@ Imported import_training_config(const Json& tree, const std::string& name) {
   import_training(t);
   import_optimisation(t);
   pass_over_the_rest(t);
+  imported.target.order({"run", "data", "graph", "model", "loss", "train", "optimizer"});
   imported.remarks = source.remarks();
   return imported;
 }

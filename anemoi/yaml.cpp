@@ -127,11 +127,12 @@ class YamlReader {
   }
 
   Json scalar(const YAML::Node& node) const {
-    constexpr std::string_view kStandard = "tag:yaml.org,2002:";
-    const std::string& tag = node.Tag();
-    if (tag == "!" || tag == concat(kStandard, "str")) return node.Scalar();
-    if (!tag.empty() && tag != "?" && !tag.starts_with(kStandard))
-      fail(node.Mark(), concat("the tag ", tag, " has no meaning here"));
+    const std::string standard = "tag:yaml.org,2002:", &tag = node.Tag();
+    if (tag == "!" || tag == standard + "str") return node.Scalar();
+    bool known = tag.empty() || tag == "?";
+    for (const char* type : {"int", "float", "bool", "null"})
+      known = known || tag == standard + type;
+    if (!known) fail(node.Mark(), concat("the tag ", tag, " has no meaning here"));
     return yaml_scalar(node.Scalar());
   }
 

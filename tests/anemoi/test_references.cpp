@@ -49,7 +49,7 @@ TEST_CASE("references that lead nowhere are noted and stay as they are", "[anemo
     "out": "${...x}", "env": "${oc.env:AIFS_TEST_NOT_SET}/x", "section": "x${whole2}",
     "whole2": {"k": 1}, "copy": "${holder}", "holder": {"bad": "${b.c}"}
   })"));
-  for (const char* path : {"a", "self", "one", "two", "whole.part", "open", "empty", "function",
+  for (const char* path : {"a", "self", "one", "two", "whole.part.part", "open", "empty", "function",
                            "out", "env", "section", "copy.bad", "holder.bad"}) {
     INFO(path);
     REQUIRE(result.failures.contains(path));
