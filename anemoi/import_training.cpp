@@ -125,7 +125,11 @@ void import_checkpoints(const Translation& t) {
     most.mark();
     every.mark();
     if (number <= 0) return;
-    out.set(ours, number, every);
+    if (t.batches_per_epoch && ours == std::string("every_epochs")) {
+      out.set("every_steps", steps_of(t, number), every);
+    } else {
+      out.set(ours, number, every);
+    }
     if (most.integer(-1) > 0) keep = std::max(keep, most.integer());
   };
   add("every_n_epochs", "every_epochs");
@@ -209,7 +213,7 @@ void import_training(Translation& t) {
 void pass_over_the_rest(Translation& t) {
   const Place training = t.root["training"];
   training["num_sanity_val_steps"].no_effect("what validation reads is checked at the start");
-  training["deterministic"].no_effect("sums are in a fixed order anyway");
+  training["deterministic"].no_effect("there is no such switch: most sums are in a fixed order");
   training["preferred_blas_backend"].no_effect("products are up to the program");
   training["recompile_limit"].no_effect("nothing is compiled at run time");
   const Place diagnostics = t.root["diagnostics"];
@@ -229,8 +233,11 @@ void pass_over_the_rest(Translation& t) {
       member.leave("paths are where they are used");
   }
   t.root["system"]["output"].no_effect("where a run writes is run.dir");
-  for (const char* key : {"paths", "files"})
-    old[key].leave("paths are where they are used; where a run writes is run.dir");
+  old["paths"].leave("paths are where they are used; where a run writes is run.dir");
+  for (const char* key : {"truncation", "truncation_inv"})
+    old["files"][key].expect(nullptr, "name the matrices in model.residual.truncation_down and _up");
+  for (const auto& [key, member] : old["files"].members())
+    member.leave("paths are where they are used");
   for (const char* key : {"config_validation", "hydra", "defaults", "datamodule", "training_type"})
     t.root[key].no_effect("is about how Anemoi starts");
 }
