@@ -26,8 +26,8 @@ std::string read_limited(const fs::path& file) {
   if (!fs::is_regular_file(status)) throw ConfigError("", concat(name, " is not a file"));
   const size_t limit = DocumentLimits().bytes;
   if (fs::file_size(file, error) > limit) {
-    throw ConfigError("", concat(name, " is larger than any configuration: more than ", limit >> 20,
-                                 " MiB"));
+    throw ConfigError(
+        "", concat(name, " is larger than any configuration: more than ", limit >> 20, " MiB"));
   }
   return read_file(file);
 }

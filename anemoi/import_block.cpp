@@ -166,11 +166,18 @@ void import_memory(const Place& block, const PartContext& context, const std::st
 }  // namespace
 
 std::string import_activation(const Place& place, const std::string& class_name) {
-  static const std::map<std::string, std::string> names{
-      {"GELU", "gelu"},         {"SiLU", "silu"},           {"ReLU", "relu"},
-      {"LeakyReLU", "leaky_relu"}, {"ELU", "elu"},          {"SELU", "selu"},
-      {"Softplus", "softplus"}, {"Tanh", "tanh"},           {"Sigmoid", "sigmoid"},
-      {"Mish", "mish"},         {"Hardswish", "hardswish"}, {"Identity", "identity"}};
+  static const std::map<std::string, std::string> names{{"GELU", "gelu"},
+                                                        {"SiLU", "silu"},
+                                                        {"ReLU", "relu"},
+                                                        {"LeakyReLU", "leaky_relu"},
+                                                        {"ELU", "elu"},
+                                                        {"SELU", "selu"},
+                                                        {"Softplus", "softplus"},
+                                                        {"Tanh", "tanh"},
+                                                        {"Sigmoid", "sigmoid"},
+                                                        {"Mish", "mish"},
+                                                        {"Hardswish", "hardswish"},
+                                                        {"Identity", "identity"}};
   const auto found = names.find(class_name);
   if (found == names.end()) {
     place.not_honoured("there is no such activation");

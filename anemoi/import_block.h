@@ -10,9 +10,9 @@ enum class Part { kEncoder, kProcessor, kDecoder };
 
 struct PartContext {
   Part part = Part::kEncoder;
-  Section out;       // of the part
-  Section model;     // for what all parts have in common
-  int64_t channels;  // of the model
+  Section out;                   // of the part
+  Section model;                 // for what all parts have in common
+  int64_t channels;              // of the model
   bool has_own_channels = true;  // else widths follow from the model's
   bool is_conditional = false;   // norms of the processor may be shifted by noise
 };

@@ -31,8 +31,8 @@ Place stage_of(const Translation& t, const std::string& stage, const std::string
 void note_bare_names(const Place& place) {
   if (place.is_object()) {
     for (const auto& [key, member] : place.members()) {
-      const bool leads_to_paths = member.is_list() || member.is_object() || key == "dataset" ||
-                                  key == "statistics";
+      const bool leads_to_paths =
+          member.is_list() || member.is_object() || key == "dataset" || key == "statistics";
       if (leads_to_paths && key != "select" && key != "drop") note_bare_names(member);
     }
   } else if (place.is_list()) {
@@ -41,8 +41,8 @@ void note_bare_names(const Place& place) {
     }
   } else if (place.is_text()) {
     const std::string name = place.text();
-    const bool is_path = name.find('/') != std::string::npos || name.ends_with(".zarr") ||
-                         name.ends_with(".zip");
+    const bool is_path =
+        name.find('/') != std::string::npos || name.ends_with(".zarr") || name.ends_with(".zip");
     if (!is_path)
       place.note("Anemoi looks such a name up in its settings; here it is a path: complete it");
   }

@@ -106,8 +106,9 @@ int64_t import_hidden_nodes(const Place& node, const Section& out) {
   } else {
     const double nodes = nodes_of(name, builder);
     const Place coarse = builder.any_of({"global_resolution", "resolution"});
-    refinement = nodes > 0.0 ? nearest_refinement(nodes)
-                             : std::clamp<int64_t>(coarse.is_number() ? coarse.integer() : 5, 0, 11);
+    refinement = nodes > 0.0
+                     ? nearest_refinement(nodes)
+                     : std::clamp<int64_t>(coarse.is_number() ? coarse.integer() : 5, 0, 11);
     builder.not_honoured(
         concat("hidden meshes built here are icospheres, so this is another network; one of ",
                10 * (int64_t{1} << (2 * refinement)) + 2, " nodes takes its place"));
@@ -146,8 +147,7 @@ void import_neighbours(const Place& builder, const Section& out) {
 
 void import_multi_scale(const Place& builder, int64_t refinement, const Section& out) {
   if (builder.class_name() != "MultiScaleEdges") {
-    builder.not_honoured(
-        concat("there are no processor edges of class ", builder.class_name()));
+    builder.not_honoured(concat("there are no processor edges of class ", builder.class_name()));
     return;
   }
   out.set("kind", "multi_scale", builder["_target_"]);

@@ -148,8 +148,8 @@ Json projection_of(const Place& config) {
 Json transform_of(const Place& loss, const std::string& name) {
   const Place kind = loss["transform"];
   Json transform{{"kind", kind.text("fft2d")}};
-  const bool sphere = transform["kind"] == Json("octahedral_sht") ||
-                      transform["kind"] == Json("reduced_sht");
+  const bool sphere =
+      transform["kind"] == Json("octahedral_sht") || transform["kind"] == Json("reduced_sht");
   if (sphere) {
     const bool octahedral = transform["kind"] == Json("octahedral_sht");
     const int64_t rings = octahedral ? loss["nlat"].integer() : 640;

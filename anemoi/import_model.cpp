@@ -108,8 +108,7 @@ void import_mappers(Translation& t, const Place& model, const Section& out, int6
     const Mapper other = mapper_of(model, "encoder", "source_datasets", name);
     const Mapper other_decoder = mapper_of(model, "decoder", "target_datasets", name);
     if (other.block.whole() != encoder.block.whole()) other.block.not_honoured(why);
-    if (other_decoder.block.whole() != decoder.block.whole())
-      other_decoder.block.not_honoured(why);
+    if (other_decoder.block.whole() != decoder.block.whole()) other_decoder.block.not_honoured(why);
     if (!other.name.empty())
       t.section("data")["datasets"][name].set("encoder", other.name, other.entry);
   }
@@ -130,7 +129,8 @@ void import_node_trainables(const Translation& t, const Place& model, const Sect
   }
 }
 
-// ---------------------------------------------------------------------------------- hierarchies ---
+// ---------------------------------------------------------------------------------- hierarchies
+// ---
 
 void import_hierarchy(const Translation& t, const Place& model, const Section& out,
                       int64_t channels, const NetworkClass& type) {
@@ -207,7 +207,8 @@ void import_ensemble(const Translation& t, const Place& model, const Section& ou
   model["condition_on_residual"].expect(false, "noise depends on nothing");
 }
 
-// ------------------------------------------------------------------------ residual and boundings ---
+// ------------------------------------------------------------------------ residual and boundings
+// ---
 
 void import_truncation(const Place& residual, const Section& out) {
   const Place config = residual["truncation_config"];
@@ -246,11 +247,15 @@ void import_residual(const Place& residual, const Section& out) {
   } else if (name == "ScalarOrnsteinConnection" || name == "SpectralOrnsteinConnection") {
     const bool scalar = name.starts_with("Scalar");
     out.set("kind", scalar ? "scalar_ornstein" : "spectral_ornstein", residual["_target_"]);
-    static const std::map<std::string, std::string> keys{
-        {"theta_init", "theta_init"}, {"theta_buff", "theta_buffer"},
-        {"theta_train", "theta_train"}, {"regressors", "regressors"},
-        {"lmax", "lmax"}, {"grid", "grid"}, {"use_mean", "use_mean"},
-        {"truncate", "truncate"}, {"anti_aliasing", "anti_aliasing"}};
+    static const std::map<std::string, std::string> keys{{"theta_init", "theta_init"},
+                                                         {"theta_buff", "theta_buffer"},
+                                                         {"theta_train", "theta_train"},
+                                                         {"regressors", "regressors"},
+                                                         {"lmax", "lmax"},
+                                                         {"grid", "grid"},
+                                                         {"use_mean", "use_mean"},
+                                                         {"truncate", "truncate"},
+                                                         {"anti_aliasing", "anti_aliasing"}};
     for (const auto& [theirs, ours] : keys) {
       if (residual[theirs]) out.set(ours, residual[theirs].whole(), residual[theirs]);
     }

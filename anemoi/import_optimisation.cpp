@@ -130,8 +130,8 @@ void import_average(const Place& averaging, const Section& out) {
   averaging["use_buffers"].no_effect("only weights are averaged");
   averaging["device"].no_effect("averages are where the weights are");
   const bool anemoi = averaging["_target_"].text().starts_with("anemoi");
-  for (const char* key : {"update_every_n_steps", "update_starting_at_step",
-                          "update_starting_at_epoch"}) {
+  for (const char* key :
+       {"update_every_n_steps", "update_starting_at_step", "update_starting_at_epoch"}) {
     if (anemoi) {
       averaging[key].no_effect("Anemoi passes over it, too");
     } else {

@@ -15,7 +15,8 @@ namespace {
 void expect_no_default(const Place& config) {
   const Place default_method = config["default"];
   if (!default_method) return;
-  if (default_method.is_text() && (default_method.text() == "none" || default_method.text() == "None"))
+  if (default_method.is_text() &&
+      (default_method.text() == "none" || default_method.text() == "None"))
     return;
   default_method.not_honoured("the variables it is for must be named one by one here");
 }

@@ -25,7 +25,8 @@ std::vector<std::string> parameters_of(const Translation& t, const Place& scaler
   if (!group.is_object()) return group.texts();
   for (const auto& [key, condition] : group.members()) {
     if (key != "param" && condition)
-      condition.not_honoured("groups are lists of parameters: attributes of variables do not count");
+      condition.not_honoured(
+          "groups are lists of parameters: attributes of variables do not count");
   }
   return group["param"].texts();
 }

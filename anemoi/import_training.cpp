@@ -35,10 +35,14 @@ void import_length(const Translation& t, const Section& train) {
 }
 
 void import_precision(const Place& precision, const Section& train) {
-  static const std::map<std::string, std::string> names{
-      {"16-mixed", "fp16-mixed"}, {"bf16-mixed", "bf16-mixed"}, {"32", "tf32"},
-      {"32-true", "tf32"},        {"64", "fp64"},               {"64-true", "fp64"},
-      {"16", "fp16-mixed"},       {"bf16", "bf16-mixed"}};
+  static const std::map<std::string, std::string> names{{"16-mixed", "fp16-mixed"},
+                                                        {"bf16-mixed", "bf16-mixed"},
+                                                        {"32", "tf32"},
+                                                        {"32-true", "tf32"},
+                                                        {"64", "fp64"},
+                                                        {"64-true", "fp64"},
+                                                        {"16", "fp16-mixed"},
+                                                        {"bf16", "bf16-mixed"}};
   const auto found = names.find(precision.text("32"));
   if (found == names.end()) {
     precision.not_honoured("there are 16-mixed, bf16-mixed, 32 and 64; this is bf16-mixed");
@@ -204,8 +208,8 @@ void import_training(Translation& t) {
   import_callbacks(t.root["diagnostics"]["callbacks"]);
   import_start(t);
   import_method(training);
-  const Place log = t.root["diagnostics"]["log"]["interval"], bar =
-      t.root["diagnostics"]["enable_progress_bar"];
+  const Place log = t.root["diagnostics"]["log"]["interval"],
+              bar = t.root["diagnostics"]["enable_progress_bar"];
   if (log) t.section("log").set("every_steps", log.integer(), log);
   if (bar) t.section("log").set("progress_bar", bar.boolean(), bar);
 }
@@ -235,7 +239,8 @@ void pass_over_the_rest(Translation& t) {
   t.root["system"]["output"].no_effect("where a run writes is run.dir");
   old["paths"].leave("paths are where they are used; where a run writes is run.dir");
   for (const char* key : {"truncation", "truncation_inv"})
-    old["files"][key].expect(nullptr, "name the matrices in model.residual.truncation_down and _up");
+    old["files"][key].expect(nullptr,
+                             "name the matrices in model.residual.truncation_down and _up");
   for (const auto& [key, member] : old["files"].members())
     member.leave("paths are where they are used");
   for (const char* key : {"config_validation", "hydra", "defaults", "datamodule", "training_type"})

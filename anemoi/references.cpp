@@ -62,8 +62,8 @@ class Resolver {
   Json value(const Json& node, Keys& path) {
     spend(node.is_string() ? node.get_ref<const std::string&>().size() : 0);
     if (path.size() > kMostLevels) {
-      throw ConfigError("", concat("its references stand for more than ", kMostLevels,
-                                   " levels in each other"));
+      throw ConfigError(
+          "", concat("its references stand for more than ", kMostLevels, " levels in each other"));
     }
     if (node.is_object()) {
       Json object = Json::object();
@@ -97,8 +97,9 @@ class Resolver {
     ++values_;
     bytes_ += bytes;
     if (values_ <= kMostValues && bytes_ <= kMostBytes) return;
-    throw ConfigError("", concat("its references stand for more than ", kMostValues, " values or ",
-                                 kMostBytes >> 20, " MiB"),
+    throw ConfigError("",
+                      concat("its references stand for more than ", kMostValues, " values or ",
+                             kMostBytes >> 20, " MiB"),
                       "no configuration is as large: look for sections that repeat each other");
   }
 
@@ -185,7 +186,8 @@ class Resolver {
   const Json& lookup(const Keys& keys, Keys& path) {
     const Json* node = &root_;
     for (const std::string& key : keys) {
-      if (node->is_string() && node->get_ref<const std::string&>().find("${") != std::string::npos) {
+      if (node->is_string() &&
+          node->get_ref<const std::string&>().find("${") != std::string::npos) {
         kept_.push_back(replaced(node->get<std::string>(), path));
         node = &kept_.back();
       }

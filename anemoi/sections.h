@@ -14,11 +14,11 @@ namespace aifs::anemoi {
 struct Translation {
   Place root;
   Target& target;
-  std::string name;                                     // of the run
-  std::vector<std::string> datasets = {"data"};         // their names
-  std::vector<std::string> meshes = {"hidden"};         // hidden node sets, fine to coarse
-  std::optional<int64_t> batches_per_epoch = {};        // where an epoch is cut short
-  std::vector<std::string> node_attributes = {};        // of data nodes, that losses use
+  std::string name;                               // of the run
+  std::vector<std::string> datasets = {"data"};   // their names
+  std::vector<std::string> meshes = {"hidden"};   // hidden node sets, fine to coarse
+  std::optional<int64_t> batches_per_epoch = {};  // where an epoch is cut short
+  std::vector<std::string> node_attributes = {};  // of data nodes, that losses use
 
   bool has_several_datasets() const { return datasets.size() > 1; }
   Section section(const std::string& key) const { return {target, {key}}; }

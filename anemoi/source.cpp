@@ -235,7 +235,8 @@ void Place::leave(const std::string& why) const {
 
 void Place::remark(Verdict verdict, const std::string& why) const {
   mark();
-  const bool is_elsewhere = verdict == Verdict::kNoEffect && state_->resolved.referenced.contains(path_);
+  const bool is_elsewhere =
+      verdict == Verdict::kNoEffect && state_->resolved.referenced.contains(path_);
   if (value_ && !value_->is_null() && !is_elsewhere)
     state_->remarks.push_back({verdict, path_, *value_, why});
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "anemoi/target.h"
 
-
 namespace aifs::anemoi {
 
 void Target::set(const Keys& section, const std::string& key, Json value, const Place& origin) {

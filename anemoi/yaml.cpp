@@ -73,8 +73,8 @@ class YamlReader {
   // Text in UTF-8, or JSON could not hold it.
   void check_text() const {
     if (text_.size() > limits_.bytes) {
-      throw ConfigError("", concat("'", name_, "' is larger than any configuration: ", text_.size(),
-                                   " bytes"));
+      throw ConfigError(
+          "", concat("'", name_, "' is larger than any configuration: ", text_.size(), " bytes"));
     }
     const auto is_binary = [](unsigned char c) {
       return c < 0x20 && c != '\t' && c != '\n' && c != '\r';
@@ -92,8 +92,8 @@ class YamlReader {
     if (depth > limits_.depth)
       fail(mark, concat("more than ", limits_.depth, " levels in each other"));
     if (left_-- == 0) {
-      fail(mark,
-           concat("more than ", limits_.values, " values, aliases counted each time they are used"));
+      fail(mark, concat("more than ", limits_.values,
+                        " values, aliases counted each time they are used"));
     }
   }
 

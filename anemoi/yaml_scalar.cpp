@@ -29,7 +29,8 @@ std::optional<double> decimal(std::string_view digits) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (end != digits.data() + digits.size()) return std::nullopt;
   if (error == std::errc::result_out_of_range)
-    return digits.find("e-") == std::string_view::npos && digits.find("E-") == std::string_view::npos
+    return digits.find("e-") == std::string_view::npos &&
+                   digits.find("E-") == std::string_view::npos
                ? std::numeric_limits<double>::infinity()
                : 0.0;
   return value;
@@ -80,8 +81,8 @@ Json real(const std::string& digits, bool negative) {
   } else if (lower == ".nan") {
     value = std::numeric_limits<double>::quiet_NaN();
   } else {
-    value = digits.find(':') != std::string::npos ? base_sixty(digits)
-                                                  : decimal(digits).value_or(0.0);
+    value =
+        digits.find(':') != std::string::npos ? base_sixty(digits) : decimal(digits).value_or(0.0);
   }
   return negative ? -value : value;
 }

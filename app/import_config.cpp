@@ -31,8 +31,7 @@ void check(const anemoi::Imported& imported) {
 int import_config(const ImportConfigCommand& command) {
   const fs::path file(command.file);
   const anemoi::Json tree = anemoi::read_document(file);
-  const anemoi::Imported imported =
-      anemoi::import_training_config(tree, file.stem().string());
+  const anemoi::Imported imported = anemoi::import_training_config(tree, file.stem().string());
   check(imported);
   const std::string text = imported.config().dump(2) + "\n";
   if (command.report.empty()) {

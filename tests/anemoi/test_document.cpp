@@ -43,7 +43,8 @@ std::string lines_of_aliases(int count) {
 TEST_CASE("YAML keeps its order, and quoted texts stay texts", "[anemoi]") {
   if (!anemoi::reads_yaml()) return;
   const Json tree = anemoi::parse_yaml(
-      "b: 1e-3\na: '1e-3'\nn:\nt: !!str 12\nlist: [1, \"2\", yes, 'no', ~]\nmap: {10u: 0.1, 0: [x]}\n"
+      "b: 1e-3\na: '1e-3'\nn:\nt: !!str 12\nlist: [1, \"2\", yes, 'no', ~]\nmap: {10u: 0.1, 0: "
+      "[x]}\n"
       "alias: &x {k: 1}\nagain: *x\nlong: >-\n  two\n  lines\n",
       "f.yaml");
   REQUIRE(tree.dump() ==

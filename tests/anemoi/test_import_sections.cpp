@@ -37,14 +37,18 @@ const std::string kScalers = "/training/scalers/datasets/data";
 
 TEST_CASE("processors become imputers, maps, a normaliser and post-processors", "[anemoi]") {
   const Imported result = changed({{kDataset + "/processors", parse(R"({
-      "fill": {"_target_": "a.InputImputer", "config": {"default": "none", "mean": ["sst"], "stdev": "x"}},
+      "fill": {"_target_": "a.InputImputer", "config": {"default": "none", "mean": ["sst"],
+          "stdev": "x"}},
       "copy": {"_target_": "a.CopyImputer", "config": {"default": "none", "skt": ["sst2"]}},
-      "map": {"_target_": "a.Remapper", "config": {"default": "none", "power": ["tp"], "log1p": ["cp"],
+      "map": {"_target_": "a.Remapper", "config": {"default": "none", "power": ["tp"],
+          "log1p": ["cp"],
               "method_kwargs": {"power": {"lambd": 0.4, "tangent_linear_above_one": true}}}},
       "normalizer": {"_target_": "a.InputNormalizer", "config": {"default": "std", "none": null}},
-      "zero": {"_target_": "a.ConditionalZeroPostprocessor", "config": {"default": "none", "remap": "x", "0.5": ["y"]}},
+      "zero": {"_target_": "a.ConditionalZeroPostprocessor", "config": {"default": "none",
+          "remap": "x", "0.5": ["y"]}},
       "nan": {"_target_": "a.ConditionalNaNPostprocessor", "config": {"remap": "x", "nan": ["y"]}},
-      "relu": {"_target_": "a.NormalizedReluPostprocessor", "config": {"normalizer": "none", "2": ["q"]}}})")}});
+      "relu": {"_target_": "a.NormalizedReluPostprocessor", "config": {"normalizer": "none",
+          "2": ["q"]}}})")}});
   REQUIRE(value_at(result, "/data/imputer").dump() ==
           R"([{"variables":["sst"],"method":"mean"},{"variables":["x"],"method":"stdev"},)"
           R"({"variables":["sst2"],"method":"copy","from":"skt"}])");
@@ -75,7 +79,8 @@ TEST_CASE("roles, datasets and dates", "[anemoi]") {
   const Imported result = changed(
       {{kDataset + "/target", {"lsm", "sst"}},
        {training + "/dataset_config",
-        parse(R"({"dataset": {"cutout": [{"dataset": "lam-1", "thinning": 2}, {"dataset": "/g.zarr"}],
+        parse(
+            R"({"dataset": {"cutout": [{"dataset": "lam-1", "thinning": 2}, {"dataset": "/g.zarr"}],
                   "adjust": "all"}, "start": null})")},
        {training + "/start", "1979-01-01"},
        {"/task/multistep_output", 2},
@@ -84,8 +89,10 @@ TEST_CASE("roles, datasets and dates", "[anemoi]") {
   REQUIRE(is_refused(result, "dataloader.validation.datasets.data.dataset_config"));
   REQUIRE(value_at(result, "/data/dataset/dataset/cutout/1/dataset") == "/g.zarr");
   REQUIRE(!value_at(result, "/data/dataset").contains("start"));
-  REQUIRE(remark_on(result, "dataloader.training.datasets.data.dataset_config.dataset.cutout.0."
-                            "dataset")->verdict == anemoi::Verdict::kNote);
+  REQUIRE(remark_on(result,
+                    "dataloader.training.datasets.data.dataset_config.dataset.cutout.0."
+                    "dataset")
+              ->verdict == anemoi::Verdict::kNote);
   REQUIRE(value_at(result, "/data/training/start") == "1979-01-01");
   REQUIRE(value_at(result, "/data/multistep_output") == 2);
   REQUIRE(value_at(result, "/data/timestep") == "12h");
@@ -93,9 +100,9 @@ TEST_CASE("roles, datasets and dates", "[anemoi]") {
 
 TEST_CASE("several datasets have parts of their own", "[anemoi]") {
   Json tree = json_config();
-  for (const char* section : {"/data", "/dataloader/training", "/dataloader/validation",
-                              "/training/training_loss", "/training/scalers",
-                              "/training/variable_groups"}) {
+  for (const char* section :
+       {"/data", "/dataloader/training", "/dataloader/validation", "/training/training_loss",
+        "/training/scalers", "/training/variable_groups"}) {
     Json& datasets = tree[Json::json_pointer(std::string(section) + "/datasets")];
     const Json one = datasets["data"];
     datasets = {{"era5", one}, {"cerra", one}};
@@ -119,10 +126,11 @@ TEST_CASE("several datasets have parts of their own", "[anemoi]") {
 }
 
 TEST_CASE("epochs that are cut short are counted in steps", "[anemoi]") {
-  const Imported result = changed({{"/dataloader/limit_batches/training", 100},
-                                   {"/training/accum_grad_batches", 3},
-                                   {"/training/max_epochs", 5},
-                                   {"/task/rollout", parse(R"({"start": 1, "epoch_increment": 2, "maximum": 4})")}});
+  const Imported result =
+      changed({{"/dataloader/limit_batches/training", 100},
+               {"/training/accum_grad_batches", 3},
+               {"/training/max_epochs", 5},
+               {"/task/rollout", parse(R"({"start": 1, "epoch_increment": 2, "maximum": 4})")}});
   REQUIRE(value_at(result, "/train/max_steps") == 170);
   REQUIRE(value_at(result, "/train/rollout/step_increment") == 68);
   REQUIRE(value_at(result, "/train/validation/every_steps") == 34);
@@ -134,7 +142,8 @@ TEST_CASE("epochs that are cut short are counted in steps", "[anemoi]") {
 
 // --------------------------------------------------------------------------------------- graph ---
 
-TEST_CASE("meshes that are not built here get an icosphere of like size in their place", "[anemoi]") {
+TEST_CASE("meshes that are not built here get an icosphere of like size in their place",
+          "[anemoi]") {
   const auto refinement = [](const char* builder) {
     const Imported result = changed({{"/graph/nodes/hidden/node_builder", parse(builder)}});
     REQUIRE(is_refused(result, "graph.nodes.hidden.node_builder"));
@@ -144,7 +153,10 @@ TEST_CASE("meshes that are not built here get an icosphere of like size in their
   REQUIRE(refinement(R"({"_target_": "a.ReducedGaussianGridNodes", "grid": "n320"})") == 8);
   REQUIRE(refinement(R"({"_target_": "a.HexNodes", "resolution": 2})") == 5);
   REQUIRE(refinement(R"({"_target_": "a.HEALPixNodes", "resolution": 5})") == 5);
-  REQUIRE(refinement(R"({"_target_": "a.StretchedTriNodes", "global_resolution": 4, "lam_resolution": 8})") == 4);
+  REQUIRE(
+      refinement(
+          R"({"_target_": "a.StretchedTriNodes", "global_resolution": 4, "lam_resolution": 8})") ==
+      4);
   REQUIRE(refinement(R"({"_target_": "a.NPZFileNodes", "npz_file": "x.npz"})") == 5);
   const Imported tri = changed({{"/graph/nodes/hidden/node_builder",
                                  parse(R"({"_target_": "a.TriNodes", "resolution": [3, 4]})")}});
@@ -153,27 +165,33 @@ TEST_CASE("meshes that are not built here get an icosphere of like size in their
 }
 
 TEST_CASE("edges and their attributes", "[anemoi]") {
-  const Json processor = parse(R"({"source_name": "hidden", "target_name": "hidden", "edge_builders":
-      [{"_target_": "a.MultiScaleEdges", "x_hops": 2, "scale_resolutions": [3, 4, 9]}], "attributes": {}})");
-  const Imported result = changed(
-      {{"/graph/edges/2", processor},
-       {"/graph/edges/0/edge_builders/0",
-        parse(R"({"_target_": "a.KNNEdges", "num_nearest_neighbours": 12, "target_mask_attr_name": "m"})")},
-       {"/graph/edges/1/edge_builders/0",
-        parse(R"({"_target_": "a.CutOffEdges", "cutoff_distance_km": 100, "max_num_neighbours": 9})")},
-       {"/graph/edges/1/edge_builders/1", parse(R"({"_target_": "a.KNNEdges"})")},
-       {"/graph/edges/1/attributes/edge_length/norm", nullptr},
-       {"/graph/edges/0/attributes/azimuth", parse(R"({"_target_": "a.Azimuth"})")},
-       {"/graph/post_processors", {parse(R"({"_target_": "a.RemoveUnconnectedNodes"})")}}});
+  const Json processor =
+      parse(R"({"source_name": "hidden", "target_name": "hidden", "edge_builders":
+      [{"_target_": "a.MultiScaleEdges", "x_hops": 2, "scale_resolutions": [3, 4, 9]}],
+          "attributes": {}})");
+  const Imported result =
+      changed({{"/graph/edges/2", processor},
+               {"/graph/edges/0/edge_builders/0",
+                parse(
+                    R"({"_target_": "a.KNNEdges", "num_nearest_neighbours": 12,
+                "target_mask_attr_name": "m"})")},
+               {"/graph/edges/1/edge_builders/0",
+                parse(
+                    R"({"_target_": "a.CutOffEdges", "cutoff_distance_km": 100,
+                "max_num_neighbours": 9})")},
+               {"/graph/edges/1/edge_builders/1", parse(R"({"_target_": "a.KNNEdges"})")},
+               {"/graph/edges/1/attributes/edge_length/norm", nullptr},
+               {"/graph/edges/0/attributes/azimuth", parse(R"({"_target_": "a.Azimuth"})")},
+               {"/graph/post_processors", parse(R"([{"_target_": "a.RemoveUnconnectedNodes"}])")}});
   REQUIRE(value_at(result, "/graph/encoder").dump() == R"({"kind":"knn","num_neighbours":12})");
   REQUIRE(value_at(result, "/graph/decoder").dump() == R"({"kind":"cutoff","max_neighbours":9})");
   REQUIRE(value_at(result, "/graph/processor/levels").dump() == "[3,4]");
   REQUIRE(value_at(result, "/graph/processor/x_hops") == 2);
-  for (const char* path : {"graph.edges.0.edge_builders.0.target_mask_attr_name",
-                           "graph.edges.1.edge_builders.0.cutoff_distance_km",
-                           "graph.edges.1.edge_builders.1", "graph.post_processors.0",
-                           "graph.edges.2.edge_builders.0.scale_resolutions",
-                           "graph.edges.0.attributes.azimuth"}) {
+  for (const char* path :
+       {"graph.edges.0.edge_builders.0.target_mask_attr_name",
+        "graph.edges.1.edge_builders.0.cutoff_distance_km", "graph.edges.1.edge_builders.1",
+        "graph.post_processors.0", "graph.edges.2.edge_builders.0.scale_resolutions",
+        "graph.edges.0.attributes.azimuth"}) {
     INFO(path << "\n" << remarks_text(result.remarks));
     REQUIRE(is_refused(result, path));
   }
@@ -188,9 +206,9 @@ TEST_CASE("a stored graph, weights of cells", "[anemoi]") {
   tree["graph"] = {{"overwrite", false}};
   REQUIRE(is_refused(imported(tree), "system.input.graph"));
   const std::string weights = "/graph/nodes/data/attributes/area_weight";
-  const Imported uniform =
-      changed({{weights, parse(R"({"_target_": "a.UniformWeights", "norm": null})")},
-               {"/graph/nodes/data/attributes/cutout_mask", parse(R"({"_target_": "a.CutOutMask"})")}});
+  const Imported uniform = changed(
+      {{weights, parse(R"({"_target_": "a.UniformWeights", "norm": null})")},
+       {"/graph/nodes/data/attributes/cutout_mask", parse(R"({"_target_": "a.CutOutMask"})")}});
   REQUIRE(value_at(uniform, "/graph/area_weight").dump() == R"({"kind":"uniform","norm":"none"})");
   REQUIRE(uniform.num_not_honoured() == 1);
   const Imported masked = changed(
@@ -207,20 +225,20 @@ TEST_CASE("a stored graph, weights of cells", "[anemoi]") {
 // --------------------------------------------------------------------------------------- model ---
 
 TEST_CASE("parts of networks", "[anemoi]") {
-  const Imported result = changed(
-      {{"/model/processor/window_size", nullptr},
-       {"/model/processor/attention_implementation", "scaled_dot_product_attention"},
-       {"/model/processor/dropout_p", 0.1},
-       {"/model/processor/cpu_offload", true},
-       {"/model/processor/use_rotary_embeddings", true},
-       {"/model/encoder/_target_", "a.TransformerForwardMapper"},
-       {"/model/encoder/use_rotary_embeddings", true},
-       {"/model/encoder/window_size", -1},
-       {"/model/encoder/layer_kernels/Activation/_target_", "torch.nn.SiLU"},
-       {"/model/encoder/layer_kernels/LayerNorm/eps", 1e-6},
-       {"/model/decoder/layer_kernels/LayerNorm/eps", 1e-4},
-       {"/model/decoder/layer_kernels/Linear/_target_", "a.QuantLinear"},
-       {"/model/decoder/gradient_checkpointing", false}});
+  const Imported result =
+      changed({{"/model/processor/window_size", nullptr},
+               {"/model/processor/attention_implementation", "scaled_dot_product_attention"},
+               {"/model/processor/dropout_p", 0.1},
+               {"/model/processor/cpu_offload", true},
+               {"/model/processor/use_rotary_embeddings", true},
+               {"/model/encoder/_target_", "a.TransformerForwardMapper"},
+               {"/model/encoder/use_rotary_embeddings", true},
+               {"/model/encoder/window_size", -1},
+               {"/model/encoder/layer_kernels/Activation/_target_", "torch.nn.SiLU"},
+               {"/model/encoder/layer_kernels/LayerNorm/eps", 1e-6},
+               {"/model/decoder/layer_kernels/LayerNorm/eps", 1e-4},
+               {"/model/decoder/layer_kernels/Linear/_target_", "a.QuantLinear"},
+               {"/model/decoder/gradient_checkpointing", false}});
   REQUIRE(value_at(result, "/model/processor/attention") == "sdpa");
   REQUIRE(value_at(result, "/model/processor/window").is_null());
   REQUIRE(value_at(result, "/model/processor/offload") == 1);
@@ -235,7 +253,8 @@ TEST_CASE("parts of networks", "[anemoi]") {
     INFO(path);
     REQUIRE(is_refused(result, path));
   }
-  REQUIRE(is_refused(changed({{"/model/processor/_target_", "a.MambaProcessor"}}), "model.processor"));
+  REQUIRE(
+      is_refused(changed({{"/model/processor/_target_", "a.MambaProcessor"}}), "model.processor"));
 }
 
 TEST_CASE("kinds of networks", "[anemoi]") {
@@ -243,12 +262,11 @@ TEST_CASE("kinds of networks", "[anemoi]") {
       changed({{"/model/model/_target_", "a.AnemoiTransportModelEncProcDec"}});
   REQUIRE(is_refused(diffusion, "model.model._target_"));
   REQUIRE(is_refused(diffusion, "training.ensemble_size_per_device"));
-  const Imported levels = changed(
-      {{"/model/model/_target_", "a.AnemoiModelEncProcDecHierarchical"},
-       {"/model/model/hidden_nodes_name", {"h1", "h2"}},
-       {"/model/enable_hierarchical_level_processing", true},
-       {"/model/level_process_num_layers", 2},
-       {"/training/ensemble_size_per_device", 1}});
+  const Imported levels = changed({{"/model/model/_target_", "a.AnemoiModelEncProcDecHierarchical"},
+                                   {"/model/model/hidden_nodes_name", {"h1", "h2"}},
+                                   {"/model/enable_hierarchical_level_processing", true},
+                                   {"/model/level_process_num_layers", 2},
+                                   {"/training/ensemble_size_per_device", 1}});
   REQUIRE(value_at(levels, "/model/hierarchy/meshes").dump() == R"(["h1","h2"])");
   REQUIRE(value_at(levels, "/model/hierarchy/level_layers") == 2);
   REQUIRE(value_at(levels, "/model/hierarchy/upscale/kind") == "graph_transformer");
@@ -271,16 +289,19 @@ TEST_CASE("residuals and limits", "[anemoi]") {
   REQUIRE(residual(R"({"_target_": "a.TruncatedConnection", "truncation_up_file_path": "u.npz",
                        "truncation_down_file_path": "d.npz"})") ==
           R"({"kind":"truncated","truncation_up":"u.npz","truncation_down":"d.npz"})");
-  REQUIRE(residual(R"({"_target_": "a.SpectralOrnsteinConnection", "lmax": 4, "theta_buff": 0.1})") ==
-          R"({"kind":"spectral_ornstein","lmax":4,"theta_buffer":0.1})");
+  REQUIRE(
+      residual(R"({"_target_": "a.SpectralOrnsteinConnection", "lmax": 4, "theta_buff": 0.1})") ==
+      R"({"kind":"spectral_ornstein","lmax":4,"theta_buffer":0.1})");
   REQUIRE(is_refused(changed({{"/model/residual", parse(R"({"_target_": "a.Other"})")}}),
                      "model.residual"));
   const Imported limits = changed({{"/model/bounding", parse(R"([
-      {"_target_": "a.NormalizedReluBounding", "variables": ["sst"], "min_val": [-2], "normalizer": ["mean-std"]},
+      {"_target_": "a.NormalizedReluBounding", "variables": ["sst"], "min_val": [-2],
+          "normalizer": ["mean-std"]},
       {"_target_": "a.HardtanhBounding", "variables": ["tcc"], "min_val": 0, "max_val": 1},
       {"_target_": "a.SoftBounding", "variables": ["x"]}])")}});
   REQUIRE(value_at(limits, "/model/bounding").dump() ==
-          R"([{"kind":"normalized_relu","variables":["sst"],"thresholds":[-2.0],"normalizer":["mean-std"]},)"
+          R"([{"kind":"normalized_relu","variables":["sst"],"thresholds":[-2.0],)"
+          R"("normalizer":["mean-std"]},)"
           R"({"kind":"hardtanh","variables":["tcc"],"min_val":0.0,"max_val":1.0}])");
   REQUIRE(is_refused(limits, "model.bounding.2"));
 }
@@ -288,24 +309,29 @@ TEST_CASE("residuals and limits", "[anemoi]") {
 // ---------------------------------------------------------------------------------------- loss ---
 
 TEST_CASE("sums, aggregates and scales of losses", "[anemoi]") {
-  const Imported sum = changed({{kLoss, parse(R"({"_target_": "a.CombinedLoss", "loss_weights": [0.6, 0.4],
+  const Imported sum =
+      changed({{kLoss, parse(R"({"_target_": "a.CombinedLoss", "loss_weights": [0.6, 0.4],
       "scalers": ["node_weights", "time_steps"], "losses": [
         {"_target_": "a.MultiscaleLossWrapper", "multiscale_config": null, "weights": [2.0],
-         "per_scale_loss": {"_target_": "a.CRPS", "scalers": ["*", "!stdev_tendency", "!var_tendency"]}},
+         "per_scale_loss": {"_target_": "a.CRPS", "scalers": ["*", "!stdev_tendency",
+             "!var_tendency"]}},
         {"_target_": "a.TimeAggregateLossWrapper", "time_aggregation_types": ["mean", "diff"],
          "scalers": ["node_weights"], "loss_fn": {"_target_": "a.HuberLoss", "delta": 0.5}}]})")}});
   const Json terms = value_at(sum, "/loss/terms");
-  REQUIRE(terms[0].dump() ==
-          R"({"kind":"crps","weight":1.2,"alpha":0.95,"scalers":["general_variable","pressure_level",)"
-          R"("nan_mask_weights","node_weights","time_steps"]})");
+  REQUIRE(
+      terms[0].dump() ==
+      R"({"kind":"crps","weight":1.2,"alpha":0.95,"scalers":["general_variable","pressure_level",)"
+      R"("nan_mask_weights","node_weights","time_steps"]})");
   REQUIRE(terms[1].dump() ==
           R"({"kind":"huber","weight":0.4,"huber_delta":0.5,"time_aggregation":["mean","diff"],)"
           R"("scalers":["node_weights"]})");
   REQUIRE(value_at(sum, "/loss/scalers").dump() == "[]");
-  const Imported files = changed({{kLoss, parse(R"({"_target_": "a.MultiscaleLossWrapper", "weights": [1, 2],
+  const Imported files =
+      changed({{kLoss, parse(R"({"_target_": "a.MultiscaleLossWrapper", "weights": [1, 2],
       "loss_matrices_path": "/m", "loss_matrices": ["a.npz", null],
       "per_scale_loss": {"_target_": "a.CRPS", "scalers": ["node_weights"]}})")}});
-  REQUIRE(value_at(files, "/loss/scales").dump() == R"({"weights":[1.0,2.0],"files":["/m/a.npz",""]})");
+  REQUIRE(value_at(files, "/loss/scales").dump() ==
+          R"({"weights":[1.0,2.0],"files":["/m/a.npz",""]})");
   REQUIRE(files.num_not_honoured() == 1);
 }
 
@@ -317,7 +343,8 @@ TEST_CASE("spectral and graph scores", "[anemoi]") {
           R"({"kind":"octahedral_sht","grid":"o96","truncation":40,)"
           R"("projection":{"grid":"o32","neighbours":3,"sigma":0.1}})");
   REQUIRE(value_at(spectral, "/loss/alpha") == 1.0);
-  const Imported graph = changed({{kLoss, parse(R"({"_target_": "a.GraphVariogramScoreLoss", "p": 0.5,
+  const Imported graph =
+      changed({{kLoss, parse(R"({"_target_": "a.GraphVariogramScoreLoss", "p": 0.5,
       "fair": false, "scalers": [], "loss_graph": {"edges_name": ["data", "to", "data"]}})")}});
   REQUIRE(value_at(graph, "/loss/variogram_power") == 0.5);
   REQUIRE(is_refused(graph, "training.training_loss.datasets.data.loss_graph"));
@@ -327,11 +354,14 @@ TEST_CASE("spectral and graph scores", "[anemoi]") {
 
 TEST_CASE("scalers have names of their own in Anemoi", "[anemoi]") {
   const Imported result = changed(
-      {{kLoss, parse(R"({"_target_": "a.MSELoss", "scalers": ["heights", "grid", "lead", "mask", "second",
+      {{kLoss,
+        parse(R"({"_target_": "a.MSELoss", "scalers": ["heights", "grid", "lead", "mask", "second",
                          "missing"]})")},
        {kScalers, parse(R"({
-          "heights": {"_target_": "a.LinearVariableLevelScaler", "group": "sfc", "y_intercept": 0.1, "slope": 0.01},
-          "grid": {"_target_": "a.GraphNodeAttributeScaler", "nodes_attribute_name": "area_weight", "norm": "unit-mean"},
+          "heights": {"_target_": "a.LinearVariableLevelScaler", "group": "sfc",
+              "y_intercept": 0.1, "slope": 0.01},
+          "grid": {"_target_": "a.GraphNodeAttributeScaler",
+              "nodes_attribute_name": "area_weight", "norm": "unit-mean"},
           "lead": {"_target_": "a.LeadTimeDecayScaler", "decay_factor": 0.5, "max_lead_time": 24,
                    "output_lead_times": [6, 12], "decay_type": "exponential"},
           "mask": {"_target_": "a.VariableMaskingLossScaler", "variables": ["tp"], "invert": true},
@@ -355,10 +385,12 @@ TEST_CASE("optimisers, rates and averages", "[anemoi]") {
   const std::string at = "/training/optimization";
   const Imported zero = changed(
       {{at + "/optimizer", parse(R"({"_target_": "torch.distributed.optim.ZeroRedundancyOptimizer",
-          "optimizer_class": {"_target_": "torch.optim.AdamW", "_partial_": true}, "betas": [0.9, 0.99]})")},
+          "optimizer_class": {"_target_": "torch.optim.AdamW", "_partial_": true},
+              "betas": [0.9, 0.99]})")},
        {at + "/lr_scheduler", nullptr},
        {"/training/gradient_clip/val", 0},
-       {"/training/weight_averaging", parse(R"({"_target_": "pytorch_lightning.callbacks.StochasticWeightAveraging",
+       {"/training/weight_averaging",
+        parse(R"({"_target_": "pytorch_lightning.callbacks.StochasticWeightAveraging",
           "swa_lrs": 1e-4})")}});
   REQUIRE(value_at(zero, "/parallel/sharding/states") == "optimizer");
   REQUIRE(value_at(zero, "/optimizer/beta2") == 0.99);
@@ -367,10 +399,12 @@ TEST_CASE("optimisers, rates and averages", "[anemoi]") {
   REQUIRE(is_refused(zero, "training.weight_averaging"));
   const Imported mixed = changed(
       {{at + "/optimizer", parse(R"({"_target_": "anemoi.training.optimizers.AdEMAMix.AdEMAMix",
-          "betas": [0.9, 0.95, 0.9999], "alpha": 8.0, "alpha_warmup": 10, "beta3_warmup": 20, "fused": true})")},
+          "betas": [0.9, 0.95, 0.9999], "alpha": 8.0, "alpha_warmup": 10, "beta3_warmup": 20,
+              "fused": true})")},
        {at + "/lr_scheduler/t_in_epochs", true},
        {at + "/pl_lr_scheduler/interval", "epoch"},
-       {"/training/weight_averaging", parse(R"({"_target_": "anemoi.x.SWAWeightAveraging", "update_every_n_steps": 9})")}});
+       {"/training/weight_averaging",
+        parse(R"({"_target_": "anemoi.x.SWAWeightAveraging", "update_every_n_steps": 9})")}});
   REQUIRE(value_at(mixed, "/optimizer/kind") == "ademamix");
   REQUIRE(value_at(mixed, "/optimizer/beta3") == 0.9999);
   REQUIRE(value_at(mixed, "/optimizer/average/kind") == "mean");
@@ -393,21 +427,22 @@ TEST_CASE("precisions", "[anemoi]") {
   REQUIRE(precision("32-true") == "tf32");
   REQUIRE(precision(32) == "tf32");
   REQUIRE(precision(64) == "fp64");
-  REQUIRE(is_refused(changed({{"/training/precision", "transformer-engine"}}), "training.precision"));
+  REQUIRE(
+      is_refused(changed({{"/training/precision", "transformer-engine"}}), "training.precision"));
 }
 
 TEST_CASE("runs that go on, stop early, or are of another kind", "[anemoi]") {
-  const Imported result = changed(
-      {{"/training/run_id", "abc"},
-       {"/training/transfer_learning", true},
-       {"/system/input/warm_start", "last.ckpt"},
-       {"/training/loss_gradient_scaling", true},
-       {"/training/method/_target_", "anemoi.training.train.methods.TransportTraining"},
-       {"/training/strategy/_target_", "pytorch_lightning.strategies.FSDPStrategy"},
-       {"/training/transport", parse(R"({"objective": "edm_diffusion"})")},
-       {"/task/_target_", "anemoi.training.tasks.TemporalDownscaler"},
-       {"/system/hardware/accelerator", "tpu"},
-       {"/diagnostics/callbacks", parse(R"([{"_target_": "a.EarlyStopping", "patience": 3},
+  const Imported result =
+      changed({{"/training/run_id", "abc"},
+               {"/training/transfer_learning", true},
+               {"/system/input/warm_start", "last.ckpt"},
+               {"/training/loss_gradient_scaling", true},
+               {"/training/method/_target_", "anemoi.training.train.methods.TransportTraining"},
+               {"/training/strategy/_target_", "pytorch_lightning.strategies.FSDPStrategy"},
+               {"/training/transport", parse(R"({"objective": "edm_diffusion"})")},
+               {"/task/_target_", "anemoi.training.tasks.TemporalDownscaler"},
+               {"/system/hardware/accelerator", "tpu"},
+               {"/diagnostics/callbacks", parse(R"([{"_target_": "a.EarlyStopping", "patience": 3},
                                             {"_target_": "a.RolloutEval", "rollout": 12}])")}});
   for (const char* path :
        {"training.run_id", "training.transfer_learning", "system.input.warm_start",
@@ -421,14 +456,16 @@ TEST_CASE("runs that go on, stop early, or are of another kind", "[anemoi]") {
 }
 
 TEST_CASE("checkpoints, ranks and logs", "[anemoi]") {
-  const Imported result = changed(
-      {{"/diagnostics/checkpoint/every_n_train_steps", parse(R"({"save_frequency": 500, "num_models_saved": 4})")},
-       {"/diagnostics/checkpoint/every_n_epochs/save_frequency", nullptr},
-       {"/diagnostics/log/interval", 7},
-       {"/system/hardware/num_nodes", 4},
-       {"/system/hardware/num_gpus_per_model", 2},
-       {"/system/hardware/num_gpus_per_ensemble", 2}});
-  REQUIRE(value_at(result, "/checkpoint").dump() == R"({"every_steps":500,"keep":4,"at_end":true})");
+  const Imported result =
+      changed({{"/diagnostics/checkpoint/every_n_train_steps",
+                parse(R"({"save_frequency": 500, "num_models_saved": 4})")},
+               {"/diagnostics/checkpoint/every_n_epochs/save_frequency", nullptr},
+               {"/diagnostics/log/interval", 7},
+               {"/system/hardware/num_nodes", 4},
+               {"/system/hardware/num_gpus_per_model", 2},
+               {"/system/hardware/num_gpus_per_ensemble", 2}});
+  REQUIRE(value_at(result, "/checkpoint").dump() ==
+          R"({"every_steps":500,"keep":4,"at_end":true})");
   REQUIRE(value_at(result, "/log/every_steps") == 7);
   REQUIRE(value_at(result, "/parallel/model") == 2);
   REQUIRE(value_at(result, "/model/ensemble/members") == 2);

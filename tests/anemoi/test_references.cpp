@@ -16,7 +16,8 @@ TEST_CASE("references are replaced by what they stand for", "[anemoi]") {
     "data": {"resolution": "o96", "frequency": "6h", "copy": "${.frequency}"},
     "input": {"dataset": "era5-${data.resolution}-${data.frequency}.zarr"},
     "loader": {"dataset": "${input.dataset}"},
-    "graph": {"attributes": {"a": {"norm": "${data.frequency}"}}, "nodes": {"x": "${graph.attributes}"}},
+    "graph": {"attributes": {"a": {"norm": "${data.frequency}"}},
+        "nodes": {"x": "${graph.attributes}"}},
     "list": [10, {"k": "${list[0]}"}],
     "through": "${graph.nodes.x.a.norm}",
     "relative": {"inner": {"up": "${..beside}"}, "beside": true},
@@ -49,8 +50,8 @@ TEST_CASE("references that lead nowhere are noted and stay as they are", "[anemo
     "out": "${...x}", "env": "${oc.env:AIFS_TEST_NOT_SET}/x", "section": "x${whole2}",
     "whole2": {"k": 1}, "copy": "${holder}", "holder": {"bad": "${b.c}"}
   })"));
-  for (const char* path : {"a", "self", "one", "two", "whole.part.part", "open", "empty", "function",
-                           "out", "env", "section", "copy.bad", "holder.bad"}) {
+  for (const char* path : {"a", "self", "one", "two", "whole.part.part", "open", "empty",
+                           "function", "out", "env", "section", "copy.bad", "holder.bad"}) {
     INFO(path);
     REQUIRE(result.failures.contains(path));
   }

@@ -13,7 +13,8 @@ using anemoi::Verdict;
 
 TEST_CASE("what nobody looked at is named, whole sections at once", "[anemoi]") {
   const Source source(Json::parse(
-      R"({"a": {"b": 1, "c": {"d": 2, "e": [3, 4]}}, "f": {"g": 5, "h": 6}, "n": null, "s": "${a.b}"})"));
+      R"({"a": {"b": 1, "c": {"d": 2, "e": [3, 4]}}, "f": {"g": 5, "h": 6}, "n": null,
+          "s": "${a.b}"})"));
   const Place root = source.root();
   REQUIRE(root["a"]["b"].integer() == 1);
   REQUIRE(root["f"]["g"].number() == 5.0);
@@ -33,7 +34,8 @@ TEST_CASE("what nobody looked at is named, whole sections at once", "[anemoi]") 
 
 TEST_CASE("values of a wrong type are refused with their path", "[anemoi]") {
   const Source source(Json::parse(
-      R"({"a": {"t": "x", "f": 1.5, "i": 3.0, "m": "???", "r": "${no.such}", "l": [1, "x"], "huge": 1e300}})"));
+      R"({"a": {"t": "x", "f": 1.5, "i": 3.0, "m": "???", "r": "${no.such}", "l": [1, "x"],
+          "huge": 1e300}})"));
   const Place a = source.root()["a"];
   REQUIRE(a["i"].integer() == 3);
   REQUIRE_THROWS_WITH(a["t"].number(), ContainsSubstring("'a.t': got \"x\", expected is a number"));

@@ -52,8 +52,9 @@ TEST_CASE("words that are no numbers", "[anemoi]") {
     require_value(word, true);
   for (const char* word : {"false", "no", "OFF"})
     require_value(word, false);
-  for (const char* word : {"6h", "10u", "2d", "nan", "2020-01-01", "2020-01-01T06:00:00", "16-mixed",
-                           "None", "e5", "1e", "-", "+", "08x", "_", "0x", "???", "1.2.3", "y"}) {
+  for (const char* word :
+       {"6h", "10u", "2d", "nan", "2020-01-01", "2020-01-01T06:00:00", "16-mixed", "None", "e5",
+        "1e", "-", "+", "08x", "_", "0x", "???", "1.2.3", "y"}) {
     require_value(word, word);
   }
   require_value(std::string(100'000, '1'), std::string(100'000, '1'));
