@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "anemoi/document.h"
 #include "anemoi/yaml_scalar.h"
 #include "core/check.h"
 #ifdef AIFS_HAVE_YAML
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 #endif
 
@@ -28,6 +30,40 @@ std::string line_of(const std::string& text, int number) {
   return text.substr(begin, std::min<size_t>(text.find('\n', begin) - begin, 200));
 }
 
+// Walks through a document without keeping it.
+class Survey : public YAML::EventHandler {
+ public:
+  explicit Survey(size_t limit) : left_(limit) {}
+
+  bool is_too_large() const { return left_ == 0; }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override { count(); }
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override { count(); }
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {
+    count();
+  }
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    count();
+  }
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    count();
+  }
+  void OnMapEnd() override {}
+
+ private:
+  void count() {
+    if (left_ > 0) --left_;
+  }
+
+  size_t left_;
+};
+
 class YamlReader {
  public:
   YamlReader(const std::string& text, const std::string& name, const DocumentLimits& limits)
@@ -35,15 +71,10 @@ class YamlReader {
 
   Json read() {
     check_text();
-    std::vector<YAML::Node> documents;
     try {
-      documents = YAML::LoadAll(text_);
-      if (documents.size() > 1) {
-        throw ConfigError("", concat("'", name_, "' holds ", documents.size(), " documents"),
-                          "keep one: what is between two lines of ---");
-      }
-      const bool empty = documents.empty() || documents[0].IsNull();
-      if (!empty) return value(documents[0], 0);
+      survey();
+      const YAML::Node document = YAML::Load(text_);
+      if (!document.IsNull()) return value(document, 0);
     } catch (const YAML::Exception& error) {
       not_yaml(error.mark);
     }
@@ -86,6 +117,21 @@ class YamlReader {
       is_text = false;
     }
     if (!is_text) throw ConfigError("", concat("'", name_, "' is not a text in UTF-8"));
+  }
+
+  // Refuses a second document, and more values than memory should be asked for. A stray bracket
+  // counts as a document without end to the library.
+  void survey() const {
+    std::istringstream stream(text_);
+    YAML::Parser parser(stream);
+    Survey all(2 * limits_.values + 2);  // names count, too
+    const bool has_one = parser.HandleNextDocument(all);
+    if (has_one && parser.HandleNextDocument(all)) {
+      throw ConfigError("", concat("'", name_, "' goes on after the end of its document"),
+                        "keep what is between two lines of ---, and look for a bracket too many");
+    }
+    if (all.is_too_large())
+      throw ConfigError("", concat("'", name_, "' holds more than ", limits_.values, " values"));
   }
 
   void count(const YAML::Mark& mark, int depth) {

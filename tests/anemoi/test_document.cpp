@@ -59,7 +59,9 @@ TEST_CASE("what is no sound YAML is refused with its line", "[anemoi]") {
   REQUIRE_THAT(refusal("a: 1\nb: [1, 2\n"), ContainsSubstring("f.yaml:"));
   REQUIRE_THAT(refusal("a: 1\nb: {c: 2\nd: 'x\n"), ContainsSubstring("is not YAML"));
   REQUIRE_THAT(refusal("a:\n  b: 1\n  c: 2\n  b: 3\n"), ContainsSubstring("f.yaml:4': 'b'"));
-  REQUIRE_THAT(refusal("a: 1\n---\nb: 2\n"), ContainsSubstring("2 documents"));
+  REQUIRE_THAT(refusal("a: 1\n---\nb: 2\n"), ContainsSubstring("goes on after"));
+  REQUIRE_THAT(refusal("{a: 1}\n}\nb: 2\n"), ContainsSubstring("f.yaml"));
+  REQUIRE_THAT(refusal("{! \"a\": {b: 1}}}\n"), ContainsSubstring("f.yaml"));
   REQUIRE_THAT(refusal("a: !!python/object:os.system x\n"), ContainsSubstring("the tag"));
   REQUIRE_THAT(refusal("? [a, b]\n: 1\n"), ContainsSubstring("a single word"));
   REQUIRE_THAT(refusal("x: &x {a: 1}\ny: {<<: *x}\n"), ContainsSubstring("<<"));
