@@ -151,6 +151,7 @@ void import_memory(const Place& block, const PartContext& context, const std::st
   } else {
     chunks.no_effect("is for processors, message passing and graph transformers");
   }
+  offload.mark();
   if (kind == "none") return;
   const bool by_chunk = !is_processor && kind == "graph_transformer";
   out.set("recompute", runs_again ? (by_chunk ? "block" : "full") : "none", again);

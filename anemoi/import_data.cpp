@@ -79,12 +79,9 @@ void import_dataset(const Translation& t, const std::string& name, const Section
   }
   const Place dataset = t.of_dataset(t.root["data"], name);
   import_roles(dataset, out);
-  if (const Place processors = dataset["processors"]) {
-    import_processors(processors, out);
-    dataset["normalizer"].no_effect("is meant for references; data.processors counts");
-    dataset["imputer"].no_effect("is meant for references; data.processors counts");
-    dataset["remapper"].no_effect("is meant for references; data.processors counts");
-  }
+  import_processors(dataset["processors"], out);
+  for (const char* key : {"normalizer", "imputer", "remapper"})
+    dataset[key].no_effect("is meant for references: processors count");
 }
 
 void import_period(const Translation& t, const std::string& stage, const Section& out) {
@@ -111,13 +108,14 @@ void import_times(const Translation& t, const Section& out) {
   const Place timestep = task["timestep"]   ? task["timestep"]
                          : data["timestep"] ? data["timestep"]
                                             : data["frequency"];
-  std::string text = timestep.text();
+  const std::string name = task.class_name();
+  const bool forecasts = name.empty() || name == "Forecaster";
+  std::string text = forecasts ? timestep.text() : timestep.text("6h");
   std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   out.set("timestep", text, timestep);
   data["timestep"].mark();
-  const std::string name = task.class_name();
-  if (!name.empty() && name != "Forecaster")
+  if (!forecasts)
     task["_target_"].not_honoured("forecasts are the only task; this is trained as one");
 }
 

@@ -30,6 +30,7 @@ NetworkClass import_class(Translation& t, const Place& model, const Section& out
     (network["_target_"] ? network["_target_"] : network)
         .not_honoured("there is no such network; this is trained as AnemoiModelEncProcDec");
   }
+  network["transport"].not_honoured("there are no diffusion and transport models");
   const Place hidden = network["hidden_nodes_name"];
   t.meshes = hidden ? hidden.texts() : std::vector{t.root["graph"]["hidden"].text("hidden")};
   if (t.meshes.empty()) throw ConfigError(hidden.path(), "names no hidden nodes");
@@ -121,6 +122,7 @@ void import_node_trainables(const Translation& t, const Place& model, const Sect
   const Place hidden = widths[t.meshes[0]] ? widths[t.meshes[0]] : widths["hidden"];
   trainable.set("data", data.integer(0), data);
   trainable.set("hidden", hidden.integer(0), hidden);
+  widths["hidden"].leave("there are no nodes of this name");
   for (const auto& [name, width] : widths.members()) {
     const bool is_data = contains(t.datasets, name), is_hidden = contains(t.meshes, name);
     const Place& first = is_data ? data : hidden;
@@ -196,11 +198,11 @@ void import_ensemble(const Translation& t, const Place& model, const Section& ou
     return;
   }
   const Section ensemble = out["ensemble"];
-  const int64_t shares = std::max<int64_t>(1, t.gpus_per_ensemble() / t.gpus_per_model());
-  ensemble.set("members", members.integer(1) * shares, members);
-  if (shares > 1) {
+  const int64_t groups = t.groups_per_ensemble();
+  ensemble.set("members", members.integer(1) * groups, members);
+  if (groups > 1) {
     t.hardware()["num_gpus_per_ensemble"].note(
-        "all members are made by the ranks of a sample: give each more memory, or make fewer");
+        "all members of a sample are made by the ranks of one model, which need memory for them");
   }
   ensemble.set("noise", "conditioning", model["noise_injector"]);
   import_noise(model["noise_injector"], ensemble);

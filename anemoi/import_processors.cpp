@@ -146,6 +146,7 @@ void import_processors(const Place& processors, const Section& out) {
   // Here values are filled first, then mapped, then normalised, whatever the order they stand in.
   enum Stage { kFill, kMap, kNormalise, kAfter };
   Stage last = kFill;
+  bool normalises = false;
   for (const auto& [key, processor] : processors.members()) {
     if (!processor) continue;
     const std::string name = processor.class_name();
@@ -153,6 +154,7 @@ void import_processors(const Place& processors, const Section& out) {
     Stage stage = kAfter;
     if (name == "InputNormalizer") {
       stage = kNormalise;
+      normalises = true;
       import_normalizer(config, out);
     } else if (name == "InputImputer" || name == "ConstantImputer" || name == "CopyImputer") {
       stage = kFill;
@@ -173,6 +175,7 @@ void import_processors(const Place& processors, const Section& out) {
     }
     if (stage != kAfter) last = std::max(last, stage);
   }
+  if (!normalises) out["normalizer"].set("default", "none", processors);
 }
 
 }  // namespace aifs::anemoi

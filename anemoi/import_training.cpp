@@ -86,7 +86,8 @@ void import_validation(const Translation& t, const Section& train) {
   if (!limit) return;
   if (limit.number() >= 1.0) {
     const int64_t samples = t.root["dataloader"]["batch_size"]["validation"].integer(1);
-    const int64_t instances = std::max<int64_t>(1, t.num_gpus() / t.gpus_per_model());
+    const int64_t instances =
+        std::max<int64_t>(1, t.num_gpus() / std::max<int64_t>(1, t.gpus_per_model()));
     out.set("max_dates", limit.integer() * samples * instances, limit);
     limit.note("as many dates, but spread evenly over the period instead of its first ones");
   } else {
@@ -108,10 +109,11 @@ void import_ranks(const Translation& t) {
   } else {
     t.section("parallel").set("model", model.integer(1), model);
   }
-  const int64_t ranks = t.num_gpus();
+  const int64_t ranks = t.num_gpus() / t.groups_per_ensemble();
   if (ranks > 1) {
     const Place nodes = hardware["num_gpus_per_node"];
-    nodes.note(concat("start ", ranks, " ranks, one a GPU: their number is that of processes"));
+    nodes.note(
+        concat("start ", ranks, " ranks for the same batches: their number is not in the file"));
   }
   for (const char* key : {"num_gpus_per_node", "num_nodes", "num_gpus_per_ensemble"})
     hardware[key].mark();

@@ -25,7 +25,8 @@ struct Translation {
   // Section "system" of recent releases, or "hardware" of older ones.
   Place hardware() const;
   int64_t gpus_per_model() const { return hardware()["num_gpus_per_model"].integer(1); }
-  int64_t gpus_per_ensemble() const;
+  // Groups of ranks that make the members of one ensemble there, and are one group here.
+  int64_t groups_per_ensemble() const;
   int64_t num_gpus() const;
   // What holds for a dataset in a section that may have "datasets"; for all of them that of the
   // first, others being refused if they differ.

@@ -63,7 +63,7 @@ class SourceState {
 
   // One remark for everything in `value` that nobody has looked at.
   void add_unseen(const Json& value, const std::string& path, std::vector<Remark>& out) const {
-    if (seen.contains(path) || resolved.referenced.contains(path)) return;
+    if (is_seen(path)) return;
     if (value.is_structured() && !value.empty() && any_seen(value, path)) {
       for (const auto& [key, member] : value.items())
         add_unseen(member, below(path, key), out);
@@ -76,8 +76,12 @@ class SourceState {
     }
   }
 
+  bool is_seen(const std::string& path) const {
+    return seen.contains(path) || resolved.referenced.contains(path);
+  }
+
   bool any_seen(const Json& value, const std::string& path) const {
-    if (seen.contains(path) || resolved.referenced.contains(path)) return true;
+    if (is_seen(path)) return true;
     if (!value.is_structured()) return false;
     for (const auto& [key, member] : value.items()) {
       if (any_seen(member, below(path, key))) return true;
@@ -230,7 +234,10 @@ void Place::mark() const {
 }
 
 void Place::leave(const std::string& why) const {
-  if (value_ && !state_->any_seen(*value_, path_)) no_effect(why);
+  if (!value_ || state_->is_seen(path_)) return;
+  if (!state_->any_seen(*value_, path_)) return no_effect(why);
+  for (const auto& [key, member] : value_->items())
+    Place(state_, &member, below(path_, key)).leave(why);
 }
 
 void Place::remark(Verdict verdict, const std::string& why) const {

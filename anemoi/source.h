@@ -72,7 +72,7 @@ class Place {
   // Not honoured if it is there and another value than the one that is meant here anyway.
   void expect(const Json& usual, const std::string& why) const;
   void mark() const;  // counts it and all below as looked at
-  // no_effect, if nobody has looked at anything of it yet.
+  // no_effect for those parts that nobody has looked at yet.
   void leave(const std::string& why) const;
 
  private:

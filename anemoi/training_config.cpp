@@ -55,8 +55,9 @@ Place Translation::hardware() const {
   return system ? system : root["hardware"];
 }
 
-int64_t Translation::gpus_per_ensemble() const {
-  return hardware()["num_gpus_per_ensemble"].integer(gpus_per_model());
+int64_t Translation::groups_per_ensemble() const {
+  const int64_t model = std::max<int64_t>(1, gpus_per_model());
+  return std::max<int64_t>(1, hardware()["num_gpus_per_ensemble"].integer(model) / model);
 }
 
 int64_t Translation::num_gpus() const {
@@ -75,6 +76,12 @@ Place Translation::of_all_datasets(const Place& place, const std::string& why) c
     if (other.path() == first.path()) continue;
     if (other.is_there() != first.is_there() || other.whole() != first.whole())
       other.not_honoured(why);
+  }
+  if (place.is_object() && place["datasets"]) {
+    for (const auto& [name, other] : place["datasets"].members()) {
+      if (std::find(datasets.begin(), datasets.end(), name) == datasets.end())
+        other.leave("is for no dataset of data.datasets");
+    }
   }
   return first;
 }

@@ -63,6 +63,11 @@ TEST_CASE("processors become imputers, maps, a normaliser and post-processors", 
   REQUIRE(result.num_not_honoured() == 1);  // the mesh
 }
 
+TEST_CASE("without a normaliser values stay as they are", "[anemoi]") {
+  const Imported result = changed({{kDataset + "/processors", Json::object()}});
+  REQUIRE(value_at(result, "/data/normalizer").dump() == R"({"default":"none"})");
+}
+
 TEST_CASE("processors in another order, or for all variables, are refused", "[anemoi]") {
   const Imported result = changed({{kDataset + "/processors", parse(R"({
       "normalizer": {"_target_": "a.InputNormalizer", "config": {"default": "std"}},
