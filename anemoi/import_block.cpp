@@ -47,7 +47,8 @@ void import_norm(const Place& norm, const PartContext& context) {
   if (norm["eps"]) set_common(context.model, "layer_norm_eps", norm["eps"].number(), norm["eps"]);
   norm["normalized_shape"].no_effect("follows from the width");
   norm["condition_shape"].no_effect("follows from the noise");
-  norm["zero_init"].expect(true, "the effect of noise begins at zero");
+  for (const char* key : {"zero_init", "w_one_bias_zero_init"})
+    norm[key].expect(true, "the effect of noise begins at zero");
   norm["autocast"].no_effect("follows from train.precision");
 }
 

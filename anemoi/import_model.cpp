@@ -32,8 +32,9 @@ NetworkClass import_class(Translation& t, const Place& model, const Section& out
   }
   network["transport"].not_honoured("there are no diffusion and transport models");
   const Place hidden = network["hidden_nodes_name"];
-  t.meshes = hidden ? hidden.texts() : std::vector{t.root["graph"]["hidden"].text("hidden")};
-  if (t.meshes.empty()) throw ConfigError(hidden.path(), "names no hidden nodes");
+  const Place named = hidden ? hidden : t.root["graph"]["hidden"];  // the latter in 2025
+  if (named) t.meshes = named.texts();
+  if (t.meshes.empty()) throw ConfigError(named.path(), "names no hidden nodes");
   if (!type.is_hierarchy) t.meshes.resize(1);
   const Place skip = network["latent_skip"];
   out.set("latent_skip", skip.boolean(true), skip);
@@ -146,7 +147,7 @@ void import_hierarchy(const Translation& t, const Place& model, const Section& o
     return;
   }
   const Section hierarchy = out["hierarchy"];
-  hierarchy.set("meshes", t.meshes, model["model"]["hidden_nodes_name"]);
+  hierarchy.set("meshes", t.meshes, model["model"]);
   hierarchy.set("level_processing", process.boolean(false), process);
   hierarchy.set("level_layers", layers.integer(1), layers);
   const Place widths = model.any_of({"edge_trainable_parameters", "trainable_parameters"});
@@ -178,6 +179,7 @@ void import_noise(const Place& injector, const Section& ensemble) {
   put("noise_std", "noise_std", injector["noise_std"].number(1.0));
   put("noise_channels", "noise_channels_dim", injector["noise_channels_dim"].integer(4));
   put("noise_hidden", "noise_mlp_hidden_dim", injector["noise_mlp_hidden_dim"].integer(32));
+  injector["inject_noise"].expect(true, "there is noise");
   for (const char* key : {"noise_matrix", "noise_edges_name"})
     injector[key].expect(nullptr, "noise is drawn on the hidden nodes");
   for (const char* key : {"edge_weight_attribute", "row_normalize_noise_matrix"})

@@ -68,6 +68,19 @@ TEST_CASE("without a normaliser values stay as they are", "[anemoi]") {
   REQUIRE(value_at(result, "/data/normalizer").dump() == R"({"default":"none"})");
 }
 
+TEST_CASE("parts of sections that are about other things are passed over", "[anemoi]") {
+  const Imported result = changed(
+      {{"/diagnostics/plot", parse(R"({"own": 1, "shared": [1, 2], "use": "${.own}"})")},
+       {"/training/training_loss/datasets/left_over", parse(R"({"_target_": "x"})")},
+       {"/task", parse(R"({"_target_": "a.TemporalDownscaler", "output_timestep": "1h"})")}});
+  REQUIRE(!is_refused(result, "diagnostics.plot.shared"));
+  REQUIRE(remark_on(result, "diagnostics.plot.shared"));
+  REQUIRE(!remark_on(result, "diagnostics.plot.own"));
+  REQUIRE(!is_refused(result, "training.training_loss.datasets.left_over"));
+  REQUIRE(is_refused(result, "task._target_"));
+  REQUIRE(is_refused(result, "task.output_timestep"));
+}
+
 TEST_CASE("processors in another order, or for all variables, are refused", "[anemoi]") {
   const Imported result = changed({{kDataset + "/processors", parse(R"({
       "normalizer": {"_target_": "a.InputNormalizer", "config": {"default": "std"}},
@@ -276,6 +289,11 @@ TEST_CASE("kinds of networks", "[anemoi]") {
   REQUIRE(value_at(levels, "/model/hierarchy/level_layers") == 2);
   REQUIRE(value_at(levels, "/model/hierarchy/upscale/kind") == "graph_transformer");
   REQUIRE(value_at(levels, "/graph/file") == "test.nc");
+  Json old = json_config();
+  old["graph"]["hidden"] = {"h1", "h2"};
+  old["model"]["model"].erase("hidden_nodes_name");
+  old["model"]["model"]["_target_"] = "a.AnemoiModelEncProcDecHierarchical";
+  REQUIRE(value_at(imported(old), "/model/hierarchy/meshes").dump() == R"(["h1","h2"])");
   const Imported shared = changed({{"/system/hardware/num_gpus_per_ensemble", 4},
                                    {"/model/noise_injector/noise_edges_name", {"a", "to", "b"}},
                                    {"/model/output_mask/_target_", "a.Boolean1DMask"}});
