@@ -34,7 +34,7 @@ void import_length(const Translation& t, const Section& train) {
   train.set("accumulation", "anemoi", accumulated);
 }
 
-void import_precision(const Place& precision, const Section& train) {
+void import_precision(const Translation& t, const Place& precision, const Section& train) {
   static const std::map<std::string, std::string> names{{"16-mixed", "fp16-mixed"},
                                                         {"bf16-mixed", "bf16-mixed"},
                                                         {"32", "tf32"},
@@ -47,9 +47,11 @@ void import_precision(const Place& precision, const Section& train) {
   if (found == names.end()) {
     precision.not_honoured("there are 16-mixed, bf16-mixed, 32 and 64; this is bf16-mixed");
   }
-  train.set("precision", found == names.end() ? "bf16-mixed" : found->second, precision);
-  if (found != names.end() && found->second == "tf32")
-    precision.note("products are of tf32, as Anemoi asks of torch; fp32 is exact");
+  std::string name = found == names.end() ? "bf16-mixed" : found->second;
+  if (name == "tf32" && t.hardware()["accelerator"].text("auto") == "cpu") name = "fp32";
+  train.set("precision", name, precision);
+  if (name == "tf32")
+    precision.note("products are of tf32 on a GPU, as Anemoi asks of torch; fp32 is exact");
 }
 
 void import_rollout(const Translation& t, const Section& train) {
@@ -202,7 +204,7 @@ void import_training(Translation& t) {
   const Place training = t.root["training"];
   const Section train = t.section("train");
   import_length(t, train);
-  import_precision(training["precision"], train);
+  import_precision(t, training["precision"], train);
   import_rollout(t, train);
   import_validation(t, train);
   import_ranks(t);

@@ -78,8 +78,8 @@ Place Translation::of_all_datasets(const Place& place, const std::string& why) c
       other.not_honoured(why);
   }
   if (place.is_object() && place["datasets"]) {
-    for (const auto& [name, other] : place["datasets"].members()) {
-      if (std::find(datasets.begin(), datasets.end(), name) == datasets.end())
+    for (const auto& [key, other] : place["datasets"].members()) {
+      if (std::find(datasets.begin(), datasets.end(), key) == datasets.end())
         other.leave("is for no dataset of data.datasets");
     }
   }

@@ -46,7 +46,8 @@ TEST_CASE("what is printed is a sound configuration", "[import_config]") {
     REQUIRE(checked.exit_code == 0);
     const auto planned = run_with(
         config,
-        "--dry-run --set graph.grid=o32 --set parallel.model=1 --variables 88,13,2 --ranks 4");
+        "--dry-run --set graph.grid=o32 --set graph.hidden.refinement=3 --set "
+        "'graph.processor.levels=[]' --set parallel.model=1 --variables 88,13,2 --ranks 4");
     INFO(planned.out << planned.err);
     REQUIRE(planned.exit_code == 0);
   }
@@ -70,6 +71,7 @@ TEST_CASE("an imported configuration trains", "[import_config]") {
   model["residual"] = {{"_target_", "anemoi.models.layers.residual.SkipConnection"}};
   model["bounding"] = Json::array();
   tree["training"]["precision"] = 32;
+  tree["system"]["hardware"]["accelerator"] = "cpu";
   tree["training"]["training_loss"]["datasets"]["data"]["per_scale_loss"]["scalers"] = {
       "node_weights", "time_steps"};
   write_file_atomic(folder.path() / "anemoi.json", tree.dump());
@@ -84,10 +86,10 @@ TEST_CASE("an imported configuration trains", "[import_config]") {
   config["data"].erase("dataset");
   config["graph"]["grid"] = "o8";
   write_file_atomic(folder.path() / "run.json", config.dump());
-  const auto trained = run_with(
-      folder.path() / "run.json",
-      concat("--set run.device=cpu --set run.threads=1 --set train.max_steps=2 --set run.dir='",
-             (folder.path() / "r").string(), "'"));
+  const auto trained =
+      run_with(folder.path() / "run.json",
+               concat("--set run.threads=1 --set train.max_steps=2 --set run.dir='",
+                      (folder.path() / "r").string(), "'"));
   INFO(trained.out << trained.err);
   REQUIRE(trained.exit_code == 0);
 }
