@@ -66,6 +66,7 @@ TEST_CASE("an imported configuration trains", "[import_config]") {
   Json& model = tree["model"];
   model["num_channels"] = 8;
   model["processor"]["num_layers"] = 2;
+  model["processor"]["window_size"] = 32;
   for (const char* part : {"encoder", "processor", "decoder"})
     model[part]["num_heads"] = 2;
   model["residual"] = {{"_target_", "anemoi.models.layers.residual.SkipConnection"}};
