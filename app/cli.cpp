@@ -17,6 +17,7 @@ constexpr const char* kFooter = R"(Examples
   aifs-train --config configs/o96.json --resume            go on from the latest checkpoint
   aifs-train --config configs/o96.json --validate-only     score the latest checkpoint
   aifs-train export --format anemoi runs/a OUT             a model for Anemoi
+  aifs-train import-config resolved.yaml > run.json        a configuration of Anemoi as one of ours
   aifs-train data info DATASET.zarr                        what is in a dataset; data --help: more
   aifs-train --config configs/o96.json --set graph.grid=o96 --variables 88,13,1 --dry-run --ranks 64
                                                            plan a run on paper, without its dataset
@@ -24,7 +25,8 @@ constexpr const char* kFooter = R"(Examples
 Exit codes
   0 success   1 internal error   2 usage or configuration   3 data, graph or checkpoint
   4 numerical (NaN, infinity)    5 interrupted after a checkpoint, go on with --resume
-  6 waited too long for another rank)";
+  6 waited too long for another rank
+  7 import-config --strict: some keys cannot be honoured)";
 
 CLI::App* add_exchange(CLI::App& app, const char* name, const char* what, const char* from_name,
                        const char* to_name, ExchangeCommand& exchange) {
@@ -35,6 +37,22 @@ CLI::App* add_exchange(CLI::App& app, const char* name, const char* what, const 
       ->default_val("anemoi");
   command->add_option("FROM", exchange.from, from_name)->required();
   command->add_option("TO", exchange.to, to_name)->required();
+  return command;
+}
+
+CLI::App* add_import_config(CLI::App& app, ImportConfigCommand& c) {
+  CLI::App* command = app.add_subcommand(
+      "import-config",
+      "print the configuration that one of a training of Anemoi's means, and name every key that "
+      "is not honoured (docs/anemoi_configs.md)");
+  command->add_option("FILE", c.file, "what `anemoi-training config dump` wrote: YAML or JSON")
+      ->required();
+  command
+      ->add_option("--report", c.report,
+                   "write what becomes of the other keys here, as JSON, not to standard error")
+      ->type_name("REPORT");
+  command->add_flag("--strict", c.strict,
+                    "exit code 7 if a key that changes what is trained is not honoured");
   return command;
 }
 
@@ -112,6 +130,8 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
   const auto* from_others =
       add_exchange(app, "import", "make a run of a model of Anemoi: a checkpoint to start from",
                    "folder that export or tools/anemoi_checkpoint.py wrote", "new run", exchange);
+  ImportConfigCommand import_config;
+  const auto* import_command = add_import_config(app, import_config);
   DataCommand data;
   const auto* data_command = add_data_commands(app, data);
   app.require_subcommand(0, 1);
@@ -119,11 +139,12 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
     app.parse(argc, argv);
     exchange.import = from_others->parsed();
     if (to_others->parsed() || from_others->parsed()) c.exchange = exchange;
+    if (import_command->parsed()) c.import_config = import_config;
     if (data_command->parsed()) c.data = data;
     c.resume = resume->count() > 0;
     c.validate_only = validate->count() > 0;
-    const bool needs_config =
-        !(c.print_schema || c.print_reference || c.version || c.exchange || c.data);
+    const bool needs_config = !(c.print_schema || c.print_reference || c.version || c.exchange ||
+                                c.import_config || c.data);
     if (needs_config && c.config.empty()) throw CLI::RequiredError("--config");
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, err;

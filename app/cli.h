@@ -18,6 +18,13 @@ struct ExchangeCommand {
   std::string from, to;
 };
 
+// `import-config`: what a configuration of Anemoi's means here.
+struct ImportConfigCommand {
+  std::string file;
+  std::string report;  // file for what was not translated, as JSON; empty: standard error
+  bool strict = false;
+};
+
 struct CommandLine {
   std::string config;
   std::vector<std::string> overrides;  // --set path.to.key=value, in order
@@ -31,6 +38,7 @@ struct CommandLine {
   PlanRequest plan;  // of --dry-run
   bool version = false;
   std::optional<ExchangeCommand> exchange;
+  std::optional<ImportConfigCommand> import_config;
   std::optional<DataCommand> data;
 };
 

@@ -21,6 +21,7 @@
 #include "app/exchange.h"
 #include "app/exit_codes.h"
 #include "app/failure.h"
+#include "app/import_config.h"
 #include "app/io_run.h"
 #include "app/plan.h"
 #include "app/profiler.h"
@@ -364,6 +365,7 @@ int execute(const ParsedCommandLine& parsed) {
   }
   if (parsed.exit_code) return run_with_others(parsed);
   if (c.exchange) return exchange_model(c);
+  if (c.import_config) return import_config(*c.import_config);
   if (c.data) return run_data_command(*c.data);
   if (c.version) return std::fputs(versions_text().c_str(), stdout), kSuccess;
   if (c.print_schema) return std::fputs(schema_json().c_str(), stdout), kSuccess;

@@ -20,11 +20,18 @@ function(aifs_use_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${AIFS_UNITY} UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 
-# The first caller compiles the precompiled header, all others reuse it; tests, whose options are
-# others, have one of their own.
+# For code that reads options, prints and compares: compiling it takes longer than running it.
+function(aifs_compile_quickly)
+  foreach(target IN LISTS ARGN)
+    set_target_properties(${target} PROPERTIES AIFS_QUICK ON)
+  endforeach()
+endfunction()
+
+# The first caller compiles the precompiled header, all others reuse it; tests have one with
+# more in it.
 function(aifs_use_torch target)
   target_link_libraries(${target} PUBLIC aifs::torch)
-  get_target_property(is_test ${target} AIFS_TEST)
+  get_target_property(is_test ${target} AIFS_TEST_HEADERS)
   set(header ${PROJECT_SOURCE_DIR}/cmake/torch_pch.h)
   set(kind AIFS_TORCH_PCH_OWNER)
   if(is_test)
@@ -108,7 +115,8 @@ endfunction()
 # What all test programs have.
 function(aifs_complete_test target torch links needs)
   target_link_libraries(${target} PRIVATE aifs::options aifs::test_support ${links})
-  set_target_properties(${target} PROPERTIES AIFS_TEST ON RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  set_target_properties(${target} PROPERTIES AIFS_TEST_HEADERS ON AIFS_QUICK ON
+                        RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   if(torch)
     aifs_use_torch(${target})
   endif()

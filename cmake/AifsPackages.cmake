@@ -37,6 +37,17 @@ aifs_find_library(zstd zstd.h zstd libzstd-dev)
 aifs_find_library(lz4 lz4.h lz4 liblz4-dev)
 aifs_find_library(netcdf netcdf.h netcdf libnetcdf-dev)
 
+# YAML is read where yaml-cpp is; its target has had two names.
+find_package(yaml-cpp QUIET)
+set(AIFS_HAVE_YAML ${yaml-cpp_FOUND})
+if(AIFS_HAVE_YAML)
+  add_library(aifs_yaml INTERFACE)
+  add_library(aifs::yaml ALIAS aifs_yaml)
+  target_link_libraries(aifs_yaml INTERFACE $<IF:$<TARGET_EXISTS:yaml-cpp::yaml-cpp>,yaml-cpp::yaml-cpp,yaml-cpp>)
+else()
+  message(STATUS "yaml-cpp was not found: import-config reads JSON only (apt-get install libyaml-cpp-dev)")
+endif()
+
 set(AIFS_HAVE_MPI OFF)
 if(AIFS_ENABLE_MPI)
   set(MPI_CXX_SKIP_MPICXX ON)

@@ -18,7 +18,8 @@ MAY_INCLUDE = {
     "model": ["core", "graph", "parallel"],
     "plan": ["core", "graph", "model"],
     "train": ["core", "graph", "parallel", "data", "model"],
-    "app": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train"],
+    "anemoi": ["core"],
+    "app": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "anemoi"],
     "bench": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "app"],
 }
 # Third-party headers and where they may stand (prefixes of file paths).
@@ -28,6 +29,7 @@ THIRD_PARTY = {
     r"blosc\.h": ["data/zarr/", "tests/support/"],
     r"(torch|ATen|c10)/.*": ["parallel/", "data/", "model/", "train/", "app/", "tests/", "bench/", "cmake/"],
     r"spdlog/.*": ["core/log.cpp"],
+    r"yaml-cpp/.*": ["anemoi/yaml.cpp"],
     r"catch2/.*": ["tests/"],
     # Only in sources that link the library: two versions of it may be there.
     r"CLI/.*": ["app/cli", "app/data_tools/options.cpp", "bench/main.cpp"],

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// What "training" says of the loss: its terms and the scalers that weigh them.
+#include <algorithm>
+#include <map>
+
+#include "anemoi/import_scalers.h"
+#include "anemoi/sections.h"
+#include "core/check.h"
+
+namespace aifs::anemoi {
+
+namespace {
+
+// What wrappers around a loss ask of it.
+struct Around {
+  double weight = 1.0;
+  Place scalers;  // of the nearest wrapper that names some
+  Json scales;    // of a wrapper of scales
+  std::vector<std::string> time_aggregation;
+};
+
+class LossReader {
+ public:
+  explicit LossReader(const Place& definitions) : definitions_(definitions) {}
+
+  void read(const Place& loss, const Around& around);
+  const std::vector<Json>& terms() const { return terms_; }
+  const std::vector<std::string>& used_scalers() const { return used_; }
+
+ private:
+  void combined(const Place& loss, const Around& around);
+  void scales(const Place& loss, Around around);
+  void elementary(const Place& loss, const Around& around);
+  std::vector<std::string> scalers(const Place& list);
+
+  Place definitions_;
+  std::vector<Json> terms_;
+  std::vector<std::string> used_;  // their names in Anemoi
+};
+
+void LossReader::combined(const Place& loss, const Around& around) {
+  const std::vector<double> weights = loss["loss_weights"].numbers();
+  const std::vector<Place> losses = loss["losses"].elements();
+  if (!weights.empty() && weights.size() != losses.size()) {
+    throw ConfigError(loss["loss_weights"].path(),
+                      concat("has ", weights.size(), " values for ", losses.size(), " losses"));
+  }
+  loss["ignore_nans"].no_effect("losses say so each");
+  for (size_t i = 0; i < losses.size(); ++i) {
+    Around one = around;
+    one.weight *= weights.empty() ? 1.0 : weights[i];
+    if (loss["scalers"] && losses[i].class_name() != "MultiscaleLossWrapper")
+      one.scalers = loss["scalers"];
+    read(losses[i], one);
+  }
+}
+
+// Smoothers from files, or made here.
+Json scales_of(const Place& config, const std::vector<double>& weights) {
+  Json scales{{"weights", weights}};
+  if (const Place matrices = config["loss_matrices"]) {
+    const std::string folder = config["loss_matrices_path"].text("");
+    Json files = Json::array();
+    for (const Place& matrix : matrices.elements()) {
+      const std::string name = matrix.text("");
+      matrix.mark();
+      files.push_back(name.empty() || folder.empty() ? name : concat(folder, "/", name));
+    }
+    scales["files"] = files;
+    return scales;
+  }
+  static const std::map<std::string, std::string> keys{
+      {"num_scales", "num_scales"},
+      {"base_num_nearest_neighbours", "base_neighbours"},
+      {"base_sigma", "base_sigma"},
+      {"scale_factor", "scale_factor"}};
+  for (const auto& [theirs, ours] : keys) {
+    if (config[theirs]) scales[ours] = config[theirs].whole();
+  }
+  config["smoothers"].not_honoured("smoothers follow from the finest one and a factor");
+  return scales;
+}
+
+void LossReader::scales(const Place& loss, Around around) {
+  const Place config = loss["multiscale_config"] ? loss["multiscale_config"] : loss;
+  const std::vector<double> weights = loss["weights"].numbers();
+  const bool is_split = config["loss_matrices"] || config["num_scales"] || config["smoothers"];
+  loss["loss_matrices_path"].mark();
+  if (is_split) {
+    around.scales = scales_of(config, weights);
+  } else if (!weights.empty()) {
+    around.weight *= weights[0];
+  }
+  for (const char* key : {"sparse_projector_num_chunks", "autocast", "keep_batch_sharded"})
+    loss[key].no_effect("how fields are smoothed is up to the program");
+  if (loss["scalers"]) around.scalers = loss["scalers"];
+  loss["ignore_nans"].no_effect("the loss within says so");
+  read(loss["per_scale_loss"], around);
+}
+
+std::string kind_of(const std::string& name) {
+  static const std::map<std::string, std::string> kinds{
+      {"MSELoss", "mse"},
+      {"WeightedMSELoss", "mse"},
+      {"RMSELoss", "rmse"},
+      {"MAELoss", "mae"},
+      {"WeightedMAELoss", "mae"},
+      {"HuberLoss", "huber"},
+      {"LogCoshLoss", "logcosh"},
+      {"CRPS", "crps"},
+      {"KernelCRPS", "crps"},
+      {"AlmostFairKernelCRPS", "crps"},
+      {"EnergyScoreLoss", "energy_score"},
+      {"GraphEnergyScoreLoss", "graph_energy_score"},
+      {"GraphEdgeEnergyScoreLoss", "graph_edge_energy_score"},
+      {"GraphEdgeCRPSLoss", "graph_edge_crps"},
+      {"GraphVariogramScoreLoss", "graph_variogram_score"},
+      {"SpectralAMSELoss", "spectral_amse"},
+      {"PowerSpectrumLoss", "power_spectrum"},
+      {"LogSpectralDistance", "log_spectral_distance"},
+      {"LogFFT2Distance", "log_spectral_distance"},
+      {"FourierCorrelationLoss", "fourier_correlation"},
+      {"SpectralCRPSLoss", "spectral_crps"}};
+  const auto found = kinds.find(name);
+  return found == kinds.end() ? "" : found->second;
+}
+
+bool is_spectral(const std::string& kind) {
+  return kind.starts_with("spectral") || kind == "power_spectrum" ||
+         kind == "log_spectral_distance" || kind == "fourier_correlation";
+}
+
+Json projection_of(const Place& config) {
+  const Place grid = config["grid"] ? config["grid"] : config["node_builder"]["grid"];
+  const Place number = config["num_nearest_neighbours"], sigma = config["sigma"];
+  config["node_builder"]["_target_"].mark();
+  if (!grid || !number || !sigma) {
+    config.not_honoured("fields are brought to a Gaussian grid that is named, or stay as they are");
+    return nullptr;
+  }
+  config["target_node_name"].no_effect("is a name only");
+  config["edge_weight_attribute"].no_effect("is gauss_weight");
+  config["src_node_weight_attribute"].expect(nullptr, "cells are weighed by distance only");
+  config["row_normalize"].no_effect("weights of a node add up to 1");
+  return Json{{"grid", grid.text()}, {"neighbours", number.integer()}, {"sigma", sigma.number()}};
+}
+
+Json transform_of(const Place& loss, const std::string& name) {
+  const Place kind = loss["transform"];
+  Json transform{{"kind", kind.text("fft2d")}};
+  const bool sphere =
+      transform["kind"] == Json("octahedral_sht") || transform["kind"] == Json("reduced_sht");
+  if (sphere) {
+    const bool octahedral = transform["kind"] == Json("octahedral_sht");
+    const int64_t rings = octahedral ? loss["nlat"].integer() : 640;
+    transform["grid"] = concat(octahedral ? "o" : "n", rings / 2);
+    if (loss["truncation"]) transform["truncation"] = loss["truncation"].integer();
+    loss["grid"].no_effect("is n320");
+  } else {
+    transform["x_dim"] = loss["x_dim"].integer();
+    transform["y_dim"] = loss["y_dim"].integer();
+  }
+  if (loss["apply_filter"]) transform["filter"] = loss["apply_filter"].boolean();
+  if (const Place subgrid = loss["subgrid"]; subgrid.is_list()) {
+    Json ends = Json::array();
+    for (const double end : subgrid.numbers())
+      ends.push_back(static_cast<int64_t>(end));
+    transform["subgrid"] = ends;
+  } else {
+    subgrid.expect(nullptr, "must be named by two numbers");
+  }
+  if (const Place config = loss["projection_config"]) {
+    const Json projection = projection_of(config);
+    if (!projection.is_null()) transform["projection"] = projection;
+  }
+  if (name == "LogFFT2Distance") transform["kind"] = "fft2d";
+  return transform;
+}
+
+// Scores of neighbourhoods work on nearest nodes here.
+Json graph_of(const Place& loss) {
+  const Place graph = loss["loss_graph"];
+  if (!graph) return Json{{"neighbours", 1}};  // every node alone
+  const Place normalise = graph["row_normalize"];
+  const bool row_normalise = normalise.boolean(false);
+  graph.not_honoured(
+      "neighbourhoods are nearest nodes here, not edges of the graph: choose loss.graph.neighbours "
+      "and sigma");
+  return Json{{"neighbours", 4}, {"row_normalise", row_normalise}};
+}
+
+void LossReader::elementary(const Place& loss, const Around& around) {
+  const std::string name = loss.class_name(), kind = kind_of(name);
+  if (kind.empty()) {
+    loss.not_honoured(concat("there is no loss of class ", name.empty() ? "unknown" : name));
+    return;
+  }
+  Json term{{"kind", kind}};
+  if (around.weight != 1.0) term["weight"] = around.weight;
+  const auto put = [&](const char* ours, const char* theirs) {
+    if (loss[theirs]) term[ours] = loss[theirs].whole();
+  };
+  put("ignore_nans", "ignore_nans");
+  put("variables", "predicted_variables");
+  put("target_variables", "target_variables");
+  if (kind == "huber") put("huber_delta", "delta");
+  if (kind == "crps" || kind == "spectral_crps" || kind == "graph_edge_crps") {
+    const double usual = name == "KernelCRPS" ? (loss["fair"].boolean(true) ? 1.0 : 0.0)
+                         : kind == "crps"     ? 0.95
+                                              : 1.0;
+    term["alpha"] = loss["alpha"].number(usual);
+  }
+  if (kind == "energy_score" || kind.starts_with("graph_")) put("fair", "fair");
+  if (kind == "energy_score") put("norm_over", "norm_over");
+  if (kind == "graph_variogram_score") put("variogram_power", "p");
+  if (kind == "spectral_crps") put("coefficient_magnitude", "coefficient_magnitude");
+  if (kind.starts_with("graph_")) term["graph"] = graph_of(loss);
+  if (is_spectral(kind)) term["transform"] = transform_of(loss, name);
+  if (!around.scales.is_null()) term["scales"] = around.scales;
+  if (!around.time_aggregation.empty()) term["time_aggregation"] = around.time_aggregation;
+  loss["backend"].no_effect("both forms of the score are the same");
+  loss["no_autocast"].no_effect("losses are computed in fp32");
+  loss["check_variables_compatibility"].no_effect("units are not compared");
+  const bool has_own = loss["scalers"] && !loss["scalers"].whole().empty();
+  loss["scalers"].mark();
+  term["scalers"] = scalers(has_own || !around.scalers ? loss["scalers"] : around.scalers);
+  terms_.push_back(term);
+}
+
+// The names of scalers, "*" and "!name" written out, as ours.
+std::vector<std::string> LossReader::scalers(const Place& list) {
+  std::vector<std::string> names, ours;
+  for (const std::string& name : list.texts()) {
+    if (name == "*") {
+      for (const auto& [key, definition] : definitions_.members())
+        names.push_back(key);
+    } else if (name.starts_with("!")) {
+      std::erase(names, name.substr(1));
+    } else {
+      names.push_back(name);
+    }
+  }
+  for (const std::string& name : list.texts())
+    if (name.starts_with("!")) std::erase(names, name.substr(1));
+  for (const std::string& name : names) {
+    const std::string kind = scaler_kind(definitions_[name]);
+    if (kind.empty()) {
+      list.not_honoured(concat("names '", name, "', which is not defined or has no match here"));
+    } else if (std::find(ours.begin(), ours.end(), kind) != ours.end()) {
+      list.not_honoured(concat("'", name, "' is the second scaler of its kind; there can be one"));
+    } else {
+      ours.push_back(kind);
+      used_.push_back(name);
+    }
+  }
+  return ours;
+}
+
+void LossReader::read(const Place& loss, const Around& around) {
+  const std::string name = loss.class_name();
+  if (name == "CombinedLoss") {
+    combined(loss, around);
+  } else if (name == "MultiscaleLossWrapper") {
+    scales(loss, around);
+  } else if (name == "TimeAggregateLossWrapper") {
+    Around inner = around;
+    inner.time_aggregation = loss["time_aggregation_types"].texts();
+    if (loss["scalers"]) inner.scalers = loss["scalers"];
+    loss["ignore_nans"].no_effect("the loss within says so");
+    read(loss["loss_fn"], inner);
+  } else {
+    elementary(loss, around);
+  }
+}
+
+}  // namespace
+
+void import_loss(Translation& t) {
+  const Place training = t.root["training"];
+  const Section out = t.section("loss");
+  const char* why = "the loss and the scalers of the first dataset are for all";
+  Place definitions = t.of_all_datasets(training["scalers"], why);
+  if (definitions["builders"]) definitions = definitions["builders"];
+  const Place loss = t.of_all_datasets(training["training_loss"], why);
+  if (!loss) throw ConfigError(loss.path(), "is missing: what is to be minimised?");
+  LossReader reader(definitions);
+  reader.read(loss, {});
+  const std::vector<Json>& terms = reader.terms();
+  if (terms.size() == 1) {
+    for (const auto& [key, value] : terms[0].items())
+      out.set(key, value, loss);
+  } else if (!terms.empty()) {
+    out.set("scalers", Json::array(), loss);
+    out.set("terms", terms, loss);
+  }
+  import_scalers(t, definitions, reader.used_scalers(), out);
+  training["loss_gradient_scaling"].expect(false, "gradients of the loss are not rescaled");
+  training["validation_metrics"].no_effect(
+      "validation scores the loss, and forecasts by RMSE against persistence in physical units");
+  training["metrics"].no_effect("every predicted variable is scored");
+}
+
+}  // namespace aifs::anemoi

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// Section "model": the network.
+#include <algorithm>
+#include <map>
+
+#include "anemoi/import_block.h"
+#include "core/check.h"
+
+namespace aifs::anemoi {
+
+namespace {
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// ---------------------------------------------------------------------------- class of network ---
+
+struct NetworkClass {
+  bool is_hierarchy = false, is_ensemble = false;
+};
+
+NetworkClass import_class(Translation& t, const Place& model, const Section& out) {
+  const Place network = model["model"];
+  const std::string name = network.class_name();
+  NetworkClass type;
+  type.is_hierarchy = name == "AnemoiModelEncProcDecHierarchical";
+  type.is_ensemble = name == "AnemoiEnsModelEncProcDec";
+  if (!type.is_hierarchy && !type.is_ensemble && name != "AnemoiModelEncProcDec") {
+    (network["_target_"] ? network["_target_"] : network)
+        .not_honoured("there is no such network; this is trained as AnemoiModelEncProcDec");
+  }
+  network["transport"].not_honoured("there are no diffusion and transport models");
+  const Place hidden = network["hidden_nodes_name"];
+  const Place named = hidden ? hidden : t.root["graph"]["hidden"];  // the latter in 2025
+  if (named) t.meshes = named.texts();
+  if (t.meshes.empty()) throw ConfigError(named.path(), "names no hidden nodes");
+  if (!type.is_hierarchy) t.meshes.resize(1);
+  const Place skip = network["latent_skip"];
+  out.set("latent_skip", skip.boolean(true), skip);
+  return type;
+}
+
+// --------------------------------------------------------------------------------------- parts ---
+
+struct Mapper {
+  std::string name;
+  Place entry, block;
+};
+
+// The mapper of a dataset: "encoder", or one of "encoders" in releases of late 2026.
+Mapper mapper_of(const Place& model, const char* one, const char* list,
+                 const std::string& dataset) {
+  const Place all = model[concat(one, "s")];
+  if (!all) return {"", model[one], model[one]};
+  for (const auto& [name, entry] : all.members()) {
+    if (contains(entry[list].texts(), dataset)) {
+      entry["dataset_fusing_strategy"].expect("not_supported", "datasets have encoders each");
+      return {name, entry, entry["mapper"]};
+    }
+  }
+  throw ConfigError(all.path(), concat("has none for the dataset '", dataset, "'"));
+}
+
+PartContext context_of(Part part, const char* key, const Section& model, int64_t channels,
+                       const NetworkClass& type) {
+  return {.part = part,
+          .out = model[key],
+          .model = model,
+          .channels = channels,
+          .has_own_channels = !type.is_hierarchy,
+          .is_conditional = type.is_ensemble && part == Part::kProcessor};
+}
+
+void import_decoder_only(const Mapper& decoder, bool is_hierarchy, const Section& out) {
+  const Place zero = decoder.block["initialise_data_extractor_zero"];
+  if (zero && zero.boolean()) out.set("zero_extractor", true, zero);
+  const Place features = decoder.entry["target_node_features"];
+  if (!features) return;
+  if (is_hierarchy) {
+    features.no_effect("of a hierarchy it is encoded_data, in Anemoi, too");
+  } else {
+    out.set("target_features", features.texts(), features);
+  }
+}
+
+// Edges of a mapper have learnt features: those of the part, else those of the model.
+void import_trainable(const Place& block, const Place& widths, const char* key,
+                      const Section& trainable, const char* ours) {
+  const Place own = block["trainable_size"];
+  const Place place = own ? own : widths[key];
+  widths[key].mark();
+  trainable.set(ours, place.integer(0), place);
+}
+
+void import_mappers(Translation& t, const Place& model, const Section& out, int64_t channels,
+                    const NetworkClass& type) {
+  const Place widths = model.any_of({"edge_trainable_parameters", "trainable_parameters"});
+  const Section trainable = out["trainable_parameters"];
+  const Mapper encoder = mapper_of(model, "encoder", "source_datasets", t.datasets[0]);
+  const Mapper decoder = mapper_of(model, "decoder", "target_datasets", t.datasets[0]);
+  import_block(encoder.block, context_of(Part::kEncoder, "encoder", out, channels, type));
+  import_block(decoder.block, context_of(Part::kDecoder, "decoder", out, channels, type));
+  import_decoder_only(decoder, type.is_hierarchy, out["decoder"]);
+  import_trainable(encoder.block, widths, "data2hidden", trainable, "data_to_hidden");
+  import_trainable(decoder.block, widths, "hidden2data", trainable, "hidden_to_data");
+  if (!t.has_several_datasets()) return;
+  const char* why = "encoders and decoders of all datasets are like those of the first";
+  for (const std::string& name : t.datasets) {
+    const Mapper other = mapper_of(model, "encoder", "source_datasets", name);
+    const Mapper other_decoder = mapper_of(model, "decoder", "target_datasets", name);
+    if (other.block.whole() != encoder.block.whole()) other.block.not_honoured(why);
+    if (other_decoder.block.whole() != decoder.block.whole()) other_decoder.block.not_honoured(why);
+    if (!other.name.empty())
+      t.section("data")["datasets"][name].set("encoder", other.name, other.entry);
+  }
+}
+
+void import_node_trainables(const Translation& t, const Place& model, const Section& out) {
+  const Place widths = model.any_of({"node_trainable_parameters", "trainable_parameters"});
+  const Section trainable = out["trainable_parameters"];
+  const Place data = widths[t.datasets[0]] ? widths[t.datasets[0]] : widths["data"];
+  const Place hidden = widths[t.meshes[0]] ? widths[t.meshes[0]] : widths["hidden"];
+  trainable.set("data", data.integer(0), data);
+  trainable.set("hidden", hidden.integer(0), hidden);
+  widths["hidden"].leave("there are no nodes of this name");
+  for (const auto& [name, width] : widths.members()) {
+    const bool is_data = contains(t.datasets, name), is_hidden = contains(t.meshes, name);
+    const Place& first = is_data ? data : hidden;
+    if ((is_data || is_hidden) && width.whole() != first.whole())
+      width.not_honoured("is that of the first for all");
+  }
+}
+
+// ---------------------------------------------------------------------------------- hierarchies
+// ---
+
+void import_hierarchy(const Translation& t, const Place& model, const Section& out,
+                      int64_t channels, const NetworkClass& type) {
+  const char* other = "is for a hierarchy of meshes";
+  const Place process = model["enable_hierarchical_level_processing"],
+              layers = model["level_process_num_layers"];
+  if (!type.is_hierarchy) {
+    for (const char* key : {"enable_hierarchical_level_processing", "level_process_num_layers",
+                            "upscale_mapper", "downscale_mapper"})
+      model[key].no_effect(other);
+    return;
+  }
+  const Section hierarchy = out["hierarchy"];
+  hierarchy.set("meshes", t.meshes, model["model"]);
+  hierarchy.set("level_processing", process.boolean(false), process);
+  hierarchy.set("level_layers", layers.integer(1), layers);
+  const Place widths = model.any_of({"edge_trainable_parameters", "trainable_parameters"});
+  // Releases without mappers of their own for this take the classes of encoder and decoder.
+  const Place up = model.any_of({"upscale_mapper", "encoder"}),
+              down = model.any_of({"downscale_mapper", "decoder"});
+  const auto add = [&](const Place& block, Part part, const char* key, const char* width) {
+    PartContext context = context_of(part, key, hierarchy, channels, type);
+    context.model = out;
+    import_block(block, context);
+    import_trainable(block, widths, part == Part::kEncoder ? "upscale" : "downscale", hierarchy,
+                     width);
+  };
+  add(up, Part::kEncoder, "upscale", "upscale_trainable");
+  add(down, Part::kDecoder, "downscale", "downscale_trainable");
+}
+
+// ----------------------------------------------------------------------------------- ensembles ---
+
+void import_noise(const Place& injector, const Section& ensemble) {
+  const std::string name = injector.class_name();
+  if (name != "NoiseConditioning") {
+    injector.not_honoured("noise shifts and scales the processor's norms (NoiseConditioning)");
+    return;
+  }
+  const auto put = [&](const char* ours, const char* theirs, const Json& value) {
+    ensemble.set(ours, value, injector[theirs]);
+  };
+  put("noise_std", "noise_std", injector["noise_std"].number(1.0));
+  put("noise_channels", "noise_channels_dim", injector["noise_channels_dim"].integer(4));
+  put("noise_hidden", "noise_mlp_hidden_dim", injector["noise_mlp_hidden_dim"].integer(32));
+  injector["inject_noise"].expect(true, "there is noise");
+  for (const char* key : {"noise_matrix", "noise_edges_name"})
+    injector[key].expect(nullptr, "noise is drawn on the hidden nodes");
+  for (const char* key : {"edge_weight_attribute", "row_normalize_noise_matrix"})
+    injector[key].no_effect("is for noise that is drawn elsewhere");
+  injector["autocast"].no_effect("follows from train.precision");
+  if (const Place activation = injector["layer_kernels"]["Activation"]) {
+    const std::string known = import_activation(activation, activation.class_name());
+    if (!known.empty()) ensemble.set("noise_activation", known, activation);
+  }
+}
+
+void import_ensemble(const Translation& t, const Place& model, const Section& out,
+                     const NetworkClass& type) {
+  const Place members = t.root["training"]["ensemble_size_per_device"];
+  if (!type.is_ensemble) {
+    model["noise_injector"].no_effect("is for ensembles");
+    members.expect(1, "the network is not that of an ensemble");
+    return;
+  }
+  const Section ensemble = out["ensemble"];
+  const int64_t groups = t.groups_per_ensemble();
+  ensemble.set("members", members.integer(1) * groups, members);
+  if (groups > 1) {
+    t.hardware()["num_gpus_per_ensemble"].note(
+        "all members of a sample are made by the ranks of one model, which need memory for them");
+  }
+  ensemble.set("noise", "conditioning", model["noise_injector"]);
+  import_noise(model["noise_injector"], ensemble);
+  model["condition_on_residual"].expect(false, "noise depends on nothing");
+}
+
+// ------------------------------------------------------------------------ residual and boundings
+// ---
+
+void import_truncation(const Place& residual, const Section& out) {
+  const Place config = residual["truncation_config"];
+  const auto first = [&](const char* key) { return config[key] ? config[key] : residual[key]; };
+  const Place up = first("truncation_up_file_path"), down = first("truncation_down_file_path");
+  out.set("kind", "truncated", residual["_target_"]);
+  if (up || down) {
+    out.set("truncation_up", up.text(), up);
+    out.set("truncation_down", down.text(), down);
+  } else if (config["grid"]) {
+    const Place number = config["num_nearest_neighbours"], sigma = config["sigma"];
+    out.set("truncation_grid", config["grid"].text(), config["grid"]);
+    out.set("truncation_neighbours", number.integer(3), number);
+    out.set("truncation_sigma", sigma.number(1.0), sigma);
+  } else {
+    residual.not_honoured("its coarse grid must be named, or the files of both matrices");
+    out.set("kind", "skip", residual);
+  }
+  for (const char* key : {"autocast", "sparse_projector_num_chunks", "data_node_name"})
+    residual[key].no_effect("is up to the program");
+  for (const char* key : {"row_normalize", "src_node_weight_attribute"})
+    residual[key].expect(key == std::string("row_normalize") ? Json(false) : Json(),
+                         "matrices are used as they are");
+  residual["edge_weight_attribute"].no_effect("is gauss_weight");
+}
+
+void import_residual(const Place& residual, const Section& out) {
+  const std::string name = residual.class_name();
+  if (name.empty() || name == "SkipConnection") {
+    out.set("kind", "skip", residual["_target_"]);
+    if (residual["step"]) out.set("step", residual["step"].integer(), residual["step"]);
+  } else if (name == "NoConnection" || name == "NoSkipConnection") {
+    out.set("kind", "none", residual["_target_"]);
+  } else if (name == "TruncatedConnection") {
+    import_truncation(residual, out);
+  } else if (name == "ScalarOrnsteinConnection" || name == "SpectralOrnsteinConnection") {
+    const bool scalar = name.starts_with("Scalar");
+    out.set("kind", scalar ? "scalar_ornstein" : "spectral_ornstein", residual["_target_"]);
+    static const std::map<std::string, std::string> keys{{"theta_init", "theta_init"},
+                                                         {"theta_buff", "theta_buffer"},
+                                                         {"theta_train", "theta_train"},
+                                                         {"regressors", "regressors"},
+                                                         {"lmax", "lmax"},
+                                                         {"grid", "grid"},
+                                                         {"use_mean", "use_mean"},
+                                                         {"truncate", "truncate"},
+                                                         {"anti_aliasing", "anti_aliasing"}};
+    for (const auto& [theirs, ours] : keys) {
+      if (residual[theirs]) out.set(ours, residual[theirs].whole(), residual[theirs]);
+    }
+    residual["skip_truncate_variables"].no_effect("changes nothing in Anemoi either");
+  } else {
+    residual.not_honoured(concat("there is no residual of class ", name));
+  }
+}
+
+void import_bounding(const Place& list, const Section& out) {
+  static const std::map<std::string, std::string> kinds{
+      {"ReluBounding", "relu"},
+      {"LeakyReluBounding", "leaky_relu"},
+      {"HardtanhBounding", "hardtanh"},
+      {"LeakyHardtanhBounding", "leaky_hardtanh"},
+      {"FractionBounding", "fraction"},
+      {"LeakyFractionBounding", "leaky_fraction"},
+      {"NormalizedReluBounding", "normalized_relu"},
+      {"NormalizedLeakyReluBounding", "normalized_leaky_relu"}};
+  Json all = Json::array();
+  for (const Place& bounding : list.elements()) {
+    const auto found = kinds.find(bounding.class_name());
+    if (found == kinds.end()) {
+      bounding.not_honoured("there is no such limit");
+      continue;
+    }
+    Json one{{"kind", found->second}, {"variables", bounding["variables"].texts()}};
+    if (found->second.starts_with("normalized")) {
+      one["thresholds"] = bounding["min_val"].numbers();
+      one["normalizer"] = bounding["normalizer"].texts();
+    } else {
+      for (const char* key : {"min_val", "max_val"})
+        if (bounding[key]) one[key] = bounding[key].number();
+    }
+    if (bounding["total_var"]) one["total_var"] = bounding["total_var"].text();
+    all.push_back(one);
+  }
+  out.set("bounding", all, list);
+}
+
+void import_aggregation(const Translation& t, const Place& aggregator, const Section& out) {
+  static const std::map<std::string, std::string> kinds{
+      {"SumAggregator", "sum"}, {"MeanAggregator", "mean"}, {"ConcatAggregator", "concat"}};
+  const auto found = kinds.find(aggregator.class_name());
+  if (!t.has_several_datasets()) {
+    aggregator.no_effect("there is one dataset");
+  } else if (aggregator && found == kinds.end()) {
+    aggregator.not_honoured("latents are added, averaged or put side by side");
+  } else if (aggregator) {
+    out.set("aggregation", found->second, aggregator);
+  }
+}
+
+void pass_over(const Place& model, const Translation& t) {
+  model["keep_batch_sharded"].no_effect("what ranks share is up to section parallel");
+  for (const char* key : {"compile", "recompile_limit"})
+    model[key].no_effect("nothing is compiled at run time");
+  for (const char* key : {"cpu_offload", "layer_kernels"})
+    model[key].no_effect("is meant for references");
+  model["sparse_projector"].no_effect("how matrices are applied is up to the program");
+  model["attributes"]["nodes"].expect(Json::array(), "nodes have coordinates and learnt features");
+  const Place mask = t.of_all_datasets(model["output_mask"], "there are no output masks");
+  if (mask && mask.class_name() != "NoOutputMask")
+    mask.not_honoured("all cells are predicted: there are no output masks");
+}
+
+}  // namespace
+
+void import_model(Translation& t) {
+  const Place model = t.root["model"];
+  const Section out = t.section("model");
+  const NetworkClass type = import_class(t, model, out);
+  const int64_t channels = model["num_channels"].integer();
+  out.set("channels", channels, model["num_channels"]);
+  const Place edges = model["attributes"]["edges"];
+  if (edges) out.set("edge_attributes", edges.texts(), edges);
+  import_mappers(t, model, out, channels, type);
+  const Place processor = model["processor"];
+  import_block(processor, context_of(Part::kProcessor, "processor", out, channels, type));
+  if (processor["num_layers"])
+    out.set("layers", processor["num_layers"].integer(), processor["num_layers"]);
+  const Place widths = model.any_of({"edge_trainable_parameters", "trainable_parameters"});
+  import_trainable(processor, widths, "hidden2hidden", out["trainable_parameters"],
+                   "hidden_to_hidden");
+  import_node_trainables(t, model, out);
+  import_hierarchy(t, model, out, channels, type);
+  import_ensemble(t, model, out, type);
+  const char* why = "residuals and limits of the first dataset are for all";
+  import_residual(t.of_all_datasets(model["residual"], why), out["residual"]);
+  import_bounding(t.of_all_datasets(model["bounding"], why), out);
+  import_aggregation(t, model["latent_aggregator"], out);
+  pass_over(model, t);
+}
+
+}  // namespace aifs::anemoi

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "anemoi/import_scalers.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/check.h"
+
+namespace aifs::anemoi {
+
+namespace {
+
+constexpr const char* kLevels = "VariableLevelScaler";
+
+// Variables of a group, by the names of their parameters.
+std::vector<std::string> parameters_of(const Translation& t, const Place& scaler) {
+  const Place groups =
+      t.of_all_datasets(t.root["training"]["variable_groups"], "groups of the first are for all");
+  const Place name = scaler["group"];
+  const Place group = groups[name.text("pl")];
+  if (!group) {
+    name.not_honoured("is no group of variables: its parameters must be named");
+    return {};
+  }
+  if (!group.is_object()) return group.texts();
+  for (const auto& [key, condition] : group.members()) {
+    if (key != "param" && condition)
+      condition.not_honoured(
+          "groups are lists of parameters: attributes of variables do not count");
+  }
+  return group["param"].texts();
+}
+
+void import_levels(const Translation& t, const Place& scaler, const Section& loss) {
+  const std::string name = scaler.class_name();
+  const Section level = loss["level"];
+  const std::string kind = name.starts_with("Relu")         ? "relu"
+                           : name.starts_with("Linear")     ? "linear"
+                           : name.starts_with("Polynomial") ? "polynomial"
+                                                            : "none";
+  level.set("kind", kind, scaler["_target_"]);
+  const Place intercept = scaler["y_intercept"], slope = scaler["slope"];
+  level.set("y_intercept", intercept.number(0.2), intercept);
+  level.set("slope", slope.number(0.001), slope);
+  level.set("parameters", parameters_of(t, scaler), scaler["group"]);
+  scaler["name"].no_effect("is a name only");
+}
+
+void import_weights(const Place& scaler, const Section& loss) {
+  const Place weights = scaler["weights"];
+  Json all = Json::object();
+  for (const auto& [name, weight] : weights.members())
+    if (weight) all[name] = weight.number();
+  if (!all.contains("default")) all["default"] = 1.0;
+  loss.set("variable_weights", all, weights);
+}
+
+Json norm_of(const Place& scaler) {
+  const Place norm = scaler["norm"];
+  if (!norm) return "none";
+  if (norm.text() == "l1") return "unit-sum";
+  return norm.text();
+}
+
+void import_nodes(Translation& t, const Place& scaler, const Section& loss) {
+  const Place attribute = scaler["nodes_attribute_name"];
+  const std::string name = attribute.text("area_weight");
+  loss.set("node_attribute", name, attribute);
+  loss.set("node_norm", norm_of(scaler), scaler["norm"]);
+  t.node_attributes.push_back(name);
+  scaler["nodes_name"].no_effect("the data nodes are weighed");
+  scaler["inverse"].expect(false, "weights are not inverted");
+  scaler["apply_output_mask"].no_effect("there are no output masks");
+  const Place mask = scaler["scaling_mask_attribute_name"];
+  if (scaler.class_name() != "ReweightedGraphNodeAttributeScaler") return;
+  const Place share = scaler["weight_frac_of_total"];
+  loss.set("node_mask", mask.text(), mask);
+  loss.set("node_mask_share", share.number(), share);
+  t.node_attributes.push_back(mask.text());
+}
+
+void import_times(const Translation& t, const Place& scaler, const Section& loss) {
+  if (scaler.class_name() != "TimeStepScaler") return;
+  const std::vector<double> weights = scaler["weights"].numbers();
+  const Place norm = scaler["norm"];
+  const bool is_sum = !norm || norm.text() == "unit-sum" || norm.text() == "l1";
+  if (!is_sum) norm.not_honoured("weights of times add up to 1");
+  const Json* times = t.section("data").find("multistep_output");
+  if (times && *times == Json(weights.size()))
+    loss.set("time_weights", weights, scaler["weights"]);
+  else
+    scaler["weights"].not_honoured("there must be one for each output time");
+}
+
+void import_lead_times(const Place& scaler, const Section& loss) {
+  const Section lead = loss["lead_time"];
+  const Place kind = scaler["decay_type"], decay = scaler["decay_factor"],
+              most = scaler["max_lead_time"], inverse = scaler["inverse"];
+  lead.set("kind", kind.text("linear"), kind);
+  lead.set("decay", decay.number(), decay);
+  lead.set("max_lead_time_hours", most.number(), most);
+  lead.set("inverse", inverse.boolean(false), inverse);
+  scaler["output_lead_times"].no_effect("follows from data.timestep");
+  if (scaler["norm"] && scaler["norm"].text() != "unit-sum")
+    scaler["norm"].not_honoured("weights of lead times add up to 1");
+}
+
+void import_tendency(const Place& scaler, const Section& loss) {
+  if (const Place timestep = scaler["timestep"])
+    loss["tendency"].set("timestep", timestep.text(), timestep);
+  // Anemoi leaves the first column out: a test for an index takes 0 for none.
+  loss["tendency"].set("skip_first_column", true, scaler);
+}
+
+}  // namespace
+
+std::string scaler_kind(const Place& definition) {
+  if (!definition) return "";
+  static const std::map<std::string, std::string> kinds{
+      {"GeneralVariableLossScaler", "general_variable"},
+      {"VariableMaskingLossScaler", "variable_mask"},
+      {"NaNMaskScaler", "nan_mask_weights"},
+      {"StdevTendencyScaler", "stdev_tendency"},
+      {"VarTendencyScaler", "var_tendency"},
+      {"GraphNodeAttributeScaler", "node_weights"},
+      {"ReweightedGraphNodeAttributeScaler", "node_weights"},
+      {"TimeStepScaler", "time_steps"},
+      {"UniformTimeStepScaler", "time_steps"},
+      {"LeadTimeDecayScaler", "lead_time_decay"},
+      {"SpectralDimensionScaler", "spectral"}};
+  const std::string name = definition.class_name();
+  if (name.ends_with(kLevels)) return "pressure_level";
+  const auto found = kinds.find(name);
+  return found == kinds.end() ? "" : found->second;
+}
+
+void import_scalers(Translation& t, const Place& definitions, const std::vector<std::string>& used,
+                    const Section& loss) {
+  for (const auto& [name, scaler] : definitions.members()) {
+    if (std::find(used.begin(), used.end(), name) == used.end()) {
+      scaler.no_effect("no loss uses it");
+      continue;
+    }
+    const std::string kind = scaler_kind(scaler);
+    if (kind == "pressure_level") import_levels(t, scaler, loss);
+    if (kind == "general_variable") import_weights(scaler, loss);
+    if (kind == "node_weights") import_nodes(t, scaler, loss);
+    if (kind == "time_steps") import_times(t, scaler, loss);
+    if (kind == "lead_time_decay") import_lead_times(scaler, loss);
+    if (kind == "stdev_tendency" || kind == "var_tendency") import_tendency(scaler, loss);
+    if (kind == "variable_mask") {
+      loss.set("masked_variables", scaler["variables"].texts(), scaler["variables"]);
+      loss.set("mask_inverse", scaler["invert"].boolean(false), scaler["invert"]);
+    }
+    if (kind == "nan_mask_weights")
+      scaler["use_processors_tendencies"].expect(false, "is what states have");
+    if (kind == "spectral") {
+      for (const char* key : {"n_spectral_modes", "spectral_dims"})
+        scaler[key].no_effect("follows from the transform");
+      scaler["norm"].expect(nullptr, "weights of waves are 1 over their number");
+    }
+  }
+  const Place groups = t.root["training"]["variable_groups"];
+  for (const std::string& dataset : t.datasets) {
+    for (const auto& [name, group] : t.of_dataset(groups, dataset).members())
+      group.leave(name == "default" ? "is a name in logs" : "no scaler uses it");
+  }
+}
+
+}  // namespace aifs::anemoi

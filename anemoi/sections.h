@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of a translation, one a section of Anemoi's configuration. In this order, because later
+// ones look at what earlier ones found out.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "anemoi/target.h"
+
+namespace aifs::anemoi {
+
+struct Translation {
+  Place root;
+  Target& target;
+  std::string name;                               // of the run
+  std::vector<std::string> datasets = {"data"};   // their names
+  std::vector<std::string> meshes = {"hidden"};   // hidden node sets, fine to coarse
+  std::optional<int64_t> batches_per_epoch = {};  // where an epoch is cut short
+  std::vector<std::string> node_attributes = {};  // of data nodes, that losses use
+
+  bool has_several_datasets() const { return datasets.size() > 1; }
+  Section section(const std::string& key) const { return {target, {key}}; }
+  // Section "system" of recent releases, or "hardware" of older ones.
+  Place hardware() const;
+  int64_t gpus_per_model() const { return hardware()["num_gpus_per_model"].integer(1); }
+  // Groups of ranks that make the members of one ensemble there, and are one group here.
+  int64_t groups_per_ensemble() const;
+  int64_t num_gpus() const;
+  // What holds for a dataset in a section that may have "datasets"; for all of them that of the
+  // first, others being refused if they differ.
+  Place of_dataset(const Place& place, const std::string& dataset) const;
+  Place of_all_datasets(const Place& place, const std::string& why) const;
+};
+
+void import_data(Translation& t);
+void import_processors(const Place& processors, const Section& out);
+void import_graph(Translation& t);
+void import_model(Translation& t);
+void import_loss(Translation& t);
+void import_optimisation(Translation& t);
+void import_training(Translation& t);
+// Says of sections that are about other things that they have no effect here.
+void pass_over_the_rest(Translation& t);
+
+}  // namespace aifs::anemoi

@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: Apache-2.0
+// Section by section: what changes of a configuration of Anemoi's change here, and what is refused.
+#include "core/check.h"
+#include "tests/anemoi/configs_folder.h"
+#include "tests/support/catch.h"
+
+using namespace aifs;
+using anemoi::Imported;
+using anemoi::Json;
+using test::imported;
+using test::is_refused;
+using test::json_config;
+using test::remark_on;
+using test::value_at;
+
+namespace {
+
+// The ensemble's configuration with the values at some JSON pointers replaced.
+Imported changed(const std::vector<std::pair<std::string, Json>>& changes) {
+  Json tree = json_config();
+  for (const auto& [pointer, value] : changes)
+    tree[Json::json_pointer(pointer)] = value;
+  return imported(tree);
+}
+
+Json parse(const char* text) {
+  return Json::parse(text);
+}
+
+const std::string kDataset = "/data/datasets/data";
+const std::string kLoss = "/training/training_loss/datasets/data";
+const std::string kScalers = "/training/scalers/datasets/data";
+
+}  // namespace
+
+// ---------------------------------------------------------------------------------------- data ---
+
+TEST_CASE("processors become imputers, maps, a normaliser and post-processors", "[anemoi]") {
+  const Imported result = changed({{kDataset + "/processors", parse(R"({
+      "fill": {"_target_": "a.InputImputer", "config": {"default": "none", "mean": ["sst"],
+          "stdev": "x"}},
+      "copy": {"_target_": "a.CopyImputer", "config": {"default": "none", "skt": ["sst2"]}},
+      "map": {"_target_": "a.Remapper", "config": {"default": "none", "power": ["tp"],
+          "log1p": ["cp"],
+              "method_kwargs": {"power": {"lambd": 0.4, "tangent_linear_above_one": true}}}},
+      "normalizer": {"_target_": "a.InputNormalizer", "config": {"default": "std", "none": null}},
+      "zero": {"_target_": "a.ConditionalZeroPostprocessor", "config": {"default": "none",
+          "remap": "x", "0.5": ["y"]}},
+      "nan": {"_target_": "a.ConditionalNaNPostprocessor", "config": {"remap": "x", "nan": ["y"]}},
+      "relu": {"_target_": "a.NormalizedReluPostprocessor", "config": {"normalizer": "none",
+          "2": ["q"]}}})")}});
+  REQUIRE(value_at(result, "/data/imputer").dump() ==
+          R"([{"variables":["sst"],"method":"mean"},{"variables":["x"],"method":"stdev"},)"
+          R"({"variables":["sst2"],"method":"copy","from":"skt"}])");
+  REQUIRE(value_at(result, "/data/remapper").dump() ==
+          R"([{"variables":["tp"],"method":"power","exponent":0.4,"linear_above_one":true},)"
+          R"({"variables":["cp"],"method":"log1p"}])");
+  REQUIRE(value_at(result, "/data/normalizer").dump() == R"({"default":"std"})");
+  REQUIRE(value_at(result, "/data/postprocessor").dump() ==
+          R"([{"variables":["y"],"method":"conditional_zero","value":0.5,"from":"x"},)"
+          R"({"variables":["y"],"method":"conditional_nan","from":"x"},)"
+          R"({"variables":["q"],"method":"threshold","value":2}])");
+  REQUIRE(result.num_not_honoured() == 1);  // the mesh
+}
+
+TEST_CASE("without a normaliser values stay as they are", "[anemoi]") {
+  const Imported result = changed({{kDataset + "/processors", Json::object()}});
+  REQUIRE(value_at(result, "/data/normalizer").dump() == R"({"default":"none"})");
+}
+
+TEST_CASE("parts of sections that are about other things are passed over", "[anemoi]") {
+  const Imported result = changed(
+      {{"/diagnostics/plot", parse(R"({"own": 1, "shared": [1, 2], "use": "${.own}"})")},
+       {"/training/training_loss/datasets/left_over", parse(R"({"_target_": "x"})")},
+       {"/task", parse(R"({"_target_": "a.TemporalDownscaler", "output_timestep": "1h"})")}});
+  REQUIRE(!is_refused(result, "diagnostics.plot.shared"));
+  REQUIRE(remark_on(result, "diagnostics.plot.shared"));
+  REQUIRE(!remark_on(result, "diagnostics.plot.own"));
+  REQUIRE(!is_refused(result, "training.training_loss.datasets.left_over"));
+  REQUIRE(is_refused(result, "task._target_"));
+  REQUIRE(is_refused(result, "task.output_timestep"));
+}
+
+TEST_CASE("processors in another order, or for all variables, are refused", "[anemoi]") {
+  const Imported result = changed({{kDataset + "/processors", parse(R"({
+      "normalizer": {"_target_": "a.InputNormalizer", "config": {"default": "std"}},
+      "fill": {"_target_": "a.InputImputer", "config": {"default": "mean"}},
+      "other": {"_target_": "a.Whitener", "config": {"x": 1}}})")}});
+  const std::string at = "data.datasets.data.processors.";
+  REQUIRE(is_refused(result, at + "fill._target_"));
+  REQUIRE(is_refused(result, at + "fill.config.default"));
+  REQUIRE(is_refused(result, at + "other"));
+}
+
+TEST_CASE("roles, datasets and dates", "[anemoi]") {
+  const std::string training = "/dataloader/training/datasets/data";
+  const Imported result = changed(
+      {{kDataset + "/target", {"lsm", "sst"}},
+       {training + "/dataset_config",
+        parse(
+            R"({"dataset": {"cutout": [{"dataset": "lam-1", "thinning": 2}, {"dataset": "/g.zarr"}],
+                  "adjust": "all"}, "start": null})")},
+       {training + "/start", "1979-01-01"},
+       {"/task/multistep_output", 2},
+       {"/task/timestep", "12H"}});
+  REQUIRE(is_refused(result, "data.datasets.data.target"));
+  REQUIRE(is_refused(result, "dataloader.validation.datasets.data.dataset_config"));
+  REQUIRE(value_at(result, "/data/dataset/dataset/cutout/1/dataset") == "/g.zarr");
+  REQUIRE(!value_at(result, "/data/dataset").contains("start"));
+  REQUIRE(remark_on(result,
+                    "dataloader.training.datasets.data.dataset_config.dataset.cutout.0."
+                    "dataset")
+              ->verdict == anemoi::Verdict::kNote);
+  REQUIRE(value_at(result, "/data/training/start") == "1979-01-01");
+  REQUIRE(value_at(result, "/data/multistep_output") == 2);
+  REQUIRE(value_at(result, "/data/timestep") == "12h");
+}
+
+TEST_CASE("several datasets have parts of their own", "[anemoi]") {
+  Json tree = json_config();
+  for (const char* section :
+       {"/data", "/dataloader/training", "/dataloader/validation", "/training/training_loss",
+        "/training/scalers", "/training/variable_groups"}) {
+    Json& datasets = tree[Json::json_pointer(std::string(section) + "/datasets")];
+    const Json one = datasets["data"];
+    datasets = {{"era5", one}, {"cerra", one}};
+  }
+  tree["data"]["datasets"]["cerra"]["diagnostic"] = {"tp"};
+  tree["training"]["training_loss"]["datasets"]["cerra"]["weights"] = {1, 1, 1};
+  tree["graph"]["nodes"]["era5"] = tree["graph"]["nodes"]["data"];
+  tree["graph"]["nodes"]["cerra"] = tree["graph"]["nodes"]["data"];
+  tree["graph"]["nodes"].erase("data");
+  Json& edges = tree["graph"]["edges"];
+  edges.push_back(edges[0]);
+  edges[0]["source_name"] = "era5";
+  edges[1]["target_name"] = "era5";
+  edges[2]["source_name"] = "cerra";
+  const Imported result = imported(tree);
+  REQUIRE(value_at(result, "/data/datasets/cerra/diagnostic").dump() == R"(["tp"])");
+  REQUIRE(value_at(result, "/data/datasets/era5/dataset/frequency") == "6h");
+  REQUIRE(value_at(result, "/data/dataset").is_null());
+  REQUIRE(is_refused(result, "training.training_loss.datasets.cerra"));
+  REQUIRE(result.num_not_honoured() == 2);
+}
+
+TEST_CASE("epochs that are cut short are counted in steps", "[anemoi]") {
+  const Imported result =
+      changed({{"/dataloader/limit_batches/training", 100},
+               {"/training/accum_grad_batches", 3},
+               {"/training/max_epochs", 5},
+               {"/task/rollout", parse(R"({"start": 1, "epoch_increment": 2, "maximum": 4})")}});
+  REQUIRE(value_at(result, "/train/max_steps") == 170);
+  REQUIRE(value_at(result, "/train/rollout/step_increment") == 68);
+  REQUIRE(value_at(result, "/train/validation/every_steps") == 34);
+  REQUIRE(value_at(result, "/checkpoint/every_steps") == 34);
+  REQUIRE(value_at(result, "/optimizer/reference_samples") == 6);
+  REQUIRE(is_refused(changed({{"/dataloader/limit_batches/training", 0.5}}),
+                     "dataloader.limit_batches.training"));
+}
+
+// --------------------------------------------------------------------------------------- graph ---
+
+TEST_CASE("meshes that are not built here get an icosphere of like size in their place",
+          "[anemoi]") {
+  const auto refinement = [](const char* builder) {
+    const Imported result = changed({{"/graph/nodes/hidden/node_builder", parse(builder)}});
+    REQUIRE(is_refused(result, "graph.nodes.hidden.node_builder"));
+    return value_at(result, "/graph/hidden/refinement").get<int64_t>();
+  };
+  REQUIRE(refinement(R"({"_target_": "a.ReducedGaussianGridNodes", "grid": "o96"})") == 6);
+  REQUIRE(refinement(R"({"_target_": "a.ReducedGaussianGridNodes", "grid": "n320"})") == 8);
+  REQUIRE(refinement(R"({"_target_": "a.HexNodes", "resolution": 2})") == 5);
+  REQUIRE(refinement(R"({"_target_": "a.HEALPixNodes", "resolution": 5})") == 5);
+  REQUIRE(
+      refinement(
+          R"({"_target_": "a.StretchedTriNodes", "global_resolution": 4, "lam_resolution": 8})") ==
+      4);
+  REQUIRE(refinement(R"({"_target_": "a.NPZFileNodes", "npz_file": "x.npz"})") == 5);
+  const Imported tri = changed({{"/graph/nodes/hidden/node_builder",
+                                 parse(R"({"_target_": "a.TriNodes", "resolution": [3, 4]})")}});
+  REQUIRE(value_at(tri, "/graph/hidden/refinement") == 4);
+  REQUIRE(tri.num_not_honoured() == 0);
+}
+
+TEST_CASE("edges and their attributes", "[anemoi]") {
+  const Json processor =
+      parse(R"({"source_name": "hidden", "target_name": "hidden", "edge_builders":
+      [{"_target_": "a.MultiScaleEdges", "x_hops": 2, "scale_resolutions": [3, 4, 9]}],
+          "attributes": {}})");
+  const Imported result =
+      changed({{"/graph/edges/2", processor},
+               {"/graph/edges/0/edge_builders/0",
+                parse(
+                    R"({"_target_": "a.KNNEdges", "num_nearest_neighbours": 12,
+                "target_mask_attr_name": "m"})")},
+               {"/graph/edges/1/edge_builders/0",
+                parse(
+                    R"({"_target_": "a.CutOffEdges", "cutoff_distance_km": 100,
+                "max_num_neighbours": 9})")},
+               {"/graph/edges/1/edge_builders/1", parse(R"({"_target_": "a.KNNEdges"})")},
+               {"/graph/edges/1/attributes/edge_length/norm", nullptr},
+               {"/graph/edges/0/attributes/azimuth", parse(R"({"_target_": "a.Azimuth"})")},
+               {"/graph/post_processors", parse(R"([{"_target_": "a.RemoveUnconnectedNodes"}])")}});
+  REQUIRE(value_at(result, "/graph/encoder").dump() == R"({"kind":"knn","num_neighbours":12})");
+  REQUIRE(value_at(result, "/graph/decoder").dump() == R"({"kind":"cutoff","max_neighbours":9})");
+  REQUIRE(value_at(result, "/graph/processor/levels").dump() == "[3,4]");
+  REQUIRE(value_at(result, "/graph/processor/x_hops") == 2);
+  for (const char* path :
+       {"graph.edges.0.edge_builders.0.target_mask_attr_name",
+        "graph.edges.1.edge_builders.0.cutoff_distance_km", "graph.edges.1.edge_builders.1",
+        "graph.post_processors.0", "graph.edges.2.edge_builders.0.scale_resolutions",
+        "graph.edges.0.attributes.azimuth"}) {
+    INFO(path << "\n" << remarks_text(result.remarks));
+    REQUIRE(is_refused(result, path));
+  }
+  const Imported all_levels =
+      changed({{"/graph/edges/2", processor},
+               {"/graph/edges/2/edge_builders/0/scale_resolutions", nullptr}});
+  REQUIRE(value_at(all_levels, "/graph/processor/include_level_0") == true);
+}
+
+TEST_CASE("a stored graph, weights of cells", "[anemoi]") {
+  Json tree = json_config();
+  tree["graph"] = {{"overwrite", false}};
+  REQUIRE(is_refused(imported(tree), "system.input.graph"));
+  const std::string weights = "/graph/nodes/data/attributes/area_weight";
+  const Imported uniform = changed(
+      {{weights, parse(R"({"_target_": "a.UniformWeights", "norm": null})")},
+       {"/graph/nodes/data/attributes/cutout_mask", parse(R"({"_target_": "a.CutOutMask"})")}});
+  REQUIRE(value_at(uniform, "/graph/area_weight").dump() == R"({"kind":"uniform","norm":"none"})");
+  REQUIRE(uniform.num_not_honoured() == 1);
+  const Imported masked = changed(
+      {{"/graph/nodes/data/attributes/cutout_mask", parse(R"({"_target_": "a.CutOutMask"})")},
+       {kScalers + "/node_weights",
+        parse(R"({"_target_": "a.ReweightedGraphNodeAttributeScaler", "nodes_attribute_name":
+              "area_weight", "scaling_mask_attribute_name": "cutout_mask",
+              "weight_frac_of_total": 0.25, "norm": "l1"})")}});
+  REQUIRE(is_refused(masked, "graph.nodes.data.attributes.cutout_mask"));
+  REQUIRE(value_at(masked, "/loss/node_mask_share") == 0.25);
+  REQUIRE(value_at(masked, "/loss/node_norm") == "unit-sum");
+}
+
+// --------------------------------------------------------------------------------------- model ---
+
+TEST_CASE("parts of networks", "[anemoi]") {
+  const Imported result =
+      changed({{"/model/processor/window_size", nullptr},
+               {"/model/processor/attention_implementation", "scaled_dot_product_attention"},
+               {"/model/processor/dropout_p", 0.1},
+               {"/model/processor/cpu_offload", true},
+               {"/model/processor/use_rotary_embeddings", true},
+               {"/model/encoder/_target_", "a.TransformerForwardMapper"},
+               {"/model/encoder/use_rotary_embeddings", true},
+               {"/model/encoder/window_size", -1},
+               {"/model/encoder/layer_kernels/Activation/_target_", "torch.nn.SiLU"},
+               {"/model/encoder/layer_kernels/LayerNorm/eps", 1e-6},
+               {"/model/decoder/layer_kernels/LayerNorm/eps", 1e-4},
+               {"/model/decoder/layer_kernels/Linear/_target_", "a.QuantLinear"},
+               {"/model/decoder/gradient_checkpointing", false}});
+  REQUIRE(value_at(result, "/model/processor/attention") == "sdpa");
+  REQUIRE(value_at(result, "/model/processor/window").is_null());
+  REQUIRE(value_at(result, "/model/processor/offload") == 1);
+  REQUIRE(value_at(result, "/model/encoder").dump() ==
+          R"({"kind":"transformer","mlp_hidden_ratio":4.0,"mlp_implementation":"mlp","heads":16,)"
+          R"("qk_norm":false,"window":-1,"attention":"flash","rotary":true,"recompute":"full",)"
+          R"("activation":"silu"})");
+  REQUIRE(value_at(result, "/model/decoder/recompute") == "none");
+  REQUIRE(value_at(result, "/model/layer_norm_eps") == 1e-6);
+  for (const char* path : {"model.processor.dropout_p", "model.decoder.layer_kernels.Linear",
+                           "model.decoder.layer_kernels.LayerNorm.eps"}) {
+    INFO(path);
+    REQUIRE(is_refused(result, path));
+  }
+  REQUIRE(
+      is_refused(changed({{"/model/processor/_target_", "a.MambaProcessor"}}), "model.processor"));
+}
+
+TEST_CASE("kinds of networks", "[anemoi]") {
+  const Imported diffusion =
+      changed({{"/model/model/_target_", "a.AnemoiTransportModelEncProcDec"}});
+  REQUIRE(is_refused(diffusion, "model.model._target_"));
+  REQUIRE(is_refused(diffusion, "training.ensemble_size_per_device"));
+  const Imported levels = changed({{"/model/model/_target_", "a.AnemoiModelEncProcDecHierarchical"},
+                                   {"/model/model/hidden_nodes_name", {"h1", "h2"}},
+                                   {"/model/enable_hierarchical_level_processing", true},
+                                   {"/model/level_process_num_layers", 2},
+                                   {"/training/ensemble_size_per_device", 1}});
+  REQUIRE(value_at(levels, "/model/hierarchy/meshes").dump() == R"(["h1","h2"])");
+  REQUIRE(value_at(levels, "/model/hierarchy/level_layers") == 2);
+  REQUIRE(value_at(levels, "/model/hierarchy/upscale/kind") == "graph_transformer");
+  REQUIRE(value_at(levels, "/graph/file") == "test.nc");
+  Json old = json_config();
+  old["graph"]["hidden"] = {"h1", "h2"};
+  old["model"]["model"].erase("hidden_nodes_name");
+  old["model"]["model"]["_target_"] = "a.AnemoiModelEncProcDecHierarchical";
+  REQUIRE(value_at(imported(old), "/model/hierarchy/meshes").dump() == R"(["h1","h2"])");
+  const Imported shared = changed({{"/system/hardware/num_gpus_per_ensemble", 4},
+                                   {"/model/noise_injector/noise_edges_name", {"a", "to", "b"}},
+                                   {"/model/output_mask/_target_", "a.Boolean1DMask"}});
+  REQUIRE(value_at(shared, "/model/ensemble/members") == 8);
+  REQUIRE(is_refused(shared, "model.noise_injector.noise_edges_name"));
+  REQUIRE(is_refused(shared, "model.output_mask"));
+}
+
+TEST_CASE("residuals and limits", "[anemoi]") {
+  const auto residual = [](const char* text) {
+    return value_at(changed({{"/model/residual", parse(text)}}), "/model/residual").dump();
+  };
+  REQUIRE(residual(R"({"_target_": "a.SkipConnection", "step": -2})") ==
+          R"({"kind":"skip","step":-2})");
+  REQUIRE(residual(R"({"_target_": "a.NoConnection"})") == R"({"kind":"none"})");
+  REQUIRE(residual(R"({"_target_": "a.TruncatedConnection", "truncation_up_file_path": "u.npz",
+                       "truncation_down_file_path": "d.npz"})") ==
+          R"({"kind":"truncated","truncation_up":"u.npz","truncation_down":"d.npz"})");
+  REQUIRE(
+      residual(R"({"_target_": "a.SpectralOrnsteinConnection", "lmax": 4, "theta_buff": 0.1})") ==
+      R"({"kind":"spectral_ornstein","lmax":4,"theta_buffer":0.1})");
+  REQUIRE(is_refused(changed({{"/model/residual", parse(R"({"_target_": "a.Other"})")}}),
+                     "model.residual"));
+  const Imported limits = changed({{"/model/bounding", parse(R"([
+      {"_target_": "a.NormalizedReluBounding", "variables": ["sst"], "min_val": [-2],
+          "normalizer": ["mean-std"]},
+      {"_target_": "a.HardtanhBounding", "variables": ["tcc"], "min_val": 0, "max_val": 1},
+      {"_target_": "a.SoftBounding", "variables": ["x"]}])")}});
+  REQUIRE(value_at(limits, "/model/bounding").dump() ==
+          R"([{"kind":"normalized_relu","variables":["sst"],"thresholds":[-2.0],)"
+          R"("normalizer":["mean-std"]},)"
+          R"({"kind":"hardtanh","variables":["tcc"],"min_val":0.0,"max_val":1.0}])");
+  REQUIRE(is_refused(limits, "model.bounding.2"));
+}
+
+// ---------------------------------------------------------------------------------------- loss ---
+
+TEST_CASE("sums, aggregates and scales of losses", "[anemoi]") {
+  const Imported sum =
+      changed({{kLoss, parse(R"({"_target_": "a.CombinedLoss", "loss_weights": [0.6, 0.4],
+      "scalers": ["node_weights", "time_steps"], "losses": [
+        {"_target_": "a.MultiscaleLossWrapper", "multiscale_config": null, "weights": [2.0],
+         "per_scale_loss": {"_target_": "a.CRPS", "scalers": ["*", "!stdev_tendency",
+             "!var_tendency"]}},
+        {"_target_": "a.TimeAggregateLossWrapper", "time_aggregation_types": ["mean", "diff"],
+         "scalers": ["node_weights"], "loss_fn": {"_target_": "a.HuberLoss", "delta": 0.5}}]})")}});
+  const Json terms = value_at(sum, "/loss/terms");
+  REQUIRE(
+      terms[0].dump() ==
+      R"({"kind":"crps","weight":1.2,"alpha":0.95,"scalers":["general_variable","pressure_level",)"
+      R"("nan_mask_weights","node_weights","time_steps"]})");
+  REQUIRE(terms[1].dump() ==
+          R"({"kind":"huber","weight":0.4,"huber_delta":0.5,"time_aggregation":["mean","diff"],)"
+          R"("scalers":["node_weights"]})");
+  REQUIRE(value_at(sum, "/loss/scalers").dump() == "[]");
+  const Imported files =
+      changed({{kLoss, parse(R"({"_target_": "a.MultiscaleLossWrapper", "weights": [1, 2],
+      "loss_matrices_path": "/m", "loss_matrices": ["a.npz", null],
+      "per_scale_loss": {"_target_": "a.CRPS", "scalers": ["node_weights"]}})")}});
+  REQUIRE(value_at(files, "/loss/scales").dump() ==
+          R"({"weights":[1.0,2.0],"files":["/m/a.npz",""]})");
+  REQUIRE(files.num_not_honoured() == 1);
+}
+
+TEST_CASE("spectral and graph scores", "[anemoi]") {
+  const Imported spectral = changed({{kLoss, parse(R"({"_target_": "a.SpectralCRPSLoss",
+      "transform": "octahedral_sht", "nlat": 192, "truncation": 40, "scalers": [],
+      "projection_config": {"grid": "o32", "num_nearest_neighbours": 3, "sigma": 0.1}})")}});
+  REQUIRE(value_at(spectral, "/loss/transform").dump() ==
+          R"({"kind":"octahedral_sht","grid":"o96","truncation":40,)"
+          R"("projection":{"grid":"o32","neighbours":3,"sigma":0.1}})");
+  REQUIRE(value_at(spectral, "/loss/alpha") == 1.0);
+  const Imported graph =
+      changed({{kLoss, parse(R"({"_target_": "a.GraphVariogramScoreLoss", "p": 0.5,
+      "fair": false, "scalers": [], "loss_graph": {"edges_name": ["data", "to", "data"]}})")}});
+  REQUIRE(value_at(graph, "/loss/variogram_power") == 0.5);
+  REQUIRE(is_refused(graph, "training.training_loss.datasets.data.loss_graph"));
+  REQUIRE(is_refused(changed({{kLoss, parse(R"({"_target_": "a.OwnLoss", "scalers": []})")}}),
+                     "training.training_loss.datasets.data"));
+}
+
+TEST_CASE("scalers have names of their own in Anemoi", "[anemoi]") {
+  const Imported result = changed(
+      {{kLoss,
+        parse(R"({"_target_": "a.MSELoss", "scalers": ["heights", "grid", "lead", "mask", "second",
+                         "missing"]})")},
+       {kScalers, parse(R"({
+          "heights": {"_target_": "a.LinearVariableLevelScaler", "group": "sfc",
+              "y_intercept": 0.1, "slope": 0.01},
+          "grid": {"_target_": "a.GraphNodeAttributeScaler",
+              "nodes_attribute_name": "area_weight", "norm": "unit-mean"},
+          "lead": {"_target_": "a.LeadTimeDecayScaler", "decay_factor": 0.5, "max_lead_time": 24,
+                   "output_lead_times": [6, 12], "decay_type": "exponential"},
+          "mask": {"_target_": "a.VariableMaskingLossScaler", "variables": ["tp"], "invert": true},
+          "second": {"_target_": "a.GraphNodeAttributeScaler", "nodes_attribute_name": "x"},
+          "steps": {"_target_": "a.TimeStepScaler", "weights": [1, 2]}})")},
+       {"/training/variable_groups/datasets/data/sfc", {"2t", "sp"}}});
+  REQUIRE(value_at(result, "/loss/scalers").dump() ==
+          R"(["pressure_level","node_weights","lead_time_decay","variable_mask"])");
+  REQUIRE(value_at(result, "/loss/level").dump() ==
+          R"({"kind":"linear","y_intercept":0.1,"slope":0.01,"parameters":["2t","sp"]})");
+  REQUIRE(value_at(result, "/loss/lead_time/kind") == "exponential");
+  REQUIRE(value_at(result, "/loss/masked_variables").dump() == R"(["tp"])");
+  REQUIRE(value_at(result, "/loss/mask_inverse") == true);
+  REQUIRE(value_at(result, "/loss/node_norm") == "unit-mean");
+  REQUIRE(is_refused(result, "training.training_loss.datasets.data.scalers"));
+}
+
+// ------------------------------------------------------------------------------------ training ---
+
+TEST_CASE("optimisers, rates and averages", "[anemoi]") {
+  const std::string at = "/training/optimization";
+  const Imported zero = changed(
+      {{at + "/optimizer", parse(R"({"_target_": "torch.distributed.optim.ZeroRedundancyOptimizer",
+          "optimizer_class": {"_target_": "torch.optim.AdamW", "_partial_": true},
+              "betas": [0.9, 0.99]})")},
+       {at + "/lr_scheduler", nullptr},
+       {"/training/gradient_clip/val", 0},
+       {"/training/weight_averaging",
+        parse(R"({"_target_": "pytorch_lightning.callbacks.StochasticWeightAveraging",
+          "swa_lrs": 1e-4})")}});
+  REQUIRE(value_at(zero, "/parallel/sharding/states") == "optimizer");
+  REQUIRE(value_at(zero, "/optimizer/beta2") == 0.99);
+  REQUIRE(value_at(zero, "/optimizer/schedule/kind") == "constant");
+  REQUIRE(value_at(zero, "/optimizer/clip") == "none");
+  REQUIRE(is_refused(zero, "training.weight_averaging"));
+  const Imported mixed = changed(
+      {{at + "/optimizer", parse(R"({"_target_": "anemoi.training.optimizers.AdEMAMix.AdEMAMix",
+          "betas": [0.9, 0.95, 0.9999], "alpha": 8.0, "alpha_warmup": 10, "beta3_warmup": 20,
+              "fused": true})")},
+       {at + "/lr_scheduler/t_in_epochs", true},
+       {at + "/pl_lr_scheduler/interval", "epoch"},
+       {"/training/weight_averaging",
+        parse(R"({"_target_": "anemoi.x.SWAWeightAveraging", "update_every_n_steps": 9})")}});
+  REQUIRE(value_at(mixed, "/optimizer/kind") == "ademamix");
+  REQUIRE(value_at(mixed, "/optimizer/beta3") == 0.9999);
+  REQUIRE(value_at(mixed, "/optimizer/average/kind") == "mean");
+  REQUIRE(is_refused(mixed, "training.optimization.lr_scheduler.t_in_epochs"));
+  REQUIRE(is_refused(mixed, "training.optimization.pl_lr_scheduler.interval"));
+  const Imported adam = changed(
+      {{at + "/optimizer", parse(R"({"_target_": "torch.optim.Adam", "lr": 1, "eps": 1e-7})")}});
+  REQUIRE(value_at(adam, "/optimizer/weight_decay") == 0.0);
+  REQUIRE(is_refused(adam, "training.optimization.optimizer.lr"));
+  REQUIRE(is_refused(changed({{at + "/optimizer", parse(R"({"_target_": "x.Muon"})")}}),
+                     "training.optimization.optimizer._target_"));
+}
+
+TEST_CASE("precisions", "[anemoi]") {
+  const auto precision = [](const Json& value) {
+    return value_at(changed({{"/training/precision", value}}), "/train/precision");
+  };
+  REQUIRE(precision("16-mixed") == "fp16-mixed");
+  REQUIRE(precision("bf16-mixed") == "bf16-mixed");
+  REQUIRE(precision("32-true") == "tf32");
+  REQUIRE(precision(32) == "tf32");
+  REQUIRE(precision(64) == "fp64");
+  REQUIRE(
+      is_refused(changed({{"/training/precision", "transformer-engine"}}), "training.precision"));
+}
+
+TEST_CASE("runs that go on, stop early, or are of another kind", "[anemoi]") {
+  const Imported result =
+      changed({{"/training/run_id", "abc"},
+               {"/training/transfer_learning", true},
+               {"/system/input/warm_start", "last.ckpt"},
+               {"/training/loss_gradient_scaling", true},
+               {"/training/method/_target_", "anemoi.training.train.methods.TransportTraining"},
+               {"/training/strategy/_target_", "pytorch_lightning.strategies.FSDPStrategy"},
+               {"/training/transport", parse(R"({"objective": "edm_diffusion"})")},
+               {"/task/_target_", "anemoi.training.tasks.TemporalDownscaler"},
+               {"/system/hardware/accelerator", "tpu"},
+               {"/diagnostics/callbacks", parse(R"([{"_target_": "a.EarlyStopping", "patience": 3},
+                                            {"_target_": "a.RolloutEval", "rollout": 12}])")}});
+  for (const char* path :
+       {"training.run_id", "training.transfer_learning", "system.input.warm_start",
+        "training.loss_gradient_scaling", "training.method._target_", "training.strategy",
+        "training.transport", "task._target_", "system.hardware.accelerator",
+        "diagnostics.callbacks.0"}) {
+    INFO(path);
+    REQUIRE(is_refused(result, path));
+  }
+  REQUIRE(!is_refused(result, "diagnostics.callbacks.1"));
+}
+
+TEST_CASE("checkpoints, ranks and logs", "[anemoi]") {
+  const Imported result =
+      changed({{"/diagnostics/checkpoint/every_n_train_steps",
+                parse(R"({"save_frequency": 500, "num_models_saved": 4})")},
+               {"/diagnostics/checkpoint/every_n_epochs/save_frequency", nullptr},
+               {"/diagnostics/log/interval", 7},
+               {"/system/hardware/num_nodes", 4},
+               {"/system/hardware/num_gpus_per_model", 2},
+               {"/system/hardware/num_gpus_per_ensemble", 2}});
+  REQUIRE(value_at(result, "/checkpoint").dump() ==
+          R"({"every_steps":500,"keep":4,"at_end":true})");
+  REQUIRE(value_at(result, "/log/every_steps") == 7);
+  REQUIRE(value_at(result, "/parallel/model") == 2);
+  REQUIRE(value_at(result, "/model/ensemble/members") == 2);
+  REQUIRE(remark_on(result, "system.hardware.num_gpus_per_node")->text.find("4 ranks") !=
+          std::string::npos);
+  const Imported none = changed({{"/diagnostics/enable_checkpointing", false}});
+  REQUIRE(value_at(none, "/checkpoint").dump() == R"({"keep":0,"at_end":false})");
+}
