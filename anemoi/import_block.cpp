@@ -11,7 +11,7 @@ namespace aifs::anemoi {
 namespace {
 
 // The family of a class, or "".
-std::string kind_of(const std::string& name) {
+std::string block_kind(const std::string& name) {
   if (name == "NoOpProcessor") return "none";
   static const std::vector<std::pair<std::string, std::string>> families{
       {"GNN", "gnn"},
@@ -197,7 +197,7 @@ std::string import_activation(const Place& place, const std::string& class_name)
 }
 
 void import_block(const Place& block, const PartContext& context) {
-  const std::string name = block.class_name(), kind = kind_of(name);
+  const std::string name = block.class_name(), kind = block_kind(name);
   if (kind.empty()) {
     block.not_honoured(concat("there is no part of class ", name));
     return;

@@ -6,14 +6,11 @@
 
 #include "anemoi/sections.h"
 #include "core/check.h"
+#include "core/join.h"
 
 namespace aifs::anemoi {
 
 namespace {
-
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 Json norm_of(const Place& attribute) {
   const Place norm = attribute["norm"];

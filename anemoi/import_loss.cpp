@@ -98,7 +98,7 @@ void LossReader::scales(const Place& loss, Around around) {
   read(loss["per_scale_loss"], around);
 }
 
-std::string kind_of(const std::string& name) {
+std::string loss_kind(const std::string& name) {
   static const std::map<std::string, std::string> kinds{
       {"MSELoss", "mse"},
       {"WeightedMSELoss", "mse"},
@@ -190,7 +190,7 @@ Json graph_of(const Place& loss) {
 }
 
 void LossReader::elementary(const Place& loss, const Around& around) {
-  const std::string name = loss.class_name(), kind = kind_of(name);
+  const std::string name = loss.class_name(), kind = loss_kind(name);
   if (kind.empty()) {
     loss.not_honoured(concat("there is no loss of class ", name.empty() ? "unknown" : name));
     return;

@@ -5,14 +5,11 @@
 
 #include "anemoi/import_block.h"
 #include "core/check.h"
+#include "core/join.h"
 
 namespace aifs::anemoi {
 
 namespace {
-
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 // ---------------------------------------------------------------------------- class of network ---
 

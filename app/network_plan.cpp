@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/check.h"
+#include "core/join.h"
 
 namespace aifs::app {
 
@@ -45,10 +46,6 @@ std::vector<graph::NamedCells> DataCells::named() const {
 }
 
 namespace {
-
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::count(names.begin(), names.end(), name) > 0;
-}
 
 // Takes of a bound what concerns the outputs of a dataset; nothing if it concerns none of them.
 std::optional<model::BoundingOptions> bound_of(const model::BoundingOptions& bound,

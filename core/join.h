@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of texts as one text.
+// Lists of texts.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,11 @@ inline std::string join(const std::vector<std::string>& texts, std::string_view 
     all += texts[i];
   }
   return all;
+}
+
+// True if one of the texts is `text`.
+inline bool contains(const std::vector<std::string>& texts, const std::string& text) {
+  return std::find(texts.begin(), texts.end(), text) != texts.end();
 }
 
 // ASCII letters in lower case, the rest as it is.
