@@ -17,8 +17,8 @@ target_compile_options(aifs_options INTERFACE
     -Woverloaded-virtual>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${AIFS_WARNINGS_AS_ERRORS}>>:-Werror>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-fno-math-errno -fno-trapping-math>
-  # What compiles longer than it runs (aifs_compile_quickly).
-  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:$<IF:$<BOOL:$<TARGET_PROPERTY:AIFS_QUICK>>,-O1,-O3>>
+  # Less for what compiles longer than it runs: tests, and aifs_compile_quickly().
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:$<IF:$<BOOL:$<TARGET_PROPERTY:AIFS_LEVEL>>,$<TARGET_PROPERTY:AIFS_LEVEL>,-O3>>
   # One code model everywhere, or the precompiled header could not be shared.
   $<$<COMPILE_LANGUAGE:CXX>:-fPIC>
   # Results must not depend on how the compiler fuses operations, apart from the vector kernels.
@@ -38,10 +38,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   if(CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
     target_compile_options(aifs_options INTERFACE
       $<$<COMPILE_LANGUAGE:CXX>:-Wno-dangling-reference>)
-    if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")  # -O1 with the precompiled header of -O3
-      target_compile_options(aifs_options INTERFACE
-        $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:$<TARGET_PROPERTY:AIFS_QUICK>>>:-munroll-only-small-loops>)
-    endif()
   endif()
 endif()
 target_include_directories(aifs_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)

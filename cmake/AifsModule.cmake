@@ -20,10 +20,11 @@ function(aifs_use_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${AIFS_UNITY} UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 
-# For code that reads options, prints and compares: compiling it takes longer than running it.
+# For code that reads options, prints and compares: compiling it takes longer than running it. Not
+# less than -O2, or the precompiled header would not fit.
 function(aifs_compile_quickly)
   foreach(target IN LISTS ARGN)
-    set_target_properties(${target} PROPERTIES AIFS_QUICK ON)
+    set_target_properties(${target} PROPERTIES AIFS_LEVEL -O2)
   endforeach()
 endfunction()
 
@@ -115,7 +116,7 @@ endfunction()
 # What all test programs have.
 function(aifs_complete_test target torch links needs)
   target_link_libraries(${target} PRIVATE aifs::options aifs::test_support ${links})
-  set_target_properties(${target} PROPERTIES AIFS_TEST_HEADERS ON AIFS_QUICK ON
+  set_target_properties(${target} PROPERTIES AIFS_TEST_HEADERS ON AIFS_LEVEL -O1
                         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   if(torch)
     aifs_use_torch(${target})
