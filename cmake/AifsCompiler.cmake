@@ -17,7 +17,7 @@ target_compile_options(aifs_options INTERFACE
     -Woverloaded-virtual>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${AIFS_WARNINGS_AS_ERRORS}>>:-Werror>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-fno-math-errno -fno-trapping-math>
-  # Less for what compiles longer than it runs: tests, and aifs_compile_quickly().
+  # Less for tests, which compile longer than they run.
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:$<IF:$<BOOL:$<TARGET_PROPERTY:AIFS_LEVEL>>,$<TARGET_PROPERTY:AIFS_LEVEL>,-O3>>
   # One code model everywhere, or the precompiled header could not be shared.
   $<$<COMPILE_LANGUAGE:CXX>:-fPIC>

@@ -20,14 +20,6 @@ function(aifs_use_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${AIFS_UNITY} UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 
-# For code that reads options, prints and compares: compiling it takes longer than running it. Not
-# less than -O2, or the precompiled header would not fit.
-function(aifs_compile_quickly)
-  foreach(target IN LISTS ARGN)
-    set_target_properties(${target} PROPERTIES AIFS_LEVEL -O2)
-  endforeach()
-endfunction()
-
 # The first caller compiles the precompiled header, all others reuse it; tests have one with
 # more in it.
 function(aifs_use_torch target)
