@@ -57,7 +57,9 @@ function(aifs_add_test name)
     set(arg_LABELS unit)
   endif()
   list(LENGTH arg_SOURCES num_sources)
-  if(arg_OWN_PROGRAM OR arg_RANKS OR arg_DEFINES OR num_sources GREATER 1 OR NOT AIFS_UNITY)
+  # Those for a GPU end their program where there is none.
+  if(arg_OWN_PROGRAM OR arg_RANKS OR arg_DEFINES OR num_sources GREATER 1 OR NOT AIFS_UNITY
+     OR "gpu" IN_LIST arg_LABELS)
     string(REPLACE "." "_" target test_${name})
     add_executable(${target} ${arg_SOURCES})
     aifs_complete_test(${target} "${arg_TORCH}" "${arg_LINK}" "${arg_NEEDS}")

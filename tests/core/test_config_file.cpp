@@ -97,7 +97,7 @@ TEST_CASE("what is wrong with JSON is said in our words, by line and column", "[
   }
 }
 
-TEST_CASE("a file of another kind is called by it", "[config_file]") {
+TEST_CASE("a file of another kind than a configuration is called by its kind", "[config_file]") {
   REQUIRE_THAT(load_fault("PK\x03\x04 and more"), ContainsSubstring("c.json' is a zip archive"));
   REQUIRE_THAT(load_fault("data:\n  kind: anemoi\n"), ContainsSubstring("is not JSON: line 1"));
 }

@@ -105,7 +105,7 @@ TEST_CASE("a matrix that is not the one wanted is refused", "[npz]") {
                       ContainsSubstring("4 x 4 where 4 x 5"));
 }
 
-TEST_CASE("a file of another kind is called by it", "[npz]") {
+TEST_CASE("a file of another kind than npz is called by its kind", "[npz]") {
   const test::TemporaryFolder folder;
   write_file_atomic(folder.path() / "m.npz", "1 0\n0 1\n");
   REQUIRE_THROWS_WITH(read_sparse_npz(folder.path() / "m.npz"),

@@ -71,7 +71,7 @@ TEST_CASE("a file cut anywhere is refused", "[safetensors]") {
   }
 }
 
-TEST_CASE("a file of another kind is called by it", "[safetensors]") {
+TEST_CASE("a file of another kind than safetensors is called by its kind", "[safetensors]") {
   const test::TemporaryFolder folder;
   write_file_atomic(folder.path() / "w", "PK\x03\x04 and more of a zip archive");
   REQUIRE_THROWS_WITH(SafetensorsFile(folder.path() / "w"),

@@ -157,7 +157,7 @@ TEST_CASE("names and shapes are those of Anemoi's state dict", "[model]") {
   REQUIRE(ours == expected);
 }
 
-TEST_CASE("a batch is its samples one by one", "[model]") {
+TEST_CASE("a batch of a network is its samples one by one", "[model]") {
   const Toy toy;
   const at::Tensor x = toy_input(1, 2);
   const at::Tensor y = toy.run(x);

@@ -76,7 +76,7 @@ graph::Graph example() {
 
 }  // namespace
 
-TEST_CASE("a batch is its samples one by one", "[gnn]") {
+TEST_CASE("a batch of a GNN is its samples one by one", "[gnn]") {
   const Parts parts(example());
   const at::Tensor x = random_tensor({3 * kData, kInputs}, 1);
   const at::Tensor hidden = random_tensor({kHidden, kHiddenInputs}, 2);

@@ -127,7 +127,7 @@ TEST_CASE("the kernel equals gathers and index sums, values and gradients", "[gr
   }
 }
 
-TEST_CASE("attention has the gradients of finite differences", "[graph_attention]") {
+TEST_CASE("graph attention has the gradients of finite differences", "[graph_attention]") {
   const Sizes s{2, 3, 2, 5, 4, 14};
   const auto edges = test::random_edge_index(s.sources, s.targets, s.edges, 5);
   for (const bool of_nodes : {true, false}) {

@@ -176,7 +176,7 @@ TEST_CASE("the encoder hands its data rows on, the processor chains its blocks",
   REQUIRE(max_difference(parts.processor.forward(latent, 1), expected) <= kRounding);
 }
 
-TEST_CASE("a batch is its samples one by one", "[graph_transformer]") {
+TEST_CASE("a batch of a graph transformer is its samples one by one", "[graph_transformer]") {
   const Parts parts(small_options());
   const at::Tensor x = random_tensor({3 * kData, kInputs}, 1);
   const at::Tensor hidden = random_tensor({kHidden, kHiddenInputs}, 2);
@@ -205,7 +205,8 @@ TEST_CASE("neither chunks nor recomputation change result or gradients", "[graph
   }
 }
 
-TEST_CASE("the chain has the gradients of finite differences", "[graph_transformer]") {
+TEST_CASE("the chain of graph transformer blocks has the gradients of finite differences",
+          "[graph_transformer]") {
   GraphTransformerOptions options = small_options();
   options.qk_norm = true;
   options.edge_pre_mlp = true;

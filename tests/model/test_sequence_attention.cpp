@@ -83,7 +83,7 @@ TEST_CASE("long sequences are worked on in bands, with the same result", "[seque
                          at::mm(at::softmax(score, -1), v)) <= kRounding);
 }
 
-TEST_CASE("attention has the gradients of finite differences", "[sequence_attention]") {
+TEST_CASE("sequence attention has the gradients of finite differences", "[sequence_attention]") {
   for (const SequenceAttentionOptions& options :
        {SequenceAttentionOptions{.heads = 2}, SequenceAttentionOptions{.heads = 2, .window = 1},
         SequenceAttentionOptions{.heads = 2, .softcap = 1.0, .alibi_slopes = alibi_slopes(2)}}) {

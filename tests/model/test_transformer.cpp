@@ -164,7 +164,8 @@ TEST_CASE("recomputation changes neither result nor gradients", "[transformer]")
   }
 }
 
-TEST_CASE("the chain has the gradients of finite differences", "[transformer]") {
+TEST_CASE("the chain of transformer blocks has the gradients of finite differences",
+          "[transformer]") {
   ParameterSet parameters(at::kDouble, 1);
   const ParameterScope root(parameters);
   TransformerOptions options = small_options();
