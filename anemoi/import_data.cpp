@@ -90,9 +90,8 @@ void import_period(const Translation& t, const std::string& stage, const Section
     const Json value = first[end].whole();
     if (!value.is_null()) out[stage].set(end, value, first[end]);
     for (const std::string& name : t.datasets) {
-      const Place other = stage_of(t, stage, name)[end];
-      if (other.path() != first[end].path() && other.whole() != value)
-        other.not_honoured("other dates than those of the first dataset; here they are for all");
+      stage_of(t, stage, name)[end].expect_like(
+          first[end], "other dates than those of the first dataset; here they are for all");
     }
   }
 }

@@ -224,20 +224,19 @@ class Edges {
   // Those of all datasets are alike.
   void add_mapper(const Place& edge, const char* part) {
     const Place builder = single_builder(edge);
-    const Json whole = builder.whole();
-    Json& before = mappers_[part];
-    if (before.is_null()) {
+    const auto before = mappers_.find(part);
+    if (before == mappers_.end()) {
       import_neighbours(builder, out_[part]);
-      before = whole;
-    } else if (before != whole) {
-      builder.not_honoured("edges of the first dataset are for all");
+      mappers_.emplace(part, builder);
+    } else {
+      builder.expect_like(before->second, "edges of the first dataset are for all");
     }
   }
 
   const Translation& t_;
   int64_t refinement_;
   const Section& out_;
-  std::map<std::string, Json> mappers_;
+  std::map<std::string, Place> mappers_;  // the first builder of each part
 };
 
 void import_nodes(const Translation& t, const Place& nodes, const Section& out,

@@ -106,8 +106,8 @@ void import_mappers(Translation& t, const Place& model, const Section& out, int6
   for (const std::string& name : t.datasets) {
     const Mapper other = mapper_of(model, "encoder", "source_datasets", name);
     const Mapper other_decoder = mapper_of(model, "decoder", "target_datasets", name);
-    if (other.block.whole() != encoder.block.whole()) other.block.not_honoured(why);
-    if (other_decoder.block.whole() != decoder.block.whole()) other_decoder.block.not_honoured(why);
+    other.block.expect_like(encoder.block, why);
+    other_decoder.block.expect_like(decoder.block, why);
     if (!other.name.empty())
       t.section("data")["datasets"][name].set("encoder", other.name, other.entry);
   }
@@ -124,8 +124,7 @@ void import_node_trainables(const Translation& t, const Place& model, const Sect
   for (const auto& [name, width] : widths.members()) {
     const bool is_data = contains(t.datasets, name), is_hidden = contains(t.meshes, name);
     const Place& first = is_data ? data : hidden;
-    if ((is_data || is_hidden) && width.whole() != first.whole())
-      width.not_honoured("is that of the first for all");
+    if (is_data || is_hidden) width.expect_like(first, "is that of the first for all");
   }
 }
 

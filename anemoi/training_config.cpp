@@ -71,12 +71,8 @@ Place Translation::of_dataset(const Place& place, const std::string& dataset) co
 
 Place Translation::of_all_datasets(const Place& place, const std::string& why) const {
   const Place first = of_dataset(place, datasets[0]);
-  for (size_t i = 1; i < datasets.size(); ++i) {
-    const Place other = of_dataset(place, datasets[i]);
-    if (other.path() == first.path()) continue;
-    if (other.is_there() != first.is_there() || other.whole() != first.whole())
-      other.not_honoured(why);
-  }
+  for (size_t i = 1; i < datasets.size(); ++i)
+    of_dataset(place, datasets[i]).expect_like(first, why);
   if (place.is_object() && place["datasets"]) {
     for (const auto& [key, other] : place["datasets"].members()) {
       if (std::find(datasets.begin(), datasets.end(), key) == datasets.end())

@@ -27,6 +27,27 @@ Json parse(const char* text) {
   return Json::parse(text);
 }
 
+// The ensemble's configuration with two datasets, era5 and cerra, that are alike.
+Json two_datasets() {
+  Json tree = json_config();
+  for (const char* section :
+       {"/data", "/dataloader/training", "/dataloader/validation", "/training/training_loss",
+        "/training/scalers", "/training/variable_groups"}) {
+    Json& datasets = tree[Json::json_pointer(std::string(section) + "/datasets")];
+    const Json one = datasets["data"];
+    datasets = {{"era5", one}, {"cerra", one}};
+  }
+  Json& nodes = tree["graph"]["nodes"];
+  nodes["era5"] = nodes["cerra"] = nodes["data"];
+  nodes.erase("data");
+  Json& edges = tree["graph"]["edges"];
+  edges.push_back(edges[0]);
+  edges.push_back(edges[1]);
+  edges[0]["source_name"] = edges[1]["target_name"] = "era5";
+  edges[2]["source_name"] = edges[3]["target_name"] = "cerra";
+  return tree;
+}
+
 const std::string kDataset = "/data/datasets/data";
 const std::string kLoss = "/training/training_loss/datasets/data";
 const std::string kScalers = "/training/scalers/datasets/data";
@@ -117,30 +138,60 @@ TEST_CASE("roles, datasets and dates", "[anemoi]") {
 }
 
 TEST_CASE("several datasets have parts of their own", "[anemoi]") {
-  Json tree = json_config();
-  for (const char* section :
-       {"/data", "/dataloader/training", "/dataloader/validation", "/training/training_loss",
-        "/training/scalers", "/training/variable_groups"}) {
-    Json& datasets = tree[Json::json_pointer(std::string(section) + "/datasets")];
-    const Json one = datasets["data"];
-    datasets = {{"era5", one}, {"cerra", one}};
-  }
+  Json tree = two_datasets();
   tree["data"]["datasets"]["cerra"]["diagnostic"] = {"tp"};
   tree["training"]["training_loss"]["datasets"]["cerra"]["weights"] = {1, 1, 1};
-  tree["graph"]["nodes"]["era5"] = tree["graph"]["nodes"]["data"];
-  tree["graph"]["nodes"]["cerra"] = tree["graph"]["nodes"]["data"];
-  tree["graph"]["nodes"].erase("data");
-  Json& edges = tree["graph"]["edges"];
-  edges.push_back(edges[0]);
-  edges[0]["source_name"] = "era5";
-  edges[1]["target_name"] = "era5";
-  edges[2]["source_name"] = "cerra";
   const Imported result = imported(tree);
   REQUIRE(value_at(result, "/data/datasets/cerra/diagnostic").dump() == R"(["tp"])");
   REQUIRE(value_at(result, "/data/datasets/era5/dataset/frequency") == "6h");
   REQUIRE(value_at(result, "/data/dataset").is_null());
   REQUIRE(is_refused(result, "training.training_loss.datasets.cerra"));
   REQUIRE(result.num_not_honoured() == 2);
+}
+
+TEST_CASE("unknown keys are named where datasets are compared, too", "[anemoi]") {
+  REQUIRE(is_refused(changed({{"/graph/edges/0/edge_builders/0/surprise", 1}}),
+                     "graph.edges.0.edge_builders.0.surprise"));
+  REQUIRE(is_refused(changed({{"/graph/edges/1/edge_builders/0/surprise", 1}}),
+                     "graph.edges.1.edge_builders.0.surprise"));
+  Json tree = two_datasets();
+  for (const char* name : {"era5", "cerra"}) {
+    tree["training"]["training_loss"]["datasets"][name]["surprise"] = 1;
+    tree["training"]["scalers"]["datasets"][name]["node_weights"]["surprise"] = 1;
+  }
+  tree["model"]["encoders"]["one"] = {{"source_datasets", {"era5"}},
+                                      {"mapper", tree["model"]["encoder"]}};
+  tree["model"]["encoders"]["one"]["mapper"]["surprise"] = 1;
+  tree["model"]["encoders"]["two"] = tree["model"]["encoders"]["one"];
+  tree["model"]["encoders"]["two"]["source_datasets"] = {"cerra"};
+  tree["model"].erase("encoder");
+  const Imported result = imported(tree);
+  for (const char* path : {"training.training_loss.datasets.era5.surprise",
+                           "training.scalers.datasets.era5.node_weights.surprise",
+                           "model.encoders.one.mapper.surprise"}) {
+    INFO(path << "\n" << remarks_text(result.remarks));
+    REQUIRE(is_refused(result, path));
+  }
+  REQUIRE(!remark_on(result, "training.training_loss.datasets.cerra"));
+}
+
+TEST_CASE("what is named for the first dataset only is refused for the others", "[anemoi]") {
+  Json tree = two_datasets();
+  tree["training"]["training_loss"]["datasets"]["cerra"] = nullptr;
+  tree["training"]["scalers"]["datasets"].erase("cerra");
+  for (const char* key : {"residual", "bounding"}) {
+    const Json one = tree["model"][key];
+    tree["model"][key] = {{"datasets", {{"era5", one}}}};
+  }
+  tree["dataloader"]["training"]["datasets"]["cerra"]["end"] = nullptr;
+  const Imported result = imported(tree);
+  for (const char* path :
+       {"training.training_loss.datasets.cerra", "training.scalers.datasets.cerra",
+        "model.residual.datasets.cerra", "model.bounding.datasets.cerra",
+        "dataloader.training.datasets.cerra.end"}) {
+    INFO(path << "\n" << remarks_text(result.remarks));
+    REQUIRE(is_refused(result, path));
+  }
 }
 
 TEST_CASE("epochs that are cut short are counted in steps", "[anemoi]") {
