@@ -16,6 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Keys = std::vector<std::string>;
+using Failures = std::map<std::string, std::string>;  // as in ResolvedTree
 
 constexpr size_t kMostValues = 500'000, kMostBytes = size_t{16} << 20;
 constexpr size_t kMostReferences = 50;  // one leading to the next
@@ -59,28 +60,33 @@ class Resolver {
   }
 
  private:
+  // The value of what stands at `path`, without references.
   Json value(const Json& node, Keys& path) {
     spend(node.is_string() ? node.get_ref<const std::string&>().size() : 0);
-    if (path.size() > kMostLevels) {
+    if (levels_ > kMostLevels) {
       throw ConfigError(
           "", concat("its references stand for more than ", kMostLevels, " levels in each other"));
     }
     if (node.is_object()) {
       Json object = Json::object();
+      ++levels_;
       for (const auto& [key, member] : node.items()) {
         path.push_back(key);
         object[key] = value(member, path);
         path.pop_back();
       }
+      --levels_;
       return object;
     }
     if (node.is_array()) {
       Json list = Json::array();
+      ++levels_;
       for (const Json& element : node) {
         path.push_back(std::to_string(list.size()));
         list.push_back(value(element, path));
         path.pop_back();
       }
+      --levels_;
       return list;
     }
     if (!node.is_string()) return node;
@@ -131,25 +137,31 @@ class Resolver {
     if (inner.starts_with("oc.decode:")) return yaml_scalar(stripped(inner.substr(10)));
     if (inner.find(':') != std::string::npos)
       throw Failure{concat("'", inner.substr(0, inner.find(':')), "' cannot be resolved here")};
-    const Keys target = keys_of(inner, path);
+    Keys target = keys_of(inner, path);
     const std::string name = joined(target);
     if (std::find(active_.begin(), active_.end(), name) != active_.end())
       throw Failure{concat("'", name, "' leads back to itself")};
     if (active_.size() >= kMostReferences) throw Failure{"too many references follow each other"};
     active_.push_back(name);
-    const size_t before = out_.failures.count(joined(path));
+    Failures outside = std::exchange(out_.failures, {});
+    const auto leave = [&] {
+      active_.pop_back();
+      return std::exchange(out_.failures, std::move(outside));
+    };
     Json result;
     try {
-      const Json& node = lookup(target, path);
+      const Json& node = lookup(target);
       out_.referenced.insert(name);
-      result = value(node, path);
+      result = value(node, target);
     } catch (...) {
-      active_.pop_back();
+      leave();
       throw;
     }
-    active_.pop_back();
-    const auto failed = out_.failures.find(joined(path));
-    if (before == 0 && failed != out_.failures.end()) throw Failure{failed->second};
+    // Moves what failed there to where the reference stands, since the values stand there, too.
+    for (const auto& [at, what] : leave()) {
+      if (at == name) throw Failure{what};
+      out_.failures[joined(path) + at.substr(name.size())] = what;
+    }
     return result;
   }
 
@@ -183,12 +195,13 @@ class Resolver {
     return keys;
   }
 
-  const Json& lookup(const Keys& keys, Keys& path) {
+  const Json& lookup(const Keys& keys) {
     const Json* node = &root_;
+    Keys path;  // of the node
     for (const std::string& key : keys) {
       if (node->is_string() &&
           node->get_ref<const std::string&>().find("${") != std::string::npos) {
-        kept_.push_back(replaced(node->get<std::string>(), path));
+        kept_.push_back(through(node->get<std::string>(), path));
         node = &kept_.back();
       }
       const Json* member = nullptr;
@@ -200,8 +213,17 @@ class Resolver {
       }
       if (!member) throw Failure{concat("'", joined(keys), "' is not there")};
       node = member;
+      path.push_back(key);
     }
     return *node;
+  }
+
+  // The section that a reference leads through. What fails in it fails again where it is needed.
+  Json through(const std::string& text, Keys& path) {
+    Failures outside = out_.failures;
+    Json section = replaced(text, path);
+    out_.failures = std::move(outside);
+    return section;
   }
 
   const Json& root_;
@@ -209,6 +231,7 @@ class Resolver {
   std::vector<std::string> active_;
   std::deque<Json> kept_;  // sections that a reference leads through
   size_t values_ = 0, bytes_ = 0;
+  size_t levels_ = 0;  // of what is being made
 };
 
 }  // namespace

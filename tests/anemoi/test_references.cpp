@@ -61,6 +61,28 @@ TEST_CASE("references that lead nowhere are noted and stay as they are", "[anemo
   REQUIRE(result.tree["a"] == "${b.c}");
 }
 
+TEST_CASE("what is relative in a referenced value is relative to where that stands", "[anemoi]") {
+  const auto result = anemoi::resolve_references(Json::parse(R"({
+    "val": 9, "a": {"x": {"ref": "${.val}", "text": "v${..val}", "bad": "${.none}", "val": 1},
+        "val": 2},
+    "section": "${a.x}", "value": "${a.x.ref}", "deep": {"er": {"value": "${a.x.text}"}},
+    "list": ["${a.x}"], "alias": {"x": "${..a.x}", "val": 7}, "through": "${alias.x.ref}",
+    "none": "${a.x.bad}"
+  })"));
+  const Json& tree = result.tree;
+  REQUIRE(tree["section"]["ref"] == 1);
+  REQUIRE(tree["section"]["text"] == "v2");
+  REQUIRE(tree["value"] == 1);
+  REQUIRE(tree["deep"]["er"]["value"] == "v2");
+  REQUIRE(tree["list"][0]["ref"] == 1);
+  REQUIRE(tree["through"] == 1);
+  std::vector<std::string> failed;
+  for (const auto& [path, what] : result.failures)
+    failed.push_back(path);
+  REQUIRE(failed ==
+          std::vector<std::string>{"a.x.bad", "alias.x.bad", "list.0.bad", "none", "section.bad"});
+}
+
 TEST_CASE("references cannot stand for more than any memory has room for", "[anemoi]") {
   Json lists, texts;
   lists["a0"] = Json::array({1, 2, 3, 4, 5, 6, 7, 8});
