@@ -20,6 +20,7 @@ using Failures = std::map<std::string, std::string>;  // as in ResolvedTree
 
 constexpr size_t kMostValues = 500'000, kMostBytes = size_t{16} << 20;
 constexpr size_t kMostReferences = 50;  // one leading to the next
+constexpr size_t kMostInText = 100, kMostInEachOther = 20;  // references in one text
 constexpr size_t kMostLevels = 200;
 
 struct Failure {
@@ -111,18 +112,36 @@ class Resolver {
 
   // What a text with references stands for: any value if it is one reference, else a text.
   Json replaced(const std::string& text, Keys& path) {
-    const size_t begin = text.find("${");
-    const size_t end = closing_brace(text, begin + 1);
-    if (end == std::string::npos) throw Failure{"a brace is not closed"};
-    Json inner = referred(text.substr(begin + 2, end - begin - 2), path);
-    if (begin == 0 && end + 1 == text.size()) return inner;
-    if (inner.is_object() || inner.is_array())
-      throw Failure{"a whole section cannot stand within a text"};
-    const std::string rest = text.substr(end + 1);
-    const Json after = rest.find("${") == std::string::npos ? Json(rest) : replaced(rest, path);
-    std::string whole = concat(text.substr(0, begin), shown(inner), shown(after));
-    spend(whole.size());
-    return whole;
+    check_number(text, path);
+    std::string whole;
+    size_t done = 0;
+    for (size_t begin = text.find("${"); begin != std::string::npos;
+         begin = text.find("${", done)) {
+      const size_t end = closing_brace(text, begin + 1);
+      if (end == std::string::npos) throw Failure{"a brace is not closed"};
+      Json inner = referred(text.substr(begin + 2, end - begin - 2), path);
+      if (begin == 0 && end + 1 == text.size()) return inner;
+      if (inner.is_structured()) throw Failure{"a whole section cannot stand within a text"};
+      const std::string part = text.substr(done, begin - done) + shown(inner);
+      spend(part.size());
+      whole += part;
+      done = end + 1;
+    }
+    return whole + text.substr(done);
+  }
+
+  // Refuses texts of very many references, which may stand in each other.
+  static void check_number(const std::string& text, const Keys& path) {
+    size_t number = 0, open = 0, most_open = 0;
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == '{') most_open = std::max(most_open, ++open);
+      if (text[i] == '}' && open > 0) --open;
+      if (text.compare(i, 2, "${") == 0) ++number;
+    }
+    if (number <= kMostInText && most_open <= kMostInEachOther) return;
+    throw ConfigError(joined(path),
+                      concat("holds ", number, " references in one text; there can be ",
+                             kMostInText, ", and ", kMostInEachOther, " in each other"));
   }
 
   static std::string shown(const Json& value) {

@@ -100,6 +100,20 @@ TEST_CASE("references cannot stand for more than any memory has room for", "[ane
   }
   REQUIRE_THROWS_AS(anemoi::resolve_references(lists), ConfigError);
   REQUIRE_THROWS_AS(anemoi::resolve_references(texts), ConfigError);
+  std::string many, nested, some;
+  for (int i = 0; i < 50'000; ++i) {
+    many += "${x}";
+    nested += "${";
+  }
+  for (int i = 0; i < 90; ++i)
+    some += "${x}-";
+  REQUIRE_THROWS_WITH(anemoi::resolve_references({{"x", 1}, {"many", many}}),
+                      ContainsSubstring("'many': holds 50000 references"));
+  REQUIRE_THROWS_AS(anemoi::resolve_references({{"nested", nested + std::string(50'000, '}')}}),
+                    ConfigError);
+  const auto result = anemoi::resolve_references({{"x", 1}, {"some", some}});
+  REQUIRE(result.tree["some"].get<std::string>().starts_with("1-1-1-"));
+  REQUIRE(result.tree["some"].get<std::string>().size() == 180);
   Json chain;
   for (int i = 0; i < 2000; ++i)
     chain["c" + std::to_string(i)] = "${c" + std::to_string(i + 1) + "}";
