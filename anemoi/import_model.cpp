@@ -197,7 +197,7 @@ void import_ensemble(const Translation& t, const Place& model, const Section& ou
   }
   const Section ensemble = out["ensemble"];
   const int64_t groups = t.groups_per_ensemble();
-  ensemble.set("members", members.integer(1) * groups, members);
+  ensemble.set("members", checked_product(members.integer(1), groups, members), members);
   if (groups > 1) {
     t.hardware()["num_gpus_per_ensemble"].note(
         "all members of a sample are made by the ranks of one model, which need memory for them");

@@ -70,9 +70,12 @@ void import_optimizer(const Translation& t, const Place& optimizer, const Sectio
 // the size of batches does not count.
 void scale_rate(const Translation& t, const Section& out) {
   const Json* batch = t.section("data").find("batch_size");
-  const int64_t accumulated = t.root["training"]["accum_grad_batches"].integer(1);
+  const int64_t samples = batch ? batch->get<int64_t>() : 1;
   out.set("lr_scaling", "linear", t.hardware());
-  out.set("reference_samples", (batch ? batch->get<int64_t>() : 1) * accumulated, t.hardware());
+  out.set("reference_samples",
+          checked_product(samples, t.accumulated_batches(),
+                          t.root["training"]["accum_grad_batches"]),
+          t.hardware());
 }
 
 void import_schedule(const Place& scheduler, const Section& schedule) {

@@ -11,10 +11,11 @@ namespace aifs::anemoi {
 
 namespace {
 
-// Optimiser steps of so many epochs, where these are cut short.
-int64_t steps_of(const Translation& t, int64_t epochs) {
-  const int64_t accumulated = t.root["training"]["accum_grad_batches"].integer(1);
-  return epochs * ((*t.batches_per_epoch + accumulated - 1) / accumulated);
+// Optimiser steps of so many epochs, which `place` asks for, where these are cut short.
+int64_t steps_of(const Translation& t, int64_t epochs, const Place& place) {
+  const int64_t accumulated = t.accumulated_batches(), batches = *t.batches_per_epoch;
+  return checked_product(epochs, batches / accumulated + (batches % accumulated > 0 ? 1 : 0),
+                         place);
 }
 
 void import_length(const Translation& t, const Section& train) {
@@ -23,14 +24,14 @@ void import_length(const Translation& t, const Section& train) {
   int64_t most = std::max<int64_t>(0, steps.integer(0));
   const int64_t most_epochs = std::max<int64_t>(0, epochs.integer(0));
   if (t.batches_per_epoch && most_epochs > 0) {
-    const int64_t of_epochs = steps_of(t, most_epochs);
+    const int64_t of_epochs = steps_of(t, most_epochs, epochs);
     most = most > 0 ? std::min(most, of_epochs) : of_epochs;
   } else if (most_epochs > 0) {
     train.set("max_epochs", most_epochs, epochs);
   }
   train.set("max_steps", most, steps);
   const Place accumulated = training["accum_grad_batches"];
-  train.set("accumulate_batches", accumulated.integer(1), accumulated);
+  train.set("accumulate_batches", t.accumulated_batches(), accumulated);
   train.set("accumulation", "anemoi", accumulated);
 }
 
@@ -62,7 +63,7 @@ void import_rollout(const Translation& t, const Section& train) {
   const int64_t start = rollout["start"].integer(1), epochs = increment.integer(0);
   out.set("start", start, rollout["start"]);
   if (t.batches_per_epoch && epochs > 0) {
-    out.set("step_increment", steps_of(t, epochs), increment);
+    out.set("step_increment", steps_of(t, epochs, increment), increment);
   } else {
     out.set("epoch_increment", epochs, increment);
   }
@@ -74,7 +75,7 @@ void import_validation(const Translation& t, const Section& train) {
   const Place every = t.root["diagnostics"]["check_val_every_n_epoch"];
   const int64_t epochs = every.integer(1);
   if (t.batches_per_epoch && epochs > 0) {
-    out.set("every_steps", steps_of(t, epochs), every);
+    out.set("every_steps", steps_of(t, epochs, every), every);
     out.set("every_epochs", 0, every);
   } else {
     out.set("every_epochs", epochs, every);
@@ -90,7 +91,8 @@ void import_validation(const Translation& t, const Section& train) {
     const int64_t samples = t.root["dataloader"]["batch_size"]["validation"].integer(1);
     const int64_t instances =
         std::max<int64_t>(1, t.num_gpus() / std::max<int64_t>(1, t.gpus_per_model()));
-    out.set("max_dates", limit.integer() * samples * instances, limit);
+    const int64_t of_one = checked_product(limit.integer(), samples, limit);
+    out.set("max_dates", checked_product(of_one, instances, limit), limit);
     limit.note("as many dates, but spread evenly over the period instead of its first ones");
   } else {
     limit.not_honoured("a share of the dates: name their number in train.validation.max_dates");
@@ -134,7 +136,7 @@ void import_checkpoints(const Translation& t) {
     every.mark();
     if (number <= 0) return;
     if (t.batches_per_epoch && ours == std::string("every_epochs")) {
-      out.set("every_steps", steps_of(t, number), every);
+      out.set("every_steps", steps_of(t, number, every), every);
     } else {
       out.set(ours, number, every);
     }

@@ -61,7 +61,15 @@ int64_t Translation::groups_per_ensemble() const {
 }
 
 int64_t Translation::num_gpus() const {
-  return hardware()["num_gpus_per_node"].integer(1) * hardware()["num_nodes"].integer(1);
+  const Place nodes = hardware()["num_nodes"];
+  return checked_product(hardware()["num_gpus_per_node"].integer(1), nodes.integer(1), nodes);
+}
+
+int64_t Translation::accumulated_batches() const {
+  const Place place = root["training"]["accum_grad_batches"];
+  const int64_t number = place.integer(1);
+  if (number < 1) throw ConfigError(place.path(), concat("is ", number, ", must be at least 1"));
+  return number;
 }
 
 Place Translation::of_dataset(const Place& place, const std::string& dataset) const {
@@ -80,6 +88,12 @@ Place Translation::of_all_datasets(const Place& place, const std::string& why) c
     }
   }
   return first;
+}
+
+int64_t checked_product(int64_t a, int64_t b, const Place& place) {
+  int64_t product = 0;
+  if (!__builtin_mul_overflow(a, b, &product)) return product;
+  throw ConfigError(place.path(), concat("is too large: ", a, " x ", b, " is no integer here"));
 }
 
 Imported import_training_config(const Json& tree, const std::string& name) {

@@ -209,6 +209,27 @@ TEST_CASE("epochs that are cut short are counted in steps", "[anemoi]") {
                      "dataloader.limit_batches.training"));
 }
 
+TEST_CASE("numbers of steps, batches and GPUs that cannot be are refused", "[anemoi]") {
+  const Json huge = int64_t{1} << 62;
+  for (const int64_t accumulated : {0, -1}) {
+    REQUIRE_THROWS_WITH(changed({{"/training/accum_grad_batches", accumulated}}),
+                        ContainsSubstring("'training.accum_grad_batches'"));
+  }
+  const std::pair<std::string, Json> limit{"/dataloader/limit_batches/training", huge};
+  REQUIRE_THROWS_WITH(changed({limit, {"/training/max_epochs", 4}}),
+                      ContainsSubstring("'training.max_epochs': is too large"));
+  REQUIRE_THROWS_WITH(changed({limit,
+                               {"/training/max_epochs", nullptr},
+                               {"/diagnostics/check_val_every_n_epoch", 4}}),
+                      ContainsSubstring("'diagnostics.check_val_every_n_epoch'"));
+  REQUIRE_THROWS_WITH(changed({{"/system/hardware/num_gpus_per_node", huge},
+                               {"/system/hardware/num_nodes", 4}}),
+                      ContainsSubstring("'system.hardware.num_nodes'"));
+  REQUIRE_THROWS_WITH(changed({{"/dataloader/limit_batches/validation", huge}}),
+                      ContainsSubstring("'dataloader.limit_batches.validation'"));
+  REQUIRE_THROWS_AS(changed({{"/training/accum_grad_batches", huge}}), ConfigError);
+}
+
 // --------------------------------------------------------------------------------------- graph ---
 
 TEST_CASE("meshes that are not built here get an icosphere of like size in their place",
