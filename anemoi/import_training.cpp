@@ -21,7 +21,8 @@ int64_t steps_of(const Translation& t, int64_t epochs, const Place& place) {
 void import_length(const Translation& t, const Section& train) {
   const Place training = t.root["training"];
   const Place steps = training["max_steps"], epochs = training["max_epochs"];
-  int64_t most = std::max<int64_t>(0, steps.integer(0));
+  // Anemoi has a default for what is not there; null is no limit.
+  int64_t most = steps.is_given() ? std::max<int64_t>(0, steps.integer(0)) : 150'000;
   const int64_t most_epochs = std::max<int64_t>(0, epochs.integer(0));
   if (t.batches_per_epoch && most_epochs > 0) {
     const int64_t of_epochs = steps_of(t, most_epochs, epochs);
@@ -44,7 +45,8 @@ void import_precision(const Translation& t, const Place& precision, const Sectio
                                                         {"64-true", "fp64"},
                                                         {"16", "fp16-mixed"},
                                                         {"bf16", "bf16-mixed"}};
-  const auto found = names.find(precision.text("32"));
+  // Anemoi's default is 16-mixed; Lightning takes null for 32.
+  const auto found = names.find(precision.text(precision.is_given() ? "32" : "16-mixed"));
   if (found == names.end()) {
     precision.not_honoured("there are 16-mixed, bf16-mixed, 32 and 64; this is bf16-mixed");
   }

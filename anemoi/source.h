@@ -35,6 +35,7 @@ class Place {
 
   bool is_there() const { return value_ != nullptr && !value_->is_null(); }
   explicit operator bool() const { return is_there(); }
+  bool is_given() const { return value_ != nullptr; }  // perhaps as null
   const std::string& path() const { return path_; }
   std::string key() const;  // the last one of the path
 

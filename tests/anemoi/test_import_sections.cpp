@@ -526,6 +526,19 @@ TEST_CASE("precisions", "[anemoi]") {
       is_refused(changed({{"/training/precision", "transformer-engine"}}), "training.precision"));
 }
 
+TEST_CASE("precision and steps that are absent are Anemoi's, and null is not", "[anemoi]") {
+  Json tree = json_config();
+  tree["training"].erase("precision");
+  tree["training"].erase("max_steps");
+  const Imported absent = imported(tree);
+  REQUIRE(value_at(absent, "/train/precision") == "fp16-mixed");
+  REQUIRE(value_at(absent, "/train/max_steps") == 150000);
+  const Imported null =
+      changed({{"/training/precision", nullptr}, {"/training/max_steps", nullptr}});
+  REQUIRE(value_at(null, "/train/precision") == "tf32");
+  REQUIRE(value_at(null, "/train/max_steps") == 0);
+}
+
 TEST_CASE("runs that go on, stop early, or are of another kind", "[anemoi]") {
   const Imported result =
       changed({{"/training/run_id", "abc"},
