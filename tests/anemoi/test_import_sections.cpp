@@ -513,6 +513,26 @@ TEST_CASE("optimisers, rates and averages", "[anemoi]") {
                      "training.optimization.optimizer._target_"));
 }
 
+TEST_CASE("optimisers without options have those of their class", "[anemoi]") {
+  const auto optimizer = [](const char* text) {
+    const Json options{{"optimizer", parse(text)}, {"lr", 1e-4}, {"lr_scheduler", nullptr}};
+    return changed({{"/training/optimization", options}});
+  };
+  for (const char* text : {R"({"_target_": "torch.optim.AdamW"})", R"({"_target_": "x.Adam"})"}) {
+    const Imported adam = optimizer(text);
+    REQUIRE(value_at(adam, "/optimizer/beta1") == 0.9);
+    REQUIRE(value_at(adam, "/optimizer/beta2") == 0.999);
+  }
+  const Imported mixed = optimizer(R"({"_target_": "x.AdEMAMix"})");
+  REQUIRE(value_at(mixed, "/optimizer/beta2") == 0.999);
+  REQUIRE(value_at(mixed, "/optimizer/beta3") == 0.9999);
+  REQUIRE(value_at(mixed, "/optimizer/alpha") == 2.0);
+  REQUIRE(value_at(mixed, "/optimizer/weight_decay") == 0.0);
+  Json tree = json_config();
+  tree["training"].erase("optimization");
+  REQUIRE(value_at(imported(tree), "/optimizer/beta2") == 0.95);
+}
+
 TEST_CASE("precisions", "[anemoi]") {
   const auto precision = [](const Json& value) {
     return value_at(changed({{"/training/precision", value}}), "/train/precision");
