@@ -72,6 +72,11 @@ void import_rollout(const Translation& t, const Section& train) {
   out.set("maximum", std::max(start, most.integer(1)), most);
 }
 
+// GPUs that make the members of one sample, beside those of a model: of ensembles only.
+int64_t num_groups(const Translation& t) {
+  return t.section("model").find("ensemble") ? t.groups_per_ensemble() : 1;
+}
+
 void import_validation(const Translation& t, const Section& train) {
   const Section out = train["validation"];
   const Place every = t.root["diagnostics"]["check_val_every_n_epoch"];
@@ -91,8 +96,8 @@ void import_validation(const Translation& t, const Section& train) {
   if (!limit) return;
   if (limit.number() >= 1.0) {
     const int64_t samples = t.root["dataloader"]["batch_size"]["validation"].integer(1);
-    const int64_t instances =
-        std::max<int64_t>(1, t.num_gpus() / std::max<int64_t>(1, t.gpus_per_model()));
+    const int64_t instances = std::max<int64_t>(
+        1, t.num_gpus() / std::max<int64_t>(1, t.gpus_per_model()) / num_groups(t));
     const int64_t of_one = checked_product(limit.integer(), samples, limit);
     out.set("max_dates", checked_product(of_one, instances, limit), limit);
     limit.note("as many dates, but spread evenly over the period instead of its first ones");
@@ -115,7 +120,7 @@ void import_ranks(const Translation& t) {
   } else {
     t.section("parallel").set("model", model.integer(1), model);
   }
-  const int64_t ranks = t.num_gpus() / t.groups_per_ensemble();
+  const int64_t ranks = t.num_gpus() / num_groups(t);
   if (ranks > 1) {
     const Place nodes = hardware["num_gpus_per_node"];
     nodes.note(

@@ -583,6 +583,19 @@ TEST_CASE("runs that go on, stop early, or are of another kind", "[anemoi]") {
   REQUIRE(!is_refused(result, "diagnostics.callbacks.1"));
 }
 
+TEST_CASE("validation has as many dates as there are ensembles at a time", "[anemoi]") {
+  const auto dates = [](const char* network) {
+    const Imported result = changed({{"/model/model/_target_", network},
+                                     {"/dataloader/limit_batches/validation", 10},
+                                     {"/system/hardware/num_gpus_per_node", 8},
+                                     {"/system/hardware/num_gpus_per_model", 2},
+                                     {"/system/hardware/num_gpus_per_ensemble", 4}});
+    return value_at(result, "/train/validation/max_dates");
+  };
+  REQUIRE(dates("a.AnemoiEnsModelEncProcDec") == 10 * 4 * 2);
+  REQUIRE(dates("a.AnemoiModelEncProcDec") == 10 * 4 * 4);
+}
+
 TEST_CASE("checkpoints, ranks and logs", "[anemoi]") {
   const Imported result =
       changed({{"/diagnostics/checkpoint/every_n_train_steps",
