@@ -15,6 +15,7 @@ namespace {
 struct Around {
   double weight = 1.0;
   Place scalers;  // of the nearest wrapper that names some
+  bool is_alone = false;  // in a wrapper of one loss, where an empty list means those around
   Json scales;    // of a wrapper of scales
   std::vector<std::string> time_aggregation;
 };
@@ -48,6 +49,7 @@ void LossReader::combined(const Place& loss, const Around& around) {
   loss["ignore_nans"].no_effect("losses say so each");
   for (size_t i = 0; i < losses.size(); ++i) {
     Around one = around;
+    one.is_alone = false;
     one.weight *= weights.empty() ? 1.0 : weights[i];
     if (loss["scalers"] && losses[i].class_name() != "MultiscaleLossWrapper")
       one.scalers = loss["scalers"];
@@ -95,6 +97,7 @@ void LossReader::scales(const Place& loss, Around around) {
     loss[key].no_effect("how fields are smoothed is up to the program");
   if (loss["scalers"]) around.scalers = loss["scalers"];
   loss["ignore_nans"].no_effect("the loss within says so");
+  around.is_alone = true;
   read(loss["per_scale_loss"], around);
 }
 
@@ -221,7 +224,8 @@ void LossReader::elementary(const Place& loss, const Around& around) {
   loss["backend"].no_effect("both forms of the score are the same");
   loss["no_autocast"].no_effect("losses are computed in fp32");
   loss["check_variables_compatibility"].no_effect("units are not compared");
-  const bool has_own = loss["scalers"] && !loss["scalers"].whole().empty();
+  const bool has_own =
+      loss["scalers"] && !(around.is_alone && loss["scalers"].whole().empty());
   loss["scalers"].mark();
   term["scalers"] = scalers(has_own || !around.scalers ? loss["scalers"] : around.scalers);
   terms_.push_back(term);
@@ -264,6 +268,7 @@ void LossReader::read(const Place& loss, const Around& around) {
     scales(loss, around);
   } else if (name == "TimeAggregateLossWrapper") {
     Around inner = around;
+    inner.is_alone = true;
     inner.time_aggregation = loss["time_aggregation_types"].texts();
     if (loss["scalers"]) inner.scalers = loss["scalers"];
     loss["ignore_nans"].no_effect("the loss within says so");

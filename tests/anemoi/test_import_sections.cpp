@@ -430,6 +430,22 @@ TEST_CASE("sums, aggregates and scales of losses", "[anemoi]") {
   REQUIRE(files.num_not_honoured() == 1);
 }
 
+TEST_CASE("an empty list of scalers is none, but in a wrapper it is those around", "[anemoi]") {
+  const Imported sum =
+      changed({{kLoss, parse(R"({"_target_": "a.CombinedLoss", "scalers": ["node_weights"],
+      "losses": [{"_target_": "a.MSELoss", "scalers": []}, {"_target_": "a.MAELoss"},
+        {"_target_": "a.TimeAggregateLossWrapper", "time_aggregation_types": ["mean"],
+         "loss_fn": {"_target_": "a.MSELoss", "scalers": []}},
+        {"_target_": "a.TimeAggregateLossWrapper", "time_aggregation_types": ["mean"],
+         "scalers": [], "loss_fn": {"_target_": "a.MSELoss"}},
+        {"_target_": "a.MultiscaleLossWrapper", "weights": [1], "scalers": ["time_steps"],
+         "per_scale_loss": {"_target_": "a.CRPS", "scalers": []}}]})")}});
+  Json scalers = Json::array();
+  for (const Json& term : value_at(sum, "/loss/terms"))
+    scalers.push_back(term["scalers"]);
+  REQUIRE(scalers.dump() == R"([[],["node_weights"],["node_weights"],[],["time_steps"]])");
+}
+
 TEST_CASE("spectral and graph scores", "[anemoi]") {
   const Imported spectral = changed({{kLoss, parse(R"({"_target_": "a.SpectralCRPSLoss",
       "transform": "octahedral_sht", "nlat": 192, "truncation": 40, "scalers": [],
