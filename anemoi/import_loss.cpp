@@ -58,10 +58,11 @@ void LossReader::combined(const Place& loss, const Around& around) {
 }
 
 // Smoothers from files, or made here.
-Json scales_of(const Place& config, const std::vector<double>& weights) {
+Json scales_of(const Place& config, const Place& loss, const std::vector<double>& weights) {
   Json scales{{"weights", weights}};
   if (const Place matrices = config["loss_matrices"]) {
-    const std::string folder = config["loss_matrices_path"].text("");
+    const Place own = config["loss_matrices_path"];
+    const std::string folder = (own ? own : loss["loss_matrices_path"]).text("");
     Json files = Json::array();
     for (const Place& matrix : matrices.elements()) {
       const std::string name = matrix.text("");
@@ -89,7 +90,7 @@ void LossReader::scales(const Place& loss, Around around) {
   const bool is_split = config["loss_matrices"] || config["num_scales"] || config["smoothers"];
   loss["loss_matrices_path"].mark();
   if (is_split) {
-    around.scales = scales_of(config, weights);
+    around.scales = scales_of(config, loss, weights);
   } else if (!weights.empty()) {
     around.weight *= weights[0];
   }

@@ -428,6 +428,18 @@ TEST_CASE("sums, aggregates and scales of losses", "[anemoi]") {
   REQUIRE(value_at(files, "/loss/scales").dump() ==
           R"({"weights":[1.0,2.0],"files":["/m/a.npz",""]})");
   REQUIRE(files.num_not_honoured() == 1);
+  const auto folder = [](const char* at_config) {
+    const std::string at = at_config;
+    const Imported result =
+        changed({{kLoss, parse(R"({"_target_": "a.MultiscaleLossWrapper", "weights": [1, 2],
+        "loss_matrices_path": "/m", "multiscale_config": {"loss_matrices": ["a.npz", null]},
+        "per_scale_loss": {"_target_": "a.CRPS", "scalers": ["node_weights"]}})")},
+                 {kLoss + "/multiscale_config/loss_matrices_path",
+                  at.empty() ? Json() : Json(at)}});
+    return value_at(result, "/loss/scales/files").dump();
+  };
+  REQUIRE(folder("") == R"(["/m/a.npz",""])");
+  REQUIRE(folder("/own") == R"(["/own/a.npz",""])");
 }
 
 TEST_CASE("an empty list of scalers is none, but in a wrapper it is those around", "[anemoi]") {
