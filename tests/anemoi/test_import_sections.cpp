@@ -502,6 +502,22 @@ TEST_CASE("scalers have names of their own in Anemoi", "[anemoi]") {
   REQUIRE(is_refused(result, "training.training_loss.datasets.data.scalers"));
 }
 
+TEST_CASE("scalers of levels have exact names", "[anemoi]") {
+  const auto scaled_by = [](const char* name) {
+    return changed({{kLoss, parse(R"({"_target_": "a.MSELoss", "scalers": ["pressure_level"]})")},
+                    {kScalers + "/pressure_level/_target_", name}});
+  };
+  REQUIRE(value_at(scaled_by("a.NoVariableLevelScaler"), "/loss/level/kind") == "none");
+  REQUIRE(value_at(scaled_by("a.PolynomialVariableLevelScaler"), "/loss/level/kind") ==
+          "polynomial");
+  for (const char* name : {"a.ReluSquaredVariableLevelScaler", "a.VariableLevelScaler",
+                           "a.ExponentialVariableLevelScaler"}) {
+    const Imported result = scaled_by(name);
+    REQUIRE(value_at(result, "/loss/scalers").dump() == "[]");
+    REQUIRE(is_refused(result, "training.training_loss.datasets.data.scalers"));
+  }
+}
+
 // ------------------------------------------------------------------------------------ training ---
 
 TEST_CASE("optimisers, rates and averages", "[anemoi]") {
