@@ -19,6 +19,7 @@ struct NetworkClass {
 
 NetworkClass import_class(Translation& t, const Place& model, const Section& out) {
   const Place network = model["model"];
+  if (!network) throw ConfigError(network.path(), "is missing: which network is it?");
   const std::string name = network.class_name();
   NetworkClass type;
   type.is_hierarchy = name == "AnemoiModelEncProcDecHierarchical";

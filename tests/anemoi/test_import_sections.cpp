@@ -374,6 +374,22 @@ TEST_CASE("kinds of networks", "[anemoi]") {
   REQUIRE(is_refused(shared, "model.output_mask"));
 }
 
+TEST_CASE("a network or graph without one of its parts is refused", "[anemoi]") {
+  for (const char* part : {"processor", "encoder", "decoder", "model"}) {
+    Json tree = json_config();
+    tree["model"].erase(part);
+    REQUIRE_THROWS_WITH(imported(tree), ContainsSubstring(concat("'model.", part, "': is missing")));
+  }
+  Json tree = json_config();
+  tree["graph"]["edges"].erase(1);
+  REQUIRE_THROWS_WITH(imported(tree),
+                      ContainsSubstring("'graph.edges': has no edges from 'hidden' to 'data'"));
+  tree["graph"]["edges"].clear();
+  REQUIRE_THROWS_WITH(imported(tree), ContainsSubstring("from 'data' to 'hidden'"));
+  REQUIRE_THROWS_WITH(changed({{"/model/processor/_target_", "a.GNNProcessor"}}),
+                      ContainsSubstring("from 'hidden' to 'hidden'"));
+}
+
 TEST_CASE("residuals and limits", "[anemoi]") {
   const auto residual = [](const char* text) {
     return value_at(changed({{"/model/residual", parse(text)}}), "/model/residual").dump();
