@@ -209,6 +209,18 @@ TEST_CASE("epochs that are cut short are counted in steps", "[anemoi]") {
                      "dataloader.limit_batches.training"));
 }
 
+TEST_CASE("readers that end with an epoch are worth a note", "[anemoi]") {
+  const auto verdict = [](bool persistent, int increment) {
+    const Imported result =
+        changed({{"/dataloader/persistent_workers", persistent},
+                 {"/task/rollout", {{"start", 1}, {"epoch_increment", increment}, {"maximum", 4}}}});
+    return remark_on(result, "dataloader.persistent_workers")->verdict;
+  };
+  REQUIRE(verdict(true, 0) == anemoi::Verdict::kNoEffect);
+  REQUIRE(verdict(false, 1) == anemoi::Verdict::kNoEffect);
+  REQUIRE(verdict(false, 0) == anemoi::Verdict::kNote);
+}
+
 TEST_CASE("numbers of steps, batches and GPUs that cannot be are refused", "[anemoi]") {
   const Json huge = int64_t{1} << 62;
   for (const int64_t accumulated : {0, -1}) {
