@@ -135,6 +135,8 @@ void import_checkpoints(const Translation& t) {
   const Section out = t.section("checkpoint");
   const bool enabled = diagnostics["enable_checkpointing"].boolean(true);
   int64_t keep = 0;  // all
+  bool keeps_all = false;
+  std::vector<Place> limits;
   const auto add = [&](const char* theirs, const char* ours) {
     const Place trigger = all[theirs];
     const Place every = trigger["save_frequency"], most = trigger["num_models_saved"];
@@ -147,11 +149,19 @@ void import_checkpoints(const Translation& t) {
     } else {
       out.set(ours, number, every);
     }
-    if (most.integer(-1) > 0) keep = std::max(keep, most.integer());
+    if (most.integer(-1) > 0) {
+      keep = std::max(keep, most.integer());
+      limits.push_back(most);
+    }
+    keeps_all = keeps_all || most.integer(-1) < 0;
   };
   add("every_n_epochs", "every_epochs");
   add("every_n_train_steps", "every_steps");
-  out.set("keep", keep, all);
+  out.set("keep", keeps_all ? 0 : keep, all);
+  for (const Place& limit : limits) {
+    if (keeps_all)
+      limit.note("all checkpoints are kept, as those of another frequency have to be");
+  }
   out.set("at_end", enabled, diagnostics["enable_checkpointing"]);
   const Place minutes = all["every_n_minutes"]["save_frequency"];
   if (minutes)

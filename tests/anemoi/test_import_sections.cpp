@@ -668,6 +668,25 @@ TEST_CASE("validation has as many dates as there are ensembles at a time", "[ane
   REQUIRE(dates("a.AnemoiModelEncProcDec") == 10 * 4 * 4);
 }
 
+TEST_CASE("all checkpoints are kept if those of one frequency are", "[anemoi]") {
+  const std::string at = "/diagnostics/checkpoint";
+  const auto kept = [&](const char* epochs, const char* steps) {
+    return changed({{at + "/every_n_epochs", parse(epochs)},
+                    {at + "/every_n_train_steps", parse(steps)}});
+  };
+  const char* five = R"({"save_frequency": 5, "num_models_saved": 5})";
+  const char* all = R"({"save_frequency": 5, "num_models_saved": -1})";
+  const char* none = R"({"save_frequency": null, "num_models_saved": -1})";
+  const Imported both = kept(all, five);
+  REQUIRE(value_at(both, "/checkpoint/keep") == 0);
+  REQUIRE(remark_on(both, "diagnostics.checkpoint.every_n_train_steps.num_models_saved")->verdict ==
+          anemoi::Verdict::kNote);
+  REQUIRE(value_at(kept(five, all), "/checkpoint/keep") == 0);
+  const Imported one = kept(none, five);
+  REQUIRE(value_at(one, "/checkpoint/keep") == 5);
+  REQUIRE(!remark_on(one, "diagnostics.checkpoint.every_n_train_steps.num_models_saved"));
+}
+
 TEST_CASE("checkpoints, ranks and logs", "[anemoi]") {
   const Imported result =
       changed({{"/diagnostics/checkpoint/every_n_train_steps",
