@@ -146,7 +146,9 @@ void import_reading(Translation& t, const Section& out) {
   workers["test"].no_effect("there is no test stage");
   const Place limits = loader["limit_batches"];
   if (const Place limit = limits["training"]) {
-    if (limit.number() >= 1.0 && limit.number() == static_cast<double>(limit.integer(0))) {
+    if (is_whole_epoch(limit)) {
+      limit.note("1.0 is the whole epoch, as for Lightning; 1 would be one batch");
+    } else if (limit.number() >= 1.0 && limit.number() == static_cast<double>(limit.integer(0))) {
       t.batches_per_epoch = limit.integer();
       limit.note(
           "epochs are not cut short here: what is counted in epochs is counted in steps instead, "

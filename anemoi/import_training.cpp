@@ -94,7 +94,9 @@ void import_validation(const Translation& t, const Section& train) {
   if (steps) out.set("rollout", steps.integer(), steps);
   const Place limit = t.root["dataloader"]["limit_batches"]["validation"];
   if (!limit) return;
-  if (limit.number() >= 1.0) {
+  if (is_whole_epoch(limit)) {
+    limit.note("1.0 is all dates, as for Lightning; 1 would be one batch");
+  } else if (limit.number() >= 1.0) {
     const int64_t samples = t.root["dataloader"]["batch_size"]["validation"].integer(1);
     const int64_t instances = std::max<int64_t>(
         1, t.num_gpus() / std::max<int64_t>(1, t.gpus_per_model()) / num_groups(t));

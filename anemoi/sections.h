@@ -35,6 +35,8 @@ struct Translation {
   Place of_all_datasets(const Place& place, const std::string& why) const;
 };
 
+// Whether a limit of batches is 1.0, which means all of them to Lightning, where 1 is one.
+bool is_whole_epoch(const Place& limit);
 // Their product; ConfigError about `place` if it is larger than any integer.
 int64_t checked_product(int64_t a, int64_t b, const Place& place);
 

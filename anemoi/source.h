@@ -49,6 +49,7 @@ class Place {
   bool is_list() const { return is_there() && value_->is_array(); }
   bool is_text() const { return is_there() && value_->is_string(); }
   bool is_number() const { return is_there() && value_->is_number(); }
+  bool is_float() const { return is_there() && value_->is_number_float(); }
 
   std::string text() const;
   int64_t integer() const;

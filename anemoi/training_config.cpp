@@ -90,6 +90,10 @@ Place Translation::of_all_datasets(const Place& place, const std::string& why) c
   return first;
 }
 
+bool is_whole_epoch(const Place& limit) {
+  return limit.is_float() && limit.number() == 1.0;
+}
+
 int64_t checked_product(int64_t a, int64_t b, const Place& place) {
   int64_t product = 0;
   if (!__builtin_mul_overflow(a, b, &product)) return product;

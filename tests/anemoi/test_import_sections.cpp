@@ -209,6 +209,23 @@ TEST_CASE("epochs that are cut short are counted in steps", "[anemoi]") {
                      "dataloader.limit_batches.training"));
 }
 
+TEST_CASE("a limit of 1.0 is a whole epoch, and 1 is a batch", "[anemoi]") {
+  const auto limited = [](const Json& limit) {
+    return changed({{"/dataloader/limit_batches/training", limit},
+                    {"/dataloader/limit_batches/validation", limit}});
+  };
+  const Imported whole = limited(1.0), batch = limited(1);
+  REQUIRE(value_at(whole, "/train/max_epochs") == 1);
+  REQUIRE(value_at(whole, "/train/max_steps") == 150000);
+  REQUIRE(value_at(whole, "/train/validation/max_dates").is_null());
+  for (const char* stage : {"training", "validation"}) {
+    REQUIRE(remark_on(whole, concat("dataloader.limit_batches.", stage))->verdict ==
+            anemoi::Verdict::kNote);
+  }
+  REQUIRE(value_at(batch, "/train/max_steps") == 1);
+  REQUIRE(value_at(batch, "/train/validation/max_dates") == 4);
+}
+
 TEST_CASE("readers that end with an epoch are worth a note", "[anemoi]") {
   const auto verdict = [](bool persistent, int increment) {
     const Imported result =
