@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "anemoi/document.h"
 #include "anemoi/yaml_scalar.h"
 #include "core/check.h"
 
@@ -187,7 +188,11 @@ class Resolver {
   static Json from_environment(const std::string& argument) {
     const size_t comma = argument.find(',');
     const std::string name = stripped(argument.substr(0, comma));
-    if (const char* set = std::getenv(name.c_str())) return std::string(set);
+    if (const char* set = std::getenv(name.c_str())) {
+      if (!is_utf8(set))
+        throw Failure{concat("the environment variable ", name, " is not a text in UTF-8")};
+      return std::string(set);
+    }
     if (comma != std::string::npos) return yaml_scalar(stripped(argument.substr(comma + 1)));
     throw Failure{concat("the environment variable ", name, " is not set")};
   }

@@ -110,12 +110,8 @@ class YamlReader {
     const auto is_binary = [](unsigned char c) {
       return c < 0x20 && c != '\t' && c != '\n' && c != '\r';
     };
-    bool is_text = std::none_of(text_.begin(), text_.end(), is_binary);
-    try {
-      static_cast<void>(Json(text_).dump());
-    } catch (const Json::exception&) {
-      is_text = false;
-    }
+    const bool is_text =
+        std::none_of(text_.begin(), text_.end(), is_binary) && is_utf8(text_);
     if (!is_text) throw ConfigError("", concat("'", name_, "' is not a text in UTF-8"));
   }
 
