@@ -205,7 +205,9 @@ nlohmann::ordered_json parse_yaml(const std::string&, const std::string& name,
   throw ConfigError(
       "", concat("'", name, "' is YAML, which this program was built without"),
       "install libyaml-cpp-dev and build again, or turn the file into JSON: python3 -c 'import "
-      "json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout)' < IN.yaml > OUT.json");
+      "json, sys; from omegaconf import OmegaConf; "
+      "json.dump(OmegaConf.to_container(OmegaConf.load(sys.argv[1])), sys.stdout)' IN.yaml > "
+      "OUT.json");
 }
 
 #endif
