@@ -14,9 +14,9 @@ namespace {
 // What wrappers around a loss ask of it.
 struct Around {
   double weight = 1.0;
-  Place scalers;  // of the nearest wrapper that names some
+  Place scalers;          // of the nearest wrapper that names some
   bool is_alone = false;  // in a wrapper of one loss, where an empty list means those around
-  Json scales;    // of a wrapper of scales
+  Json scales;            // of a wrapper of scales
   std::vector<std::string> time_aggregation;
 };
 
@@ -225,8 +225,7 @@ void LossReader::elementary(const Place& loss, const Around& around) {
   loss["backend"].no_effect("both forms of the score are the same");
   loss["no_autocast"].no_effect("losses are computed in fp32");
   loss["check_variables_compatibility"].no_effect("units are not compared");
-  const bool has_own =
-      loss["scalers"] && !(around.is_alone && loss["scalers"].whole().empty());
+  const bool has_own = loss["scalers"] && !(around.is_alone && loss["scalers"].whole().empty());
   loss["scalers"].mark();
   term["scalers"] = scalers(has_own || !around.scalers ? loss["scalers"] : around.scalers);
   terms_.push_back(term);

@@ -40,8 +40,7 @@ void import_adam(const Place& optimizer, const std::string& name, const Section&
 }
 
 void import_ademamix(const Place& optimizer, const Section& out) {
-  const Place decay = optimizer["weight_decay"], eps = optimizer["eps"],
-              alpha = optimizer["alpha"];
+  const Place decay = optimizer["weight_decay"], eps = optimizer["eps"], alpha = optimizer["alpha"];
   out.set("kind", "ademamix", optimizer["_target_"]);
   import_betas(optimizer["betas"], {0.9, 0.999, 0.9999}, out);
   out.set("weight_decay", decay.number(0.0), decay);
@@ -79,10 +78,10 @@ void scale_rate(const Translation& t, const Section& out) {
   const Json* batch = t.section("data").find("batch_size");
   const int64_t samples = batch ? batch->get<int64_t>() : 1;
   out.set("lr_scaling", "linear", t.hardware());
-  out.set("reference_samples",
-          checked_product(samples, t.accumulated_batches(),
-                          t.root["training"]["accum_grad_batches"]),
-          t.hardware());
+  out.set(
+      "reference_samples",
+      checked_product(samples, t.accumulated_batches(), t.root["training"]["accum_grad_batches"]),
+      t.hardware());
 }
 
 void import_schedule(const Place& scheduler, const Section& schedule) {

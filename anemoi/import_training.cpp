@@ -161,8 +161,7 @@ void import_checkpoints(const Translation& t) {
   add("every_n_train_steps", "every_steps");
   out.set("keep", keeps_all ? 0 : keep, all);
   for (const Place& limit : limits) {
-    if (keeps_all)
-      limit.note("all checkpoints are kept, as those of another frequency have to be");
+    if (keeps_all) limit.note("all checkpoints are kept, as those of another frequency have to be");
   }
   out.set("at_end", enabled, diagnostics["enable_checkpointing"]);
   const Place minutes = all["every_n_minutes"]["save_frequency"];

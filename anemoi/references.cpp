@@ -20,7 +20,7 @@ using Keys = std::vector<std::string>;
 using Failures = std::map<std::string, std::string>;  // as in ResolvedTree
 
 constexpr size_t kMostValues = 500'000, kMostBytes = size_t{16} << 20;
-constexpr size_t kMostReferences = 50;  // one leading to the next
+constexpr size_t kMostReferences = 50;                      // one leading to the next
 constexpr size_t kMostInText = 100, kMostInEachOther = 20;  // references in one text
 constexpr size_t kMostLevels = 200;
 

@@ -103,9 +103,9 @@ int64_t checked_product(int64_t a, int64_t b, const Place& place) {
 
 Imported import_training_config(const Json& tree, const std::string& name) {
   if (!is_utf8(name)) {
-    throw ConfigError("", concat("the run is named after the file, but '", name,
-                                 "' is not a text in UTF-8"),
-                      "rename the file");
+    throw ConfigError(
+        "", concat("the run is named after the file, but '", name, "' is not a text in UTF-8"),
+        "rename the file");
   }
   check_is_whole(tree);
   const Source source(tree);

@@ -110,8 +110,7 @@ class YamlReader {
     const auto is_binary = [](unsigned char c) {
       return c < 0x20 && c != '\t' && c != '\n' && c != '\r';
     };
-    const bool is_text =
-        std::none_of(text_.begin(), text_.end(), is_binary) && is_utf8(text_);
+    const bool is_text = std::none_of(text_.begin(), text_.end(), is_binary) && is_utf8(text_);
     if (!is_text) throw ConfigError("", concat("'", name_, "' is not a text in UTF-8"));
   }
 

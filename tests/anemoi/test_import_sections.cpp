@@ -228,9 +228,9 @@ TEST_CASE("a limit of 1.0 is a whole epoch, and 1 is a batch", "[anemoi]") {
 
 TEST_CASE("readers that end with an epoch are worth a note", "[anemoi]") {
   const auto verdict = [](bool persistent, int increment) {
-    const Imported result =
-        changed({{"/dataloader/persistent_workers", persistent},
-                 {"/task/rollout", {{"start", 1}, {"epoch_increment", increment}, {"maximum", 4}}}});
+    const Imported result = changed(
+        {{"/dataloader/persistent_workers", persistent},
+         {"/task/rollout", {{"start", 1}, {"epoch_increment", increment}, {"maximum", 4}}}});
     return remark_on(result, "dataloader.persistent_workers")->verdict;
   };
   REQUIRE(verdict(true, 0) == anemoi::Verdict::kNoEffect);
@@ -247,13 +247,13 @@ TEST_CASE("numbers of steps, batches and GPUs that cannot be are refused", "[ane
   const std::pair<std::string, Json> limit{"/dataloader/limit_batches/training", huge};
   REQUIRE_THROWS_WITH(changed({limit, {"/training/max_epochs", 4}}),
                       ContainsSubstring("'training.max_epochs': is too large"));
-  REQUIRE_THROWS_WITH(changed({limit,
-                               {"/training/max_epochs", nullptr},
-                               {"/diagnostics/check_val_every_n_epoch", 4}}),
-                      ContainsSubstring("'diagnostics.check_val_every_n_epoch'"));
-  REQUIRE_THROWS_WITH(changed({{"/system/hardware/num_gpus_per_node", huge},
-                               {"/system/hardware/num_nodes", 4}}),
-                      ContainsSubstring("'system.hardware.num_nodes'"));
+  REQUIRE_THROWS_WITH(
+      changed(
+          {limit, {"/training/max_epochs", nullptr}, {"/diagnostics/check_val_every_n_epoch", 4}}),
+      ContainsSubstring("'diagnostics.check_val_every_n_epoch'"));
+  REQUIRE_THROWS_WITH(
+      changed({{"/system/hardware/num_gpus_per_node", huge}, {"/system/hardware/num_nodes", 4}}),
+      ContainsSubstring("'system.hardware.num_nodes'"));
   REQUIRE_THROWS_WITH(changed({{"/dataloader/limit_batches/validation", huge}}),
                       ContainsSubstring("'dataloader.limit_batches.validation'"));
   REQUIRE_THROWS_AS(changed({{"/training/accum_grad_batches", huge}}), ConfigError);
@@ -407,7 +407,8 @@ TEST_CASE("a network or graph without one of its parts is refused", "[anemoi]") 
   for (const char* part : {"processor", "encoder", "decoder", "model"}) {
     Json tree = json_config();
     tree["model"].erase(part);
-    REQUIRE_THROWS_WITH(imported(tree), ContainsSubstring(concat("'model.", part, "': is missing")));
+    REQUIRE_THROWS_WITH(imported(tree),
+                        ContainsSubstring(concat("'model.", part, "': is missing")));
   }
   Json tree = json_config();
   tree["graph"]["edges"].erase(1);
@@ -475,12 +476,11 @@ TEST_CASE("sums, aggregates and scales of losses", "[anemoi]") {
   REQUIRE(files.num_not_honoured() == 1);
   const auto folder = [](const char* at_config) {
     const std::string at = at_config;
-    const Imported result =
-        changed({{kLoss, parse(R"({"_target_": "a.MultiscaleLossWrapper", "weights": [1, 2],
+    const Imported result = changed(
+        {{kLoss, parse(R"({"_target_": "a.MultiscaleLossWrapper", "weights": [1, 2],
         "loss_matrices_path": "/m", "multiscale_config": {"loss_matrices": ["a.npz", null]},
         "per_scale_loss": {"_target_": "a.CRPS", "scalers": ["node_weights"]}})")},
-                 {kLoss + "/multiscale_config/loss_matrices_path",
-                  at.empty() ? Json() : Json(at)}});
+         {kLoss + "/multiscale_config/loss_matrices_path", at.empty() ? Json() : Json(at)}});
     return value_at(result, "/loss/scales/files").dump();
   };
   REQUIRE(folder("") == R"(["/m/a.npz",""])");
@@ -688,8 +688,8 @@ TEST_CASE("validation has as many dates as there are ensembles at a time", "[ane
 TEST_CASE("all checkpoints are kept if those of one frequency are", "[anemoi]") {
   const std::string at = "/diagnostics/checkpoint";
   const auto kept = [&](const char* epochs, const char* steps) {
-    return changed({{at + "/every_n_epochs", parse(epochs)},
-                    {at + "/every_n_train_steps", parse(steps)}});
+    return changed(
+        {{at + "/every_n_epochs", parse(epochs)}, {at + "/every_n_train_steps", parse(steps)}});
   };
   const char* five = R"({"save_frequency": 5, "num_models_saved": 5})";
   const char* all = R"({"save_frequency": 5, "num_models_saved": -1})";

@@ -92,7 +92,8 @@ TEST_CASE("names and variables of the environment that are no texts are refused"
   Json tree = test::json_config();
   tree["dataloader"]["training"]["datasets"]["data"]["dataset_config"] =
       "${oc.env:AIFS_TEST_NOT_UTF8}";
-  REQUIRE_THROWS_WITH(imported(tree), ContainsSubstring("AIFS_TEST_NOT_UTF8 is not a text in UTF-8"));
+  REQUIRE_THROWS_WITH(imported(tree),
+                      ContainsSubstring("AIFS_TEST_NOT_UTF8 is not a text in UTF-8"));
   REQUIRE_THROWS_AS(imported(tree), ConfigError);
 }
 
