@@ -17,6 +17,9 @@ struct DocumentLimits {
   int depth = 100;
 };
 
+// Whether JSON can hold a text.
+bool is_utf8(const std::string& text);
+
 // Whether this program was built with yaml-cpp.
 bool reads_yaml();
 

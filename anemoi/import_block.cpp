@@ -197,6 +197,7 @@ std::string import_activation(const Place& place, const std::string& class_name)
 }
 
 void import_block(const Place& block, const PartContext& context) {
+  if (!block) throw ConfigError(block.path(), "is missing: the network has such a part");
   const std::string name = block.class_name(), kind = block_kind(name);
   if (kind.empty()) {
     block.not_honoured(concat("there is no part of class ", name));

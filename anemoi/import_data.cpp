@@ -90,9 +90,8 @@ void import_period(const Translation& t, const std::string& stage, const Section
     const Json value = first[end].whole();
     if (!value.is_null()) out[stage].set(end, value, first[end]);
     for (const std::string& name : t.datasets) {
-      const Place other = stage_of(t, stage, name)[end];
-      if (other.path() != first[end].path() && other.whole() != value)
-        other.not_honoured("other dates than those of the first dataset; here they are for all");
+      stage_of(t, stage, name)[end].expect_like(
+          first[end], "other dates than those of the first dataset; here they are for all");
     }
   }
 }
@@ -119,6 +118,20 @@ void import_times(const Translation& t, const Section& out) {
     task["_target_"].not_honoured("forecasts are the only task; this is trained as one");
 }
 
+// Readers that end with an epoch draw the order of the next one from another seed. They always end
+// where rollouts grow with the epochs.
+void import_persistence(const Translation& t, const Place& persistent) {
+  const Place task = t.root["task"]["rollout"], old = t.root["training"]["rollout"];
+  const int64_t increment = (task ? task : old)["epoch_increment"].integer(0);
+  if (persistent.boolean(true) || increment > 0) {
+    persistent.no_effect("readers live as long as the run");
+  } else {
+    persistent.note(
+        "from the second epoch on samples come in another order than Anemoi's: that of readers "
+        "which live as long as the run");
+  }
+}
+
 void import_reading(Translation& t, const Section& out) {
   const Place loader = t.root["dataloader"];
   const Place batch = loader["batch_size"];
@@ -133,7 +146,9 @@ void import_reading(Translation& t, const Section& out) {
   workers["test"].no_effect("there is no test stage");
   const Place limits = loader["limit_batches"];
   if (const Place limit = limits["training"]) {
-    if (limit.number() >= 1.0 && limit.number() == static_cast<double>(limit.integer(0))) {
+    if (is_whole_epoch(limit)) {
+      limit.note("1.0 is the whole epoch, as for Lightning; 1 would be one batch");
+    } else if (limit.number() >= 1.0 && limit.number() == static_cast<double>(limit.integer(0))) {
       t.batches_per_epoch = limit.integer();
       limit.note(
           "epochs are not cut short here: what is counted in epochs is counted in steps instead, "
@@ -146,7 +161,7 @@ void import_reading(Translation& t, const Section& out) {
   for (const char* key : {"prefetch_factor", "pin_memory", "multiprocessing_context"})
     loader[key].no_effect("reading ahead is automatic (data.memory_mib, data.prefetch_batches)");
   loader["read_group_size"].no_effect("ranks of a sample read what they need of it");
-  loader["persistent_workers"].no_effect("readers live as long as the run");
+  import_persistence(t, loader["persistent_workers"]);
   loader["test"].no_effect("there is no test stage");
   loader["dataset"].no_effect("is meant for references");
   if (const Place grid = t.of_dataset(loader["grid_indices"], t.datasets[0])) {

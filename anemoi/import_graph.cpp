@@ -209,6 +209,7 @@ class Edges {
     } else if (source == mesh && to_data) {
       add_mapper(edge, "decoder");
     } else if (source == mesh && target == mesh) {
+      has_processor_ = true;
       import_multi_scale(single_builder(edge), refinement_, out_["processor"]);
     } else if (t_.meshes.size() > 1) {
       edge.no_effect("edges of several meshes come from graph.file");
@@ -220,24 +221,40 @@ class Edges {
     import_edge_attributes(edge["attributes"], out_);
   }
 
+  // Graphs of several meshes come from a file.
+  void check_all_there(const Place& all) const {
+    if (t_.meshes.size() > 1) return;
+    const std::string data = t_.datasets[0], mesh = t_.meshes[0];
+    if (!mappers_.contains("encoder")) lack(all, data, mesh);
+    if (!mappers_.contains("decoder")) lack(all, mesh, data);
+    const Json* kind = t_.section("model")["processor"].find("kind");
+    const bool is_on_edges = kind && (*kind == "gnn" || *kind == "graph_transformer");
+    if (is_on_edges && !has_processor_) lack(all, mesh, mesh);
+  }
+
  private:
+  [[noreturn]] static void lack(const Place& all, const std::string& source,
+                                const std::string& target) {
+    throw ConfigError(all.path(), concat("has no edges from '", source, "' to '", target, "'"));
+  }
+
   // Those of all datasets are alike.
   void add_mapper(const Place& edge, const char* part) {
     const Place builder = single_builder(edge);
-    const Json whole = builder.whole();
-    Json& before = mappers_[part];
-    if (before.is_null()) {
+    const auto before = mappers_.find(part);
+    if (before == mappers_.end()) {
       import_neighbours(builder, out_[part]);
-      before = whole;
-    } else if (before != whole) {
-      builder.not_honoured("edges of the first dataset are for all");
+      mappers_.emplace(part, builder);
+    } else {
+      builder.expect_like(before->second, "edges of the first dataset are for all");
     }
   }
 
   const Translation& t_;
   int64_t refinement_;
   const Section& out_;
-  std::map<std::string, Json> mappers_;
+  bool has_processor_ = false;
+  std::map<std::string, Place> mappers_;  // the first builder of each part
 };
 
 void import_nodes(const Translation& t, const Place& nodes, const Section& out,
@@ -274,6 +291,7 @@ void import_graph(Translation& t) {
   Edges edges(t, refinement, out);
   for (const Place& edge : graph["edges"].elements())
     edges.add(edge);
+  if (graph["nodes"]) edges.check_all_there(graph["edges"]);
   if (t.meshes.size() > 1) out.set("file", t.name + ".nc", graph["nodes"]);
   for (const Place& processor : graph["post_processors"].elements())
     processor.not_honoured("nothing is done to a graph that is built");

@@ -14,8 +14,9 @@ namespace {
 // What wrappers around a loss ask of it.
 struct Around {
   double weight = 1.0;
-  Place scalers;  // of the nearest wrapper that names some
-  Json scales;    // of a wrapper of scales
+  Place scalers;          // of the nearest wrapper that names some
+  bool is_alone = false;  // in a wrapper of one loss, where an empty list means those around
+  Json scales;            // of a wrapper of scales
   std::vector<std::string> time_aggregation;
 };
 
@@ -48,6 +49,7 @@ void LossReader::combined(const Place& loss, const Around& around) {
   loss["ignore_nans"].no_effect("losses say so each");
   for (size_t i = 0; i < losses.size(); ++i) {
     Around one = around;
+    one.is_alone = false;
     one.weight *= weights.empty() ? 1.0 : weights[i];
     if (loss["scalers"] && losses[i].class_name() != "MultiscaleLossWrapper")
       one.scalers = loss["scalers"];
@@ -56,10 +58,11 @@ void LossReader::combined(const Place& loss, const Around& around) {
 }
 
 // Smoothers from files, or made here.
-Json scales_of(const Place& config, const std::vector<double>& weights) {
+Json scales_of(const Place& config, const Place& loss, const std::vector<double>& weights) {
   Json scales{{"weights", weights}};
   if (const Place matrices = config["loss_matrices"]) {
-    const std::string folder = config["loss_matrices_path"].text("");
+    const Place own = config["loss_matrices_path"];
+    const std::string folder = (own ? own : loss["loss_matrices_path"]).text("");
     Json files = Json::array();
     for (const Place& matrix : matrices.elements()) {
       const std::string name = matrix.text("");
@@ -87,7 +90,7 @@ void LossReader::scales(const Place& loss, Around around) {
   const bool is_split = config["loss_matrices"] || config["num_scales"] || config["smoothers"];
   loss["loss_matrices_path"].mark();
   if (is_split) {
-    around.scales = scales_of(config, weights);
+    around.scales = scales_of(config, loss, weights);
   } else if (!weights.empty()) {
     around.weight *= weights[0];
   }
@@ -95,6 +98,7 @@ void LossReader::scales(const Place& loss, Around around) {
     loss[key].no_effect("how fields are smoothed is up to the program");
   if (loss["scalers"]) around.scalers = loss["scalers"];
   loss["ignore_nans"].no_effect("the loss within says so");
+  around.is_alone = true;
   read(loss["per_scale_loss"], around);
 }
 
@@ -221,7 +225,7 @@ void LossReader::elementary(const Place& loss, const Around& around) {
   loss["backend"].no_effect("both forms of the score are the same");
   loss["no_autocast"].no_effect("losses are computed in fp32");
   loss["check_variables_compatibility"].no_effect("units are not compared");
-  const bool has_own = loss["scalers"] && !loss["scalers"].whole().empty();
+  const bool has_own = loss["scalers"] && !(around.is_alone && loss["scalers"].whole().empty());
   loss["scalers"].mark();
   term["scalers"] = scalers(has_own || !around.scalers ? loss["scalers"] : around.scalers);
   terms_.push_back(term);
@@ -264,6 +268,7 @@ void LossReader::read(const Place& loss, const Around& around) {
     scales(loss, around);
   } else if (name == "TimeAggregateLossWrapper") {
     Around inner = around;
+    inner.is_alone = true;
     inner.time_aggregation = loss["time_aggregation_types"].texts();
     if (loss["scalers"]) inner.scalers = loss["scalers"];
     loss["ignore_nans"].no_effect("the loss within says so");

@@ -19,6 +19,7 @@ struct NetworkClass {
 
 NetworkClass import_class(Translation& t, const Place& model, const Section& out) {
   const Place network = model["model"];
+  if (!network) throw ConfigError(network.path(), "is missing: which network is it?");
   const std::string name = network.class_name();
   NetworkClass type;
   type.is_hierarchy = name == "AnemoiModelEncProcDecHierarchical";
@@ -106,8 +107,8 @@ void import_mappers(Translation& t, const Place& model, const Section& out, int6
   for (const std::string& name : t.datasets) {
     const Mapper other = mapper_of(model, "encoder", "source_datasets", name);
     const Mapper other_decoder = mapper_of(model, "decoder", "target_datasets", name);
-    if (other.block.whole() != encoder.block.whole()) other.block.not_honoured(why);
-    if (other_decoder.block.whole() != decoder.block.whole()) other_decoder.block.not_honoured(why);
+    other.block.expect_like(encoder.block, why);
+    other_decoder.block.expect_like(decoder.block, why);
     if (!other.name.empty())
       t.section("data")["datasets"][name].set("encoder", other.name, other.entry);
   }
@@ -124,8 +125,7 @@ void import_node_trainables(const Translation& t, const Place& model, const Sect
   for (const auto& [name, width] : widths.members()) {
     const bool is_data = contains(t.datasets, name), is_hidden = contains(t.meshes, name);
     const Place& first = is_data ? data : hidden;
-    if ((is_data || is_hidden) && width.whole() != first.whole())
-      width.not_honoured("is that of the first for all");
+    if (is_data || is_hidden) width.expect_like(first, "is that of the first for all");
   }
 }
 
@@ -198,7 +198,7 @@ void import_ensemble(const Translation& t, const Place& model, const Section& ou
   }
   const Section ensemble = out["ensemble"];
   const int64_t groups = t.groups_per_ensemble();
-  ensemble.set("members", members.integer(1) * groups, members);
+  ensemble.set("members", checked_product(members.integer(1), groups, members), members);
   if (groups > 1) {
     t.hardware()["num_gpus_per_ensemble"].note(
         "all members of a sample are made by the ranks of one model, which need memory for them");

@@ -12,8 +12,8 @@ namespace {
 
 constexpr double kLr = 0.625e-4, kLrMin = 3e-7;
 
-void import_betas(const Place& betas, const Section& out) {
-  const std::vector<double> values = betas.numbers();
+void import_betas(const Place& betas, const std::vector<double>& usual, const Section& out) {
+  const std::vector<double> values = betas ? betas.numbers() : usual;
   const char* keys[] = {"beta1", "beta2", "beta3"};
   for (size_t i = 0; i < values.size() && i < 3; ++i)
     out.set(keys[i], values[i], betas);
@@ -28,7 +28,8 @@ void pass_over_forms(const Place& optimizer) {
 }
 
 void import_adam(const Place& optimizer, const std::string& name, const Section& out) {
-  import_betas(optimizer["betas"], out);
+  // Without a section of its own the optimiser is that of Anemoi, else the class has the defaults.
+  import_betas(optimizer["betas"], {0.9, optimizer ? 0.999 : 0.95}, out);
   const Place decay = optimizer["weight_decay"], eps = optimizer["eps"];
   // Adam without decay is AdamW without it.
   out.set("weight_decay", decay.number(name == "Adam" ? 0.0 : 0.01), decay);
@@ -39,9 +40,14 @@ void import_adam(const Place& optimizer, const std::string& name, const Section&
 }
 
 void import_ademamix(const Place& optimizer, const Section& out) {
+  const Place decay = optimizer["weight_decay"], eps = optimizer["eps"], alpha = optimizer["alpha"];
   out.set("kind", "ademamix", optimizer["_target_"]);
-  import_adam(optimizer, "AdEMAMix", out);
-  for (const char* key : {"alpha", "alpha_warmup", "beta3_warmup"})
+  import_betas(optimizer["betas"], {0.9, 0.999, 0.9999}, out);
+  out.set("weight_decay", decay.number(0.0), decay);
+  if (eps) out.set("eps", eps.number(), eps);
+  pass_over_forms(optimizer);
+  out.set("alpha", alpha.number(2.0), alpha);
+  for (const char* key : {"alpha_warmup", "beta3_warmup"})
     if (optimizer[key]) out.set(key, optimizer[key].whole(), optimizer[key]);
 }
 
@@ -70,9 +76,12 @@ void import_optimizer(const Translation& t, const Place& optimizer, const Sectio
 // the size of batches does not count.
 void scale_rate(const Translation& t, const Section& out) {
   const Json* batch = t.section("data").find("batch_size");
-  const int64_t accumulated = t.root["training"]["accum_grad_batches"].integer(1);
+  const int64_t samples = batch ? batch->get<int64_t>() : 1;
   out.set("lr_scaling", "linear", t.hardware());
-  out.set("reference_samples", (batch ? batch->get<int64_t>() : 1) * accumulated, t.hardware());
+  out.set(
+      "reference_samples",
+      checked_product(samples, t.accumulated_batches(), t.root["training"]["accum_grad_batches"]),
+      t.hardware());
 }
 
 void import_schedule(const Place& scheduler, const Section& schedule) {

@@ -10,7 +10,15 @@ namespace aifs::anemoi {
 
 namespace {
 
-constexpr const char* kLevels = "VariableLevelScaler";
+// Weights that depend on pressure levels, by class.
+const std::map<std::string, std::string>& level_kinds() {
+  static const std::map<std::string, std::string> kinds{
+      {"ReluVariableLevelScaler", "relu"},
+      {"LinearVariableLevelScaler", "linear"},
+      {"PolynomialVariableLevelScaler", "polynomial"},
+      {"NoVariableLevelScaler", "none"}};
+  return kinds;
+}
 
 // Variables of a group, by the names of their parameters.
 std::vector<std::string> parameters_of(const Translation& t, const Place& scaler) {
@@ -32,13 +40,8 @@ std::vector<std::string> parameters_of(const Translation& t, const Place& scaler
 }
 
 void import_levels(const Translation& t, const Place& scaler, const Section& loss) {
-  const std::string name = scaler.class_name();
   const Section level = loss["level"];
-  const std::string kind = name.starts_with("Relu")         ? "relu"
-                           : name.starts_with("Linear")     ? "linear"
-                           : name.starts_with("Polynomial") ? "polynomial"
-                                                            : "none";
-  level.set("kind", kind, scaler["_target_"]);
+  level.set("kind", level_kinds().at(scaler.class_name()), scaler["_target_"]);
   const Place intercept = scaler["y_intercept"], slope = scaler["slope"];
   level.set("y_intercept", intercept.number(0.2), intercept);
   level.set("slope", slope.number(0.001), slope);
@@ -129,7 +132,7 @@ std::string scaler_kind(const Place& definition) {
       {"LeadTimeDecayScaler", "lead_time_decay"},
       {"SpectralDimensionScaler", "spectral"}};
   const std::string name = definition.class_name();
-  if (name.ends_with(kLevels)) return "pressure_level";
+  if (level_kinds().contains(name)) return "pressure_level";
   const auto found = kinds.find(name);
   return found == kinds.end() ? "" : found->second;
 }

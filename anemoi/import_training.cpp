@@ -11,26 +11,28 @@ namespace aifs::anemoi {
 
 namespace {
 
-// Optimiser steps of so many epochs, where these are cut short.
-int64_t steps_of(const Translation& t, int64_t epochs) {
-  const int64_t accumulated = t.root["training"]["accum_grad_batches"].integer(1);
-  return epochs * ((*t.batches_per_epoch + accumulated - 1) / accumulated);
+// Optimiser steps of so many epochs, which `place` asks for, where these are cut short.
+int64_t steps_of(const Translation& t, int64_t epochs, const Place& place) {
+  const int64_t accumulated = t.accumulated_batches(), batches = *t.batches_per_epoch;
+  return checked_product(epochs, batches / accumulated + (batches % accumulated > 0 ? 1 : 0),
+                         place);
 }
 
 void import_length(const Translation& t, const Section& train) {
   const Place training = t.root["training"];
   const Place steps = training["max_steps"], epochs = training["max_epochs"];
-  int64_t most = std::max<int64_t>(0, steps.integer(0));
+  // Anemoi has a default for what is not there; null is no limit.
+  int64_t most = steps.is_given() ? std::max<int64_t>(0, steps.integer(0)) : 150'000;
   const int64_t most_epochs = std::max<int64_t>(0, epochs.integer(0));
   if (t.batches_per_epoch && most_epochs > 0) {
-    const int64_t of_epochs = steps_of(t, most_epochs);
+    const int64_t of_epochs = steps_of(t, most_epochs, epochs);
     most = most > 0 ? std::min(most, of_epochs) : of_epochs;
   } else if (most_epochs > 0) {
     train.set("max_epochs", most_epochs, epochs);
   }
   train.set("max_steps", most, steps);
   const Place accumulated = training["accum_grad_batches"];
-  train.set("accumulate_batches", accumulated.integer(1), accumulated);
+  train.set("accumulate_batches", t.accumulated_batches(), accumulated);
   train.set("accumulation", "anemoi", accumulated);
 }
 
@@ -43,7 +45,8 @@ void import_precision(const Translation& t, const Place& precision, const Sectio
                                                         {"64-true", "fp64"},
                                                         {"16", "fp16-mixed"},
                                                         {"bf16", "bf16-mixed"}};
-  const auto found = names.find(precision.text("32"));
+  // Anemoi's default is 16-mixed; Lightning takes null for 32.
+  const auto found = names.find(precision.text(precision.is_given() ? "32" : "16-mixed"));
   if (found == names.end()) {
     precision.not_honoured("there are 16-mixed, bf16-mixed, 32 and 64; this is bf16-mixed");
   }
@@ -62,11 +65,16 @@ void import_rollout(const Translation& t, const Section& train) {
   const int64_t start = rollout["start"].integer(1), epochs = increment.integer(0);
   out.set("start", start, rollout["start"]);
   if (t.batches_per_epoch && epochs > 0) {
-    out.set("step_increment", steps_of(t, epochs), increment);
+    out.set("step_increment", steps_of(t, epochs, increment), increment);
   } else {
     out.set("epoch_increment", epochs, increment);
   }
   out.set("maximum", std::max(start, most.integer(1)), most);
+}
+
+// GPUs that make the members of one sample, beside those of a model: of ensembles only.
+int64_t num_groups(const Translation& t) {
+  return t.section("model").find("ensemble") ? t.groups_per_ensemble() : 1;
 }
 
 void import_validation(const Translation& t, const Section& train) {
@@ -74,7 +82,7 @@ void import_validation(const Translation& t, const Section& train) {
   const Place every = t.root["diagnostics"]["check_val_every_n_epoch"];
   const int64_t epochs = every.integer(1);
   if (t.batches_per_epoch && epochs > 0) {
-    out.set("every_steps", steps_of(t, epochs), every);
+    out.set("every_steps", steps_of(t, epochs, every), every);
     out.set("every_epochs", 0, every);
   } else {
     out.set("every_epochs", epochs, every);
@@ -86,11 +94,14 @@ void import_validation(const Translation& t, const Section& train) {
   if (steps) out.set("rollout", steps.integer(), steps);
   const Place limit = t.root["dataloader"]["limit_batches"]["validation"];
   if (!limit) return;
-  if (limit.number() >= 1.0) {
+  if (is_whole_epoch(limit)) {
+    limit.note("1.0 is all dates, as for Lightning; 1 would be one batch");
+  } else if (limit.number() >= 1.0) {
     const int64_t samples = t.root["dataloader"]["batch_size"]["validation"].integer(1);
-    const int64_t instances =
-        std::max<int64_t>(1, t.num_gpus() / std::max<int64_t>(1, t.gpus_per_model()));
-    out.set("max_dates", limit.integer() * samples * instances, limit);
+    const int64_t instances = std::max<int64_t>(
+        1, t.num_gpus() / std::max<int64_t>(1, t.gpus_per_model()) / num_groups(t));
+    const int64_t of_one = checked_product(limit.integer(), samples, limit);
+    out.set("max_dates", checked_product(of_one, instances, limit), limit);
     limit.note("as many dates, but spread evenly over the period instead of its first ones");
   } else {
     limit.not_honoured("a share of the dates: name their number in train.validation.max_dates");
@@ -111,7 +122,7 @@ void import_ranks(const Translation& t) {
   } else {
     t.section("parallel").set("model", model.integer(1), model);
   }
-  const int64_t ranks = t.num_gpus() / t.groups_per_ensemble();
+  const int64_t ranks = t.num_gpus() / num_groups(t);
   if (ranks > 1) {
     const Place nodes = hardware["num_gpus_per_node"];
     nodes.note(
@@ -126,6 +137,8 @@ void import_checkpoints(const Translation& t) {
   const Section out = t.section("checkpoint");
   const bool enabled = diagnostics["enable_checkpointing"].boolean(true);
   int64_t keep = 0;  // all
+  bool keeps_all = false;
+  std::vector<Place> limits;
   const auto add = [&](const char* theirs, const char* ours) {
     const Place trigger = all[theirs];
     const Place every = trigger["save_frequency"], most = trigger["num_models_saved"];
@@ -134,15 +147,22 @@ void import_checkpoints(const Translation& t) {
     every.mark();
     if (number <= 0) return;
     if (t.batches_per_epoch && ours == std::string("every_epochs")) {
-      out.set("every_steps", steps_of(t, number), every);
+      out.set("every_steps", steps_of(t, number, every), every);
     } else {
       out.set(ours, number, every);
     }
-    if (most.integer(-1) > 0) keep = std::max(keep, most.integer());
+    if (most.integer(-1) > 0) {
+      keep = std::max(keep, most.integer());
+      limits.push_back(most);
+    }
+    keeps_all = keeps_all || most.integer(-1) < 0;
   };
   add("every_n_epochs", "every_epochs");
   add("every_n_train_steps", "every_steps");
-  out.set("keep", keep, all);
+  out.set("keep", keeps_all ? 0 : keep, all);
+  for (const Place& limit : limits) {
+    if (keeps_all) limit.note("all checkpoints are kept, as those of another frequency have to be");
+  }
   out.set("at_end", enabled, diagnostics["enable_checkpointing"]);
   const Place minutes = all["every_n_minutes"]["save_frequency"];
   if (minutes)

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "anemoi/document.h"
 #include "anemoi/yaml_scalar.h"
 #include "core/check.h"
 
@@ -16,9 +17,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Keys = std::vector<std::string>;
+using Failures = std::map<std::string, std::string>;  // as in ResolvedTree
 
 constexpr size_t kMostValues = 500'000, kMostBytes = size_t{16} << 20;
-constexpr size_t kMostReferences = 50;  // one leading to the next
+constexpr size_t kMostReferences = 50;                      // one leading to the next
+constexpr size_t kMostInText = 100, kMostInEachOther = 20;  // references in one text
 constexpr size_t kMostLevels = 200;
 
 struct Failure {
@@ -59,28 +62,33 @@ class Resolver {
   }
 
  private:
+  // The value of what stands at `path`, without references.
   Json value(const Json& node, Keys& path) {
     spend(node.is_string() ? node.get_ref<const std::string&>().size() : 0);
-    if (path.size() > kMostLevels) {
+    if (levels_ > kMostLevels) {
       throw ConfigError(
           "", concat("its references stand for more than ", kMostLevels, " levels in each other"));
     }
     if (node.is_object()) {
       Json object = Json::object();
+      ++levels_;
       for (const auto& [key, member] : node.items()) {
         path.push_back(key);
         object[key] = value(member, path);
         path.pop_back();
       }
+      --levels_;
       return object;
     }
     if (node.is_array()) {
       Json list = Json::array();
+      ++levels_;
       for (const Json& element : node) {
         path.push_back(std::to_string(list.size()));
         list.push_back(value(element, path));
         path.pop_back();
       }
+      --levels_;
       return list;
     }
     if (!node.is_string()) return node;
@@ -105,18 +113,36 @@ class Resolver {
 
   // What a text with references stands for: any value if it is one reference, else a text.
   Json replaced(const std::string& text, Keys& path) {
-    const size_t begin = text.find("${");
-    const size_t end = closing_brace(text, begin + 1);
-    if (end == std::string::npos) throw Failure{"a brace is not closed"};
-    Json inner = referred(text.substr(begin + 2, end - begin - 2), path);
-    if (begin == 0 && end + 1 == text.size()) return inner;
-    if (inner.is_object() || inner.is_array())
-      throw Failure{"a whole section cannot stand within a text"};
-    const std::string rest = text.substr(end + 1);
-    const Json after = rest.find("${") == std::string::npos ? Json(rest) : replaced(rest, path);
-    std::string whole = concat(text.substr(0, begin), shown(inner), shown(after));
-    spend(whole.size());
-    return whole;
+    check_number(text, path);
+    std::string whole;
+    size_t done = 0;
+    for (size_t begin = text.find("${"); begin != std::string::npos;
+         begin = text.find("${", done)) {
+      const size_t end = closing_brace(text, begin + 1);
+      if (end == std::string::npos) throw Failure{"a brace is not closed"};
+      Json inner = referred(text.substr(begin + 2, end - begin - 2), path);
+      if (begin == 0 && end + 1 == text.size()) return inner;
+      if (inner.is_structured()) throw Failure{"a whole section cannot stand within a text"};
+      const std::string part = text.substr(done, begin - done) + shown(inner);
+      spend(part.size());
+      whole += part;
+      done = end + 1;
+    }
+    return whole + text.substr(done);
+  }
+
+  // Refuses texts of very many references, which may stand in each other.
+  static void check_number(const std::string& text, const Keys& path) {
+    size_t number = 0, open = 0, most_open = 0;
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == '{') most_open = std::max(most_open, ++open);
+      if (text[i] == '}' && open > 0) --open;
+      if (text.compare(i, 2, "${") == 0) ++number;
+    }
+    if (number <= kMostInText && most_open <= kMostInEachOther) return;
+    throw ConfigError(joined(path),
+                      concat("holds ", number, " references in one text; there can be ",
+                             kMostInText, ", and ", kMostInEachOther, " in each other"));
   }
 
   static std::string shown(const Json& value) {
@@ -131,32 +157,42 @@ class Resolver {
     if (inner.starts_with("oc.decode:")) return yaml_scalar(stripped(inner.substr(10)));
     if (inner.find(':') != std::string::npos)
       throw Failure{concat("'", inner.substr(0, inner.find(':')), "' cannot be resolved here")};
-    const Keys target = keys_of(inner, path);
+    Keys target = keys_of(inner, path);
     const std::string name = joined(target);
     if (std::find(active_.begin(), active_.end(), name) != active_.end())
       throw Failure{concat("'", name, "' leads back to itself")};
     if (active_.size() >= kMostReferences) throw Failure{"too many references follow each other"};
     active_.push_back(name);
-    const size_t before = out_.failures.count(joined(path));
+    Failures outside = std::exchange(out_.failures, {});
+    const auto leave = [&] {
+      active_.pop_back();
+      return std::exchange(out_.failures, std::move(outside));
+    };
     Json result;
     try {
-      const Json& node = lookup(target, path);
+      const Json& node = lookup(target);
       out_.referenced.insert(name);
-      result = value(node, path);
+      result = value(node, target);
     } catch (...) {
-      active_.pop_back();
+      leave();
       throw;
     }
-    active_.pop_back();
-    const auto failed = out_.failures.find(joined(path));
-    if (before == 0 && failed != out_.failures.end()) throw Failure{failed->second};
+    // Moves what failed there to where the reference stands, since the values stand there, too.
+    for (const auto& [at, what] : leave()) {
+      if (at == name) throw Failure{what};
+      out_.failures[joined(path) + at.substr(name.size())] = what;
+    }
     return result;
   }
 
   static Json from_environment(const std::string& argument) {
     const size_t comma = argument.find(',');
     const std::string name = stripped(argument.substr(0, comma));
-    if (const char* set = std::getenv(name.c_str())) return std::string(set);
+    if (const char* set = std::getenv(name.c_str())) {
+      if (!is_utf8(set))
+        throw Failure{concat("the environment variable ", name, " is not a text in UTF-8")};
+      return std::string(set);
+    }
     if (comma != std::string::npos) return yaml_scalar(stripped(argument.substr(comma + 1)));
     throw Failure{concat("the environment variable ", name, " is not set")};
   }
@@ -183,12 +219,13 @@ class Resolver {
     return keys;
   }
 
-  const Json& lookup(const Keys& keys, Keys& path) {
+  const Json& lookup(const Keys& keys) {
     const Json* node = &root_;
+    Keys path;  // of the node
     for (const std::string& key : keys) {
       if (node->is_string() &&
           node->get_ref<const std::string&>().find("${") != std::string::npos) {
-        kept_.push_back(replaced(node->get<std::string>(), path));
+        kept_.push_back(through(node->get<std::string>(), path));
         node = &kept_.back();
       }
       const Json* member = nullptr;
@@ -200,8 +237,17 @@ class Resolver {
       }
       if (!member) throw Failure{concat("'", joined(keys), "' is not there")};
       node = member;
+      path.push_back(key);
     }
     return *node;
+  }
+
+  // The section that a reference leads through. What fails in it fails again where it is needed.
+  Json through(const std::string& text, Keys& path) {
+    Failures outside = out_.failures;
+    Json section = replaced(text, path);
+    out_.failures = std::move(outside);
+    return section;
   }
 
   const Json& root_;
@@ -209,6 +255,7 @@ class Resolver {
   std::vector<std::string> active_;
   std::deque<Json> kept_;  // sections that a reference leads through
   size_t values_ = 0, bytes_ = 0;
+  size_t levels_ = 0;  // of what is being made
 };
 
 }  // namespace

@@ -215,6 +215,12 @@ Json Place::whole() const {
   return without_nulls(required("a value"));
 }
 
+Json Place::unseen_whole() const {
+  if (!is_there()) return nullptr;
+  state_->check(*value_, path_);
+  return without_nulls(*value_);
+}
+
 std::string Place::class_name() const {
   if (!is_object()) return "";
   const Place target = (*this)["_target_"];
@@ -227,6 +233,18 @@ void Place::expect(const Json& usual, const std::string& why) const {
   if (!is_there()) return;
   if (same(whole(), usual)) return;
   not_honoured(why);
+}
+
+void Place::expect_like(const Place& first, const std::string& why) const {
+  if (path_ == first.path_) return;
+  if (is_there() == first.is_there() && unseen_whole() == first.unseen_whole()) {
+    mark();
+  } else if (is_there()) {
+    not_honoured(why);
+  } else {
+    mark();
+    first.state_->remarks.push_back({Verdict::kNotHonoured, path_, nullptr, why});
+  }
 }
 
 void Place::mark() const {

@@ -35,6 +35,7 @@ class Place {
 
   bool is_there() const { return value_ != nullptr && !value_->is_null(); }
   explicit operator bool() const { return is_there(); }
+  bool is_given() const { return value_ != nullptr; }  // perhaps as null
   const std::string& path() const { return path_; }
   std::string key() const;  // the last one of the path
 
@@ -48,6 +49,7 @@ class Place {
   bool is_list() const { return is_there() && value_->is_array(); }
   bool is_text() const { return is_there() && value_->is_string(); }
   bool is_number() const { return is_there() && value_->is_number(); }
+  bool is_float() const { return is_there() && value_->is_number_float(); }
 
   std::string text() const;
   int64_t integer() const;
@@ -62,6 +64,8 @@ class Place {
   std::vector<double> numbers() const;
   // All that is below, without nulls.
   Json whole() const;
+  // The same, but it does not count as looked at.
+  Json unseen_whole() const;
   // The last part of the class that "_target_" names; "" if there is none.
   std::string class_name() const;
 
@@ -71,6 +75,9 @@ class Place {
   void no_effect(const std::string& why) const { remark(Verdict::kNoEffect, why); }
   // Not honoured if it is there and another value than the one that is meant here anyway.
   void expect(const Json& usual, const std::string& why) const;
+  // Not honoured, also where it is absent or null, if it differs from `first`, which is meant for
+  // both. What is in `first` still has to be looked at.
+  void expect_like(const Place& first, const std::string& why) const;
   void mark() const;  // counts it and all below as looked at
   // no_effect for those parts that nobody has looked at yet.
   void leave(const std::string& why) const;

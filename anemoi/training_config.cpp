@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "anemoi/document.h"
 #include "anemoi/sections.h"
 #include "core/check.h"
 #include "core/json_read.h"
@@ -61,7 +62,15 @@ int64_t Translation::groups_per_ensemble() const {
 }
 
 int64_t Translation::num_gpus() const {
-  return hardware()["num_gpus_per_node"].integer(1) * hardware()["num_nodes"].integer(1);
+  const Place nodes = hardware()["num_nodes"];
+  return checked_product(hardware()["num_gpus_per_node"].integer(1), nodes.integer(1), nodes);
+}
+
+int64_t Translation::accumulated_batches() const {
+  const Place place = root["training"]["accum_grad_batches"];
+  const int64_t number = place.integer(1);
+  if (number < 1) throw ConfigError(place.path(), concat("is ", number, ", must be at least 1"));
+  return number;
 }
 
 Place Translation::of_dataset(const Place& place, const std::string& dataset) const {
@@ -71,12 +80,8 @@ Place Translation::of_dataset(const Place& place, const std::string& dataset) co
 
 Place Translation::of_all_datasets(const Place& place, const std::string& why) const {
   const Place first = of_dataset(place, datasets[0]);
-  for (size_t i = 1; i < datasets.size(); ++i) {
-    const Place other = of_dataset(place, datasets[i]);
-    if (other.path() == first.path()) continue;
-    if (other.is_there() != first.is_there() || other.whole() != first.whole())
-      other.not_honoured(why);
-  }
+  for (size_t i = 1; i < datasets.size(); ++i)
+    of_dataset(place, datasets[i]).expect_like(first, why);
   if (place.is_object() && place["datasets"]) {
     for (const auto& [key, other] : place["datasets"].members()) {
       if (std::find(datasets.begin(), datasets.end(), key) == datasets.end())
@@ -86,7 +91,22 @@ Place Translation::of_all_datasets(const Place& place, const std::string& why) c
   return first;
 }
 
+bool is_whole_epoch(const Place& limit) {
+  return limit.is_float() && limit.number() == 1.0;
+}
+
+int64_t checked_product(int64_t a, int64_t b, const Place& place) {
+  int64_t product = 0;
+  if (!__builtin_mul_overflow(a, b, &product)) return product;
+  throw ConfigError(place.path(), concat("is too large: ", a, " x ", b, " is no integer here"));
+}
+
 Imported import_training_config(const Json& tree, const std::string& name) {
+  if (!is_utf8(name)) {
+    throw ConfigError(
+        "", concat("the run is named after the file, but '", name, "' is not a text in UTF-8"),
+        "rename the file");
+  }
   check_is_whole(tree);
   const Source source(tree);
   Imported imported;

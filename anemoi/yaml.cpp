@@ -110,12 +110,7 @@ class YamlReader {
     const auto is_binary = [](unsigned char c) {
       return c < 0x20 && c != '\t' && c != '\n' && c != '\r';
     };
-    bool is_text = std::none_of(text_.begin(), text_.end(), is_binary);
-    try {
-      static_cast<void>(Json(text_).dump());
-    } catch (const Json::exception&) {
-      is_text = false;
-    }
+    const bool is_text = std::none_of(text_.begin(), text_.end(), is_binary) && is_utf8(text_);
     if (!is_text) throw ConfigError("", concat("'", name_, "' is not a text in UTF-8"));
   }
 
@@ -209,7 +204,9 @@ nlohmann::ordered_json parse_yaml(const std::string&, const std::string& name,
   throw ConfigError(
       "", concat("'", name, "' is YAML, which this program was built without"),
       "install libyaml-cpp-dev and build again, or turn the file into JSON: python3 -c 'import "
-      "json, sys, yaml; json.dump(yaml.safe_load(sys.stdin), sys.stdout)' < IN.yaml > OUT.json");
+      "json, sys; from omegaconf import OmegaConf; "
+      "json.dump(OmegaConf.to_container(OmegaConf.load(sys.argv[1])), sys.stdout)' IN.yaml > "
+      "OUT.json");
 }
 
 #endif

@@ -27,6 +27,27 @@ Json parse(const char* text) {
   return Json::parse(text);
 }
 
+// The ensemble's configuration with two datasets, era5 and cerra, that are alike.
+Json two_datasets() {
+  Json tree = json_config();
+  for (const char* section :
+       {"/data", "/dataloader/training", "/dataloader/validation", "/training/training_loss",
+        "/training/scalers", "/training/variable_groups"}) {
+    Json& datasets = tree[Json::json_pointer(std::string(section) + "/datasets")];
+    const Json one = datasets["data"];
+    datasets = {{"era5", one}, {"cerra", one}};
+  }
+  Json& nodes = tree["graph"]["nodes"];
+  nodes["era5"] = nodes["cerra"] = nodes["data"];
+  nodes.erase("data");
+  Json& edges = tree["graph"]["edges"];
+  edges.push_back(edges[0]);
+  edges.push_back(edges[1]);
+  edges[0]["source_name"] = edges[1]["target_name"] = "era5";
+  edges[2]["source_name"] = edges[3]["target_name"] = "cerra";
+  return tree;
+}
+
 const std::string kDataset = "/data/datasets/data";
 const std::string kLoss = "/training/training_loss/datasets/data";
 const std::string kScalers = "/training/scalers/datasets/data";
@@ -117,30 +138,60 @@ TEST_CASE("roles, datasets and dates", "[anemoi]") {
 }
 
 TEST_CASE("several datasets have parts of their own", "[anemoi]") {
-  Json tree = json_config();
-  for (const char* section :
-       {"/data", "/dataloader/training", "/dataloader/validation", "/training/training_loss",
-        "/training/scalers", "/training/variable_groups"}) {
-    Json& datasets = tree[Json::json_pointer(std::string(section) + "/datasets")];
-    const Json one = datasets["data"];
-    datasets = {{"era5", one}, {"cerra", one}};
-  }
+  Json tree = two_datasets();
   tree["data"]["datasets"]["cerra"]["diagnostic"] = {"tp"};
   tree["training"]["training_loss"]["datasets"]["cerra"]["weights"] = {1, 1, 1};
-  tree["graph"]["nodes"]["era5"] = tree["graph"]["nodes"]["data"];
-  tree["graph"]["nodes"]["cerra"] = tree["graph"]["nodes"]["data"];
-  tree["graph"]["nodes"].erase("data");
-  Json& edges = tree["graph"]["edges"];
-  edges.push_back(edges[0]);
-  edges[0]["source_name"] = "era5";
-  edges[1]["target_name"] = "era5";
-  edges[2]["source_name"] = "cerra";
   const Imported result = imported(tree);
   REQUIRE(value_at(result, "/data/datasets/cerra/diagnostic").dump() == R"(["tp"])");
   REQUIRE(value_at(result, "/data/datasets/era5/dataset/frequency") == "6h");
   REQUIRE(value_at(result, "/data/dataset").is_null());
   REQUIRE(is_refused(result, "training.training_loss.datasets.cerra"));
   REQUIRE(result.num_not_honoured() == 2);
+}
+
+TEST_CASE("unknown keys are named where datasets are compared, too", "[anemoi]") {
+  REQUIRE(is_refused(changed({{"/graph/edges/0/edge_builders/0/surprise", 1}}),
+                     "graph.edges.0.edge_builders.0.surprise"));
+  REQUIRE(is_refused(changed({{"/graph/edges/1/edge_builders/0/surprise", 1}}),
+                     "graph.edges.1.edge_builders.0.surprise"));
+  Json tree = two_datasets();
+  for (const char* name : {"era5", "cerra"}) {
+    tree["training"]["training_loss"]["datasets"][name]["surprise"] = 1;
+    tree["training"]["scalers"]["datasets"][name]["node_weights"]["surprise"] = 1;
+  }
+  tree["model"]["encoders"]["one"] = {{"source_datasets", {"era5"}},
+                                      {"mapper", tree["model"]["encoder"]}};
+  tree["model"]["encoders"]["one"]["mapper"]["surprise"] = 1;
+  tree["model"]["encoders"]["two"] = tree["model"]["encoders"]["one"];
+  tree["model"]["encoders"]["two"]["source_datasets"] = {"cerra"};
+  tree["model"].erase("encoder");
+  const Imported result = imported(tree);
+  for (const char* path : {"training.training_loss.datasets.era5.surprise",
+                           "training.scalers.datasets.era5.node_weights.surprise",
+                           "model.encoders.one.mapper.surprise"}) {
+    INFO(path << "\n" << remarks_text(result.remarks));
+    REQUIRE(is_refused(result, path));
+  }
+  REQUIRE(!remark_on(result, "training.training_loss.datasets.cerra"));
+}
+
+TEST_CASE("what is named for the first dataset only is refused for the others", "[anemoi]") {
+  Json tree = two_datasets();
+  tree["training"]["training_loss"]["datasets"]["cerra"] = nullptr;
+  tree["training"]["scalers"]["datasets"].erase("cerra");
+  for (const char* key : {"residual", "bounding"}) {
+    const Json one = tree["model"][key];
+    tree["model"][key] = {{"datasets", {{"era5", one}}}};
+  }
+  tree["dataloader"]["training"]["datasets"]["cerra"]["end"] = nullptr;
+  const Imported result = imported(tree);
+  for (const char* path :
+       {"training.training_loss.datasets.cerra", "training.scalers.datasets.cerra",
+        "model.residual.datasets.cerra", "model.bounding.datasets.cerra",
+        "dataloader.training.datasets.cerra.end"}) {
+    INFO(path << "\n" << remarks_text(result.remarks));
+    REQUIRE(is_refused(result, path));
+  }
 }
 
 TEST_CASE("epochs that are cut short are counted in steps", "[anemoi]") {
@@ -156,6 +207,56 @@ TEST_CASE("epochs that are cut short are counted in steps", "[anemoi]") {
   REQUIRE(value_at(result, "/optimizer/reference_samples") == 6);
   REQUIRE(is_refused(changed({{"/dataloader/limit_batches/training", 0.5}}),
                      "dataloader.limit_batches.training"));
+}
+
+TEST_CASE("a limit of 1.0 is a whole epoch, and 1 is a batch", "[anemoi]") {
+  const auto limited = [](const Json& limit) {
+    return changed({{"/dataloader/limit_batches/training", limit},
+                    {"/dataloader/limit_batches/validation", limit}});
+  };
+  const Imported whole = limited(1.0), batch = limited(1);
+  REQUIRE(value_at(whole, "/train/max_epochs") == 1);
+  REQUIRE(value_at(whole, "/train/max_steps") == 150000);
+  REQUIRE(value_at(whole, "/train/validation/max_dates").is_null());
+  for (const char* stage : {"training", "validation"}) {
+    REQUIRE(remark_on(whole, concat("dataloader.limit_batches.", stage))->verdict ==
+            anemoi::Verdict::kNote);
+  }
+  REQUIRE(value_at(batch, "/train/max_steps") == 1);
+  REQUIRE(value_at(batch, "/train/validation/max_dates") == 4);
+}
+
+TEST_CASE("readers that end with an epoch are worth a note", "[anemoi]") {
+  const auto verdict = [](bool persistent, int increment) {
+    const Imported result = changed(
+        {{"/dataloader/persistent_workers", persistent},
+         {"/task/rollout", {{"start", 1}, {"epoch_increment", increment}, {"maximum", 4}}}});
+    return remark_on(result, "dataloader.persistent_workers")->verdict;
+  };
+  REQUIRE(verdict(true, 0) == anemoi::Verdict::kNoEffect);
+  REQUIRE(verdict(false, 1) == anemoi::Verdict::kNoEffect);
+  REQUIRE(verdict(false, 0) == anemoi::Verdict::kNote);
+}
+
+TEST_CASE("numbers of steps, batches and GPUs that cannot be are refused", "[anemoi]") {
+  const Json huge = int64_t{1} << 62;
+  for (const int64_t accumulated : {0, -1}) {
+    REQUIRE_THROWS_WITH(changed({{"/training/accum_grad_batches", accumulated}}),
+                        ContainsSubstring("'training.accum_grad_batches'"));
+  }
+  const std::pair<std::string, Json> limit{"/dataloader/limit_batches/training", huge};
+  REQUIRE_THROWS_WITH(changed({limit, {"/training/max_epochs", 4}}),
+                      ContainsSubstring("'training.max_epochs': is too large"));
+  REQUIRE_THROWS_WITH(
+      changed(
+          {limit, {"/training/max_epochs", nullptr}, {"/diagnostics/check_val_every_n_epoch", 4}}),
+      ContainsSubstring("'diagnostics.check_val_every_n_epoch'"));
+  REQUIRE_THROWS_WITH(
+      changed({{"/system/hardware/num_gpus_per_node", huge}, {"/system/hardware/num_nodes", 4}}),
+      ContainsSubstring("'system.hardware.num_nodes'"));
+  REQUIRE_THROWS_WITH(changed({{"/dataloader/limit_batches/validation", huge}}),
+                      ContainsSubstring("'dataloader.limit_batches.validation'"));
+  REQUIRE_THROWS_AS(changed({{"/training/accum_grad_batches", huge}}), ConfigError);
 }
 
 // --------------------------------------------------------------------------------------- graph ---
@@ -302,6 +403,23 @@ TEST_CASE("kinds of networks", "[anemoi]") {
   REQUIRE(is_refused(shared, "model.output_mask"));
 }
 
+TEST_CASE("a network or graph without one of its parts is refused", "[anemoi]") {
+  for (const char* part : {"processor", "encoder", "decoder", "model"}) {
+    Json tree = json_config();
+    tree["model"].erase(part);
+    REQUIRE_THROWS_WITH(imported(tree),
+                        ContainsSubstring(concat("'model.", part, "': is missing")));
+  }
+  Json tree = json_config();
+  tree["graph"]["edges"].erase(1);
+  REQUIRE_THROWS_WITH(imported(tree),
+                      ContainsSubstring("'graph.edges': has no edges from 'hidden' to 'data'"));
+  tree["graph"]["edges"].clear();
+  REQUIRE_THROWS_WITH(imported(tree), ContainsSubstring("from 'data' to 'hidden'"));
+  REQUIRE_THROWS_WITH(changed({{"/model/processor/_target_", "a.GNNProcessor"}}),
+                      ContainsSubstring("from 'hidden' to 'hidden'"));
+}
+
 TEST_CASE("residuals and limits", "[anemoi]") {
   const auto residual = [](const char* text) {
     return value_at(changed({{"/model/residual", parse(text)}}), "/model/residual").dump();
@@ -356,6 +474,33 @@ TEST_CASE("sums, aggregates and scales of losses", "[anemoi]") {
   REQUIRE(value_at(files, "/loss/scales").dump() ==
           R"({"weights":[1.0,2.0],"files":["/m/a.npz",""]})");
   REQUIRE(files.num_not_honoured() == 1);
+  const auto folder = [](const char* at_config) {
+    const std::string at = at_config;
+    const Imported result = changed(
+        {{kLoss, parse(R"({"_target_": "a.MultiscaleLossWrapper", "weights": [1, 2],
+        "loss_matrices_path": "/m", "multiscale_config": {"loss_matrices": ["a.npz", null]},
+        "per_scale_loss": {"_target_": "a.CRPS", "scalers": ["node_weights"]}})")},
+         {kLoss + "/multiscale_config/loss_matrices_path", at.empty() ? Json() : Json(at)}});
+    return value_at(result, "/loss/scales/files").dump();
+  };
+  REQUIRE(folder("") == R"(["/m/a.npz",""])");
+  REQUIRE(folder("/own") == R"(["/own/a.npz",""])");
+}
+
+TEST_CASE("an empty list of scalers is none, but in a wrapper it is those around", "[anemoi]") {
+  const Imported sum =
+      changed({{kLoss, parse(R"({"_target_": "a.CombinedLoss", "scalers": ["node_weights"],
+      "losses": [{"_target_": "a.MSELoss", "scalers": []}, {"_target_": "a.MAELoss"},
+        {"_target_": "a.TimeAggregateLossWrapper", "time_aggregation_types": ["mean"],
+         "loss_fn": {"_target_": "a.MSELoss", "scalers": []}},
+        {"_target_": "a.TimeAggregateLossWrapper", "time_aggregation_types": ["mean"],
+         "scalers": [], "loss_fn": {"_target_": "a.MSELoss"}},
+        {"_target_": "a.MultiscaleLossWrapper", "weights": [1], "scalers": ["time_steps"],
+         "per_scale_loss": {"_target_": "a.CRPS", "scalers": []}}]})")}});
+  Json scalers = Json::array();
+  for (const Json& term : value_at(sum, "/loss/terms"))
+    scalers.push_back(term["scalers"]);
+  REQUIRE(scalers.dump() == R"([[],["node_weights"],["node_weights"],[],["time_steps"]])");
 }
 
 TEST_CASE("spectral and graph scores", "[anemoi]") {
@@ -402,6 +547,22 @@ TEST_CASE("scalers have names of their own in Anemoi", "[anemoi]") {
   REQUIRE(is_refused(result, "training.training_loss.datasets.data.scalers"));
 }
 
+TEST_CASE("scalers of levels have exact names", "[anemoi]") {
+  const auto scaled_by = [](const char* name) {
+    return changed({{kLoss, parse(R"({"_target_": "a.MSELoss", "scalers": ["pressure_level"]})")},
+                    {kScalers + "/pressure_level/_target_", name}});
+  };
+  REQUIRE(value_at(scaled_by("a.NoVariableLevelScaler"), "/loss/level/kind") == "none");
+  REQUIRE(value_at(scaled_by("a.PolynomialVariableLevelScaler"), "/loss/level/kind") ==
+          "polynomial");
+  for (const char* name : {"a.ReluSquaredVariableLevelScaler", "a.VariableLevelScaler",
+                           "a.ExponentialVariableLevelScaler"}) {
+    const Imported result = scaled_by(name);
+    REQUIRE(value_at(result, "/loss/scalers").dump() == "[]");
+    REQUIRE(is_refused(result, "training.training_loss.datasets.data.scalers"));
+  }
+}
+
 // ------------------------------------------------------------------------------------ training ---
 
 TEST_CASE("optimisers, rates and averages", "[anemoi]") {
@@ -441,6 +602,26 @@ TEST_CASE("optimisers, rates and averages", "[anemoi]") {
                      "training.optimization.optimizer._target_"));
 }
 
+TEST_CASE("optimisers without options have those of their class", "[anemoi]") {
+  const auto optimizer = [](const char* text) {
+    const Json options{{"optimizer", parse(text)}, {"lr", 1e-4}, {"lr_scheduler", nullptr}};
+    return changed({{"/training/optimization", options}});
+  };
+  for (const char* text : {R"({"_target_": "torch.optim.AdamW"})", R"({"_target_": "x.Adam"})"}) {
+    const Imported adam = optimizer(text);
+    REQUIRE(value_at(adam, "/optimizer/beta1") == 0.9);
+    REQUIRE(value_at(adam, "/optimizer/beta2") == 0.999);
+  }
+  const Imported mixed = optimizer(R"({"_target_": "x.AdEMAMix"})");
+  REQUIRE(value_at(mixed, "/optimizer/beta2") == 0.999);
+  REQUIRE(value_at(mixed, "/optimizer/beta3") == 0.9999);
+  REQUIRE(value_at(mixed, "/optimizer/alpha") == 2.0);
+  REQUIRE(value_at(mixed, "/optimizer/weight_decay") == 0.0);
+  Json tree = json_config();
+  tree["training"].erase("optimization");
+  REQUIRE(value_at(imported(tree), "/optimizer/beta2") == 0.95);
+}
+
 TEST_CASE("precisions", "[anemoi]") {
   const auto precision = [](const Json& value) {
     return value_at(changed({{"/training/precision", value}}), "/train/precision");
@@ -452,6 +633,19 @@ TEST_CASE("precisions", "[anemoi]") {
   REQUIRE(precision(64) == "fp64");
   REQUIRE(
       is_refused(changed({{"/training/precision", "transformer-engine"}}), "training.precision"));
+}
+
+TEST_CASE("precision and steps that are absent are Anemoi's, and null is not", "[anemoi]") {
+  Json tree = json_config();
+  tree["training"].erase("precision");
+  tree["training"].erase("max_steps");
+  const Imported absent = imported(tree);
+  REQUIRE(value_at(absent, "/train/precision") == "fp16-mixed");
+  REQUIRE(value_at(absent, "/train/max_steps") == 150000);
+  const Imported null =
+      changed({{"/training/precision", nullptr}, {"/training/max_steps", nullptr}});
+  REQUIRE(value_at(null, "/train/precision") == "tf32");
+  REQUIRE(value_at(null, "/train/max_steps") == 0);
 }
 
 TEST_CASE("runs that go on, stop early, or are of another kind", "[anemoi]") {
@@ -476,6 +670,38 @@ TEST_CASE("runs that go on, stop early, or are of another kind", "[anemoi]") {
     REQUIRE(is_refused(result, path));
   }
   REQUIRE(!is_refused(result, "diagnostics.callbacks.1"));
+}
+
+TEST_CASE("validation has as many dates as there are ensembles at a time", "[anemoi]") {
+  const auto dates = [](const char* network) {
+    const Imported result = changed({{"/model/model/_target_", network},
+                                     {"/dataloader/limit_batches/validation", 10},
+                                     {"/system/hardware/num_gpus_per_node", 8},
+                                     {"/system/hardware/num_gpus_per_model", 2},
+                                     {"/system/hardware/num_gpus_per_ensemble", 4}});
+    return value_at(result, "/train/validation/max_dates");
+  };
+  REQUIRE(dates("a.AnemoiEnsModelEncProcDec") == 10 * 4 * 2);
+  REQUIRE(dates("a.AnemoiModelEncProcDec") == 10 * 4 * 4);
+}
+
+TEST_CASE("all checkpoints are kept if those of one frequency are", "[anemoi]") {
+  const std::string at = "/diagnostics/checkpoint";
+  const auto kept = [&](const char* epochs, const char* steps) {
+    return changed(
+        {{at + "/every_n_epochs", parse(epochs)}, {at + "/every_n_train_steps", parse(steps)}});
+  };
+  const char* five = R"({"save_frequency": 5, "num_models_saved": 5})";
+  const char* all = R"({"save_frequency": 5, "num_models_saved": -1})";
+  const char* none = R"({"save_frequency": null, "num_models_saved": -1})";
+  const Imported both = kept(all, five);
+  REQUIRE(value_at(both, "/checkpoint/keep") == 0);
+  REQUIRE(remark_on(both, "diagnostics.checkpoint.every_n_train_steps.num_models_saved")->verdict ==
+          anemoi::Verdict::kNote);
+  REQUIRE(value_at(kept(five, all), "/checkpoint/keep") == 0);
+  const Imported one = kept(none, five);
+  REQUIRE(value_at(one, "/checkpoint/keep") == 5);
+  REQUIRE(!remark_on(one, "diagnostics.checkpoint.every_n_train_steps.num_models_saved"));
 }
 
 TEST_CASE("checkpoints, ranks and logs", "[anemoi]") {

@@ -61,6 +61,28 @@ TEST_CASE("references that lead nowhere are noted and stay as they are", "[anemo
   REQUIRE(result.tree["a"] == "${b.c}");
 }
 
+TEST_CASE("what is relative in a referenced value is relative to where that stands", "[anemoi]") {
+  const auto result = anemoi::resolve_references(Json::parse(R"({
+    "val": 9, "a": {"x": {"ref": "${.val}", "text": "v${..val}", "bad": "${.none}", "val": 1},
+        "val": 2},
+    "section": "${a.x}", "value": "${a.x.ref}", "deep": {"er": {"value": "${a.x.text}"}},
+    "list": ["${a.x}"], "alias": {"x": "${..a.x}", "val": 7}, "through": "${alias.x.ref}",
+    "none": "${a.x.bad}"
+  })"));
+  const Json& tree = result.tree;
+  REQUIRE(tree["section"]["ref"] == 1);
+  REQUIRE(tree["section"]["text"] == "v2");
+  REQUIRE(tree["value"] == 1);
+  REQUIRE(tree["deep"]["er"]["value"] == "v2");
+  REQUIRE(tree["list"][0]["ref"] == 1);
+  REQUIRE(tree["through"] == 1);
+  std::vector<std::string> failed;
+  for (const auto& [path, what] : result.failures)
+    failed.push_back(path);
+  REQUIRE(failed ==
+          std::vector<std::string>{"a.x.bad", "alias.x.bad", "list.0.bad", "none", "section.bad"});
+}
+
 TEST_CASE("references cannot stand for more than any memory has room for", "[anemoi]") {
   Json lists, texts;
   lists["a0"] = Json::array({1, 2, 3, 4, 5, 6, 7, 8});
@@ -78,6 +100,20 @@ TEST_CASE("references cannot stand for more than any memory has room for", "[ane
   }
   REQUIRE_THROWS_AS(anemoi::resolve_references(lists), ConfigError);
   REQUIRE_THROWS_AS(anemoi::resolve_references(texts), ConfigError);
+  std::string many, nested, some;
+  for (int i = 0; i < 50'000; ++i) {
+    many += "${x}";
+    nested += "${";
+  }
+  for (int i = 0; i < 90; ++i)
+    some += "${x}-";
+  REQUIRE_THROWS_WITH(anemoi::resolve_references({{"x", 1}, {"many", many}}),
+                      ContainsSubstring("'many': holds 50000 references"));
+  REQUIRE_THROWS_AS(anemoi::resolve_references({{"nested", nested + std::string(50'000, '}')}}),
+                    ConfigError);
+  const auto result = anemoi::resolve_references({{"x", 1}, {"some", some}});
+  REQUIRE(result.tree["some"].get<std::string>().starts_with("1-1-1-"));
+  REQUIRE(result.tree["some"].get<std::string>().size() == 180);
   Json chain;
   for (int i = 0; i < 2000; ++i)
     chain["c" + std::to_string(i)] = "${c" + std::to_string(i + 1) + "}";

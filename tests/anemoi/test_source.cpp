@@ -51,6 +51,22 @@ TEST_CASE("values of a wrong type are refused with their path", "[anemoi]") {
   REQUIRE_THROWS_WITH(a["t"].members(), ContainsSubstring("a.t"));
 }
 
+TEST_CASE("values that are compared still have to be looked at", "[anemoi]") {
+  const Source source(Json::parse(
+      R"({"a": {"k": 1, "new": 2}, "b": {"k": 1, "new": 2, "none": null}, "c": {"k": 2},
+          "d": null})"));
+  const Place a = source.root()["a"];
+  REQUIRE(a["k"].integer() == 1);
+  for (const char* key : {"a", "b", "c", "d", "e"})
+    source.root()[key].expect_like(a, "is like a");
+  std::vector<std::string> paths;
+  for (const auto& remark : source.remarks()) {
+    REQUIRE(remark.verdict == Verdict::kNotHonoured);
+    paths.push_back(remark.path);
+  }
+  REQUIRE(paths == std::vector<std::string>{"c", "d", "e", "a.new"});
+}
+
 TEST_CASE("a value that is meant anyway is not worth a word", "[anemoi]") {
   const Source source(Json::parse(R"({"a": 1, "b": 1.0, "c": 2, "d": null})"));
   for (const char* key : {"a", "b", "c", "d", "e"})

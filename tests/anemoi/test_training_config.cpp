@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole configurations of Anemoi's, as releases of 2025 and 2026 write them, become what is kept in
 // tests/anemoi/expected (made by `aifs-train import-config FILE`, and looked through).
+#include <cstdlib>
+
 #include "core/check.h"
 #include "core/file_io.h"
 #include "tests/anemoi/configs_folder.h"
@@ -81,6 +83,18 @@ TEST_CASE("what is no whole configuration is refused", "[anemoi]") {
   tree["task"]["timestep"] = "6h";
   tree["model"]["num_channels"] = "many";
   REQUIRE_THROWS_WITH(imported(tree), ContainsSubstring("'model.num_channels'"));
+}
+
+TEST_CASE("names and variables of the environment that are no texts are refused", "[anemoi]") {
+  REQUIRE_THROWS_WITH(anemoi::import_training_config(test::json_config(), "run-\xff"),
+                      ContainsSubstring("not a text in UTF-8"));
+  ::setenv("AIFS_TEST_NOT_UTF8", "era5-\xff.zarr", 1);
+  Json tree = test::json_config();
+  tree["dataloader"]["training"]["datasets"]["data"]["dataset_config"] =
+      "${oc.env:AIFS_TEST_NOT_UTF8}";
+  REQUIRE_THROWS_WITH(imported(tree),
+                      ContainsSubstring("AIFS_TEST_NOT_UTF8 is not a text in UTF-8"));
+  REQUIRE_THROWS_AS(imported(tree), ConfigError);
 }
 
 TEST_CASE("remarks are lists for people and for programs", "[anemoi]") {
