@@ -34,15 +34,6 @@ std::string read_limited(const fs::path& file) {
 
 }  // namespace
 
-bool is_utf8(const std::string& text) {
-  try {
-    static_cast<void>(nlohmann::ordered_json(text).dump());
-  } catch (const nlohmann::ordered_json::exception&) {
-    return false;
-  }
-  return true;
-}
-
 nlohmann::ordered_json read_document(const fs::path& file) {
   const std::string text = read_limited(file);
   nlohmann::ordered_json tree = looks_like_json(file, text)

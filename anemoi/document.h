@@ -9,25 +9,22 @@
 
 namespace aifs::anemoi {
 
-// What a file may hold at most. Aliases count each time they are used, because a few lines of them
-// can stand for more than any memory has room for.
+// Limits of a file. Aliases count each time they are used, because a few lines of them can stand
+// for more than any memory has room for.
 struct DocumentLimits {
   size_t bytes = size_t{16} << 20;
   size_t values = 500'000;
   int depth = 100;
 };
 
-// Whether JSON can hold a text.
-bool is_utf8(const std::string& text);
-
-// Whether this program was built with yaml-cpp.
+// True if this program was built with yaml-cpp.
 bool reads_yaml();
 
 // The tree of a JSON file (*.json, or a text that begins with a brace), else of a YAML file. Throws
 // ConfigError.
 nlohmann::ordered_json read_document(const std::filesystem::path& file);
 
-// The same from texts; `name` is for messages.
+// Reads a YAML text; `name` is for messages. Throws ConfigError.
 nlohmann::ordered_json parse_yaml(const std::string& text, const std::string& name,
                                   const DocumentLimits& limits = {});
 

@@ -137,7 +137,7 @@ void import_window(const Place& block, const PartContext& context, const std::st
   }
 }
 
-// What is run again in the backward pass: as in Anemoi, so that what fits there fits here.
+// Takes what is recomputed in the backward pass from Anemoi, so that what fits there fits here.
 void import_memory(const Place& block, const PartContext& context, const std::string& kind) {
   const Section& out = context.out;
   const Place again = block["gradient_checkpointing"], chunks = block["num_chunks"],

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sections "data" and "dataloader", and the times of "task".
-#include <algorithm>
-
 #include "anemoi/sections.h"
 #include "core/check.h"
+#include "core/join.h"
 
 namespace aifs::anemoi {
 
@@ -54,7 +53,7 @@ void import_roles(const Place& dataset, const Section& out) {
   out.set("forcing", forcings, forcing);
   out.set("diagnostic", diagnostic.texts(), diagnostic);
   for (const std::string& name : dataset["target"].texts()) {
-    if (std::find(forcings.begin(), forcings.end(), name) == forcings.end()) {
+    if (!contains(forcings, name)) {
       dataset["target"].not_honoured(
           "there are no variables that are only compared with; name them as forcing to keep them "
           "out of the prognostic ones");
@@ -109,10 +108,7 @@ void import_times(const Translation& t, const Section& out) {
                                             : data["frequency"];
   const std::string name = task.class_name();
   const bool forecasts = name.empty() || name == "Forecaster";
-  std::string text = forecasts ? timestep.text() : timestep.text("6h");
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  out.set("timestep", text, timestep);
+  out.set("timestep", lower_case(forecasts ? timestep.text() : timestep.text("6h")), timestep);
   data["timestep"].mark();
   if (!forecasts)
     task["_target_"].not_honoured("forecasts are the only task; this is trained as one");
@@ -121,8 +117,7 @@ void import_times(const Translation& t, const Section& out) {
 // Readers that end with an epoch draw the order of the next one from another seed. They always end
 // where rollouts grow with the epochs.
 void import_persistence(const Translation& t, const Place& persistent) {
-  const Place task = t.root["task"]["rollout"], old = t.root["training"]["rollout"];
-  const int64_t increment = (task ? task : old)["epoch_increment"].integer(0);
+  const int64_t increment = t.rollout()["epoch_increment"].integer(0);
   if (persistent.boolean(true) || increment > 0) {
     persistent.no_effect("readers live as long as the run");
   } else {

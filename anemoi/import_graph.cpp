@@ -82,7 +82,7 @@ double gaussian_nodes(const std::string& grid) {
   return grid[0] == 'o' || grid[0] == 'O' ? 4.0 * n * (n + 9.0) : 5.3 * n * n;
 }
 
-// What takes the place of a mesh that there is not here; 0: nothing like it.
+// Counts the nodes of a mesh that there is not here, roughly; 0: unknown.
 double nodes_of(const std::string& name, const Place& builder) {
   if (name == "ReducedGaussianGridNodes") return gaussian_nodes(builder["grid"].text(""));
   if (name == "HexNodes") return 2.0 + 120.0 * std::pow(7.0, builder["resolution"].number(0));

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What "training" says of the loss: its terms and the scalers that weigh them.
-#include <algorithm>
+// Section "training", the loss: its terms and the scalers that weigh them.
 #include <map>
 
 #include "anemoi/import_scalers.h"
 #include "anemoi/sections.h"
 #include "core/check.h"
+#include "core/join.h"
 
 namespace aifs::anemoi {
 
 namespace {
 
-// What wrappers around a loss ask of it.
+// Collects what wrappers around a loss ask of it.
 struct Around {
   double weight = 1.0;
   Place scalers;          // of the nearest wrapper that names some
@@ -250,7 +250,7 @@ std::vector<std::string> LossReader::scalers(const Place& list) {
     const std::string kind = scaler_kind(definitions_[name]);
     if (kind.empty()) {
       list.not_honoured(concat("names '", name, "', which is not defined or has no match here"));
-    } else if (std::find(ours.begin(), ours.end(), kind) != ours.end()) {
+    } else if (contains(ours, kind)) {
       list.not_honoured(concat("'", name, "' is the second scaler of its kind; there can be one"));
     } else {
       ours.push_back(kind);

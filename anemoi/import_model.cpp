@@ -82,6 +82,11 @@ void import_decoder_only(const Mapper& decoder, bool is_hierarchy, const Section
   }
 }
 
+// Numbers of learnt features by edge set.
+Place edge_widths(const Place& model) {
+  return model.any_of({"edge_trainable_parameters", "trainable_parameters"});
+}
+
 // Edges of a mapper have learnt features: those of the part, else those of the model.
 void import_trainable(const Place& block, const Place& widths, const char* key,
                       const Section& trainable, const char* ours) {
@@ -93,7 +98,7 @@ void import_trainable(const Place& block, const Place& widths, const char* key,
 
 void import_mappers(Translation& t, const Place& model, const Section& out, int64_t channels,
                     const NetworkClass& type) {
-  const Place widths = model.any_of({"edge_trainable_parameters", "trainable_parameters"});
+  const Place widths = edge_widths(model);
   const Section trainable = out["trainable_parameters"];
   const Mapper encoder = mapper_of(model, "encoder", "source_datasets", t.datasets[0]);
   const Mapper decoder = mapper_of(model, "decoder", "target_datasets", t.datasets[0]);
@@ -129,8 +134,7 @@ void import_node_trainables(const Translation& t, const Place& model, const Sect
   }
 }
 
-// ---------------------------------------------------------------------------------- hierarchies
-// ---
+// --------------------------------------------------------------------------------- hierarchies ---
 
 void import_hierarchy(const Translation& t, const Place& model, const Section& out,
                       int64_t channels, const NetworkClass& type) {
@@ -147,7 +151,7 @@ void import_hierarchy(const Translation& t, const Place& model, const Section& o
   hierarchy.set("meshes", t.meshes, model["model"]);
   hierarchy.set("level_processing", process.boolean(false), process);
   hierarchy.set("level_layers", layers.integer(1), layers);
-  const Place widths = model.any_of({"edge_trainable_parameters", "trainable_parameters"});
+  const Place widths = edge_widths(model);
   // Releases without mappers of their own for this take the classes of encoder and decoder.
   const Place up = model.any_of({"upscale_mapper", "encoder"}),
               down = model.any_of({"downscale_mapper", "decoder"});
@@ -208,8 +212,7 @@ void import_ensemble(const Translation& t, const Place& model, const Section& ou
   model["condition_on_residual"].expect(false, "noise depends on nothing");
 }
 
-// ------------------------------------------------------------------------ residual and boundings
-// ---
+// ---------------------------------------------------------------------- residual and boundings ---
 
 void import_truncation(const Place& residual, const Section& out) {
   const Place config = residual["truncation_config"];
@@ -338,7 +341,7 @@ void import_model(Translation& t) {
   import_block(processor, context_of(Part::kProcessor, "processor", out, channels, type));
   if (processor["num_layers"])
     out.set("layers", processor["num_layers"].integer(), processor["num_layers"]);
-  const Place widths = model.any_of({"edge_trainable_parameters", "trainable_parameters"});
+  const Place widths = edge_widths(model);
   import_trainable(processor, widths, "hidden2hidden", out["trainable_parameters"],
                    "hidden_to_hidden");
   import_node_trainables(t, model, out);

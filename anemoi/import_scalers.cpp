@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "anemoi/import_scalers.h"
 
-#include <algorithm>
 #include <map>
 
 #include "core/check.h"
+#include "core/join.h"
 
 namespace aifs::anemoi {
 
@@ -140,7 +140,7 @@ std::string scaler_kind(const Place& definition) {
 void import_scalers(Translation& t, const Place& definitions, const std::vector<std::string>& used,
                     const Section& loss) {
   for (const auto& [name, scaler] : definitions.members()) {
-    if (std::find(used.begin(), used.end(), name) == used.end()) {
+    if (!contains(used, name)) {
       scaler.no_effect("no loss uses it");
       continue;
     }

@@ -58,8 +58,7 @@ void import_precision(const Translation& t, const Place& precision, const Sectio
 }
 
 void import_rollout(const Translation& t, const Section& train) {
-  const Place task = t.root["task"]["rollout"], old = t.root["training"]["rollout"];
-  const Place rollout = task ? task : old;
+  const Place rollout = t.rollout();
   const Section out = train["rollout"];
   const Place increment = rollout["epoch_increment"], most = rollout.any_of({"maximum", "max"});
   const int64_t start = rollout["start"].integer(1), epochs = increment.integer(0);
@@ -202,8 +201,7 @@ void import_start(const Translation& t) {
 void import_method(const Place& training) {
   const Place method = training["method"]["_target_"], task = training["model_task"];
   for (const Place& place : {method, task}) {
-    const std::string whole = place.text("");
-    const std::string name = whole.substr(whole.rfind('.') + 1);
+    const std::string name = last_part(place.text(""));
     const bool known = name.empty() || name == "SingleTraining" || name == "EnsembleTraining" ||
                        name == "GraphForecaster" || name == "GraphEnsForecaster";
     if (!known) place.not_honoured("there is no such method; this trains forecasts");

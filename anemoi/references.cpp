@@ -7,9 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "anemoi/document.h"
 #include "anemoi/yaml_scalar.h"
 #include "core/check.h"
+#include "core/join.h"
+#include "core/json_read.h"
 
 namespace aifs::anemoi {
 
@@ -27,13 +28,6 @@ constexpr size_t kMostLevels = 200;
 struct Failure {
   std::string what;
 };
-
-std::string joined(const Keys& keys) {
-  std::string path;
-  for (const std::string& key : keys)
-    path += (path.empty() ? "" : ".") + key;
-  return path;
-}
 
 // Where the braces that open at `begin` close, or npos.
 size_t closing_brace(const std::string& text, size_t begin) {
@@ -96,7 +90,7 @@ class Resolver {
     try {
       return text.find("${") == std::string::npos ? node : replaced(text, path);
     } catch (const Failure& failure) {
-      out_.failures[joined(path)] = failure.what;
+      out_.failures[join(path, ".")] = failure.what;
       return node;
     }
   }
@@ -111,7 +105,7 @@ class Resolver {
                       "no configuration is as large: look for sections that repeat each other");
   }
 
-  // What a text with references stands for: any value if it is one reference, else a text.
+  // Resolves a text with references: to any value if it is one reference, else to a text.
   Json replaced(const std::string& text, Keys& path) {
     check_number(text, path);
     std::string whole;
@@ -140,7 +134,7 @@ class Resolver {
       if (text.compare(i, 2, "${") == 0) ++number;
     }
     if (number <= kMostInText && most_open <= kMostInEachOther) return;
-    throw ConfigError(joined(path),
+    throw ConfigError(join(path, "."),
                       concat("holds ", number, " references in one text; there can be ",
                              kMostInText, ", and ", kMostInEachOther, " in each other"));
   }
@@ -158,9 +152,8 @@ class Resolver {
     if (inner.find(':') != std::string::npos)
       throw Failure{concat("'", inner.substr(0, inner.find(':')), "' cannot be resolved here")};
     Keys target = keys_of(inner, path);
-    const std::string name = joined(target);
-    if (std::find(active_.begin(), active_.end(), name) != active_.end())
-      throw Failure{concat("'", name, "' leads back to itself")};
+    const std::string name = join(target, ".");
+    if (contains(active_, name)) throw Failure{concat("'", name, "' leads back to itself")};
     if (active_.size() >= kMostReferences) throw Failure{"too many references follow each other"};
     active_.push_back(name);
     Failures outside = std::exchange(out_.failures, {});
@@ -180,7 +173,7 @@ class Resolver {
     // Moves what failed there to where the reference stands, since the values stand there, too.
     for (const auto& [at, what] : leave()) {
       if (at == name) throw Failure{what};
-      out_.failures[joined(path) + at.substr(name.size())] = what;
+      out_.failures[join(path, ".") + at.substr(name.size())] = what;
     }
     return result;
   }
@@ -235,7 +228,7 @@ class Resolver {
           std::stoul(key) < node->size()) {
         member = &node->at(std::stoul(key));
       }
-      if (!member) throw Failure{concat("'", joined(keys), "' is not there")};
+      if (!member) throw Failure{concat("'", join(keys, "."), "' is not there")};
       node = member;
       path.push_back(key);
     }

@@ -29,13 +29,15 @@ struct Translation {
   int64_t groups_per_ensemble() const;
   int64_t num_gpus() const;
   int64_t accumulated_batches() const;
-  // What holds for a dataset in a section that may have "datasets"; for all of them that of the
-  // first, others being refused if they differ.
+  // Section "rollout" of "task" in recent releases, or of "training".
+  Place rollout() const;
+  // Gives what holds for a dataset in a section that may have "datasets"; for all of them that of
+  // the first, others being refused if they differ.
   Place of_dataset(const Place& place, const std::string& dataset) const;
   Place of_all_datasets(const Place& place, const std::string& why) const;
 };
 
-// Whether a limit of batches is 1.0, which means all of them to Lightning, where 1 is one.
+// True if a limit of batches is 1.0, which means all of them to Lightning, where 1 is one.
 bool is_whole_epoch(const Place& limit);
 // Their product; ConfigError about `place` if it is larger than any integer.
 int64_t checked_product(int64_t a, int64_t b, const Place& place);

@@ -90,8 +90,12 @@ class SourceState {
   }
 };
 
+std::string last_part(const std::string& dotted) {
+  return dotted.substr(dotted.rfind('.') + 1);
+}
+
 std::string Place::key() const {
-  return path_.substr(path_.rfind('.') + 1);
+  return last_part(path_);
 }
 
 Place Place::operator[](const std::string& key) const {
@@ -225,8 +229,7 @@ std::string Place::class_name() const {
   if (!is_object()) return "";
   const Place target = (*this)["_target_"];
   if (!target) return "";
-  const std::string name = target.text();
-  return name.substr(name.rfind('.') + 1);
+  return last_part(target.text());
 }
 
 void Place::expect(const Json& usual, const std::string& why) const {

@@ -10,12 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "core/enum_names.h"
+
 namespace aifs::anemoi {
 
 using Json = nlohmann::ordered_json;
 
-// What becomes of a key: it would change what is trained and cannot; it can, but with a difference
-// that somebody should know; or it means nothing here.
+// Tells what becomes of a key: it would change what is trained and cannot; it can, but with a
+// difference that somebody should know; or it means nothing here.
 enum class Verdict { kNotHonoured, kNote, kNoEffect };
 
 struct Remark {
@@ -24,6 +26,9 @@ struct Remark {
   Json value;
   std::string text;
 };
+
+// The part after the last dot: a class without its module, a key without its section.
+std::string last_part(const std::string& dotted);
 
 class SourceState;
 
@@ -64,7 +69,7 @@ class Place {
   std::vector<double> numbers() const;
   // All that is below, without nulls.
   Json whole() const;
-  // The same, but it does not count as looked at.
+  // Like whole(), but it does not count as looked at.
   Json unseen_whole() const;
   // The last part of the class that "_target_" names; "" if there is none.
   std::string class_name() const;
@@ -113,3 +118,10 @@ class Source {
 };
 
 }  // namespace aifs::anemoi
+
+template <>
+struct aifs::EnumNames<aifs::anemoi::Verdict> {
+  using V = aifs::anemoi::Verdict;
+  static constexpr std::array<std::pair<V, const char*>, 3> table{
+      {{V::kNotHonoured, "not_honoured"}, {V::kNote, "note"}, {V::kNoEffect, "no_effect"}}};
+};

@@ -6,6 +6,7 @@
 #include "anemoi/document.h"
 #include "anemoi/sections.h"
 #include "core/check.h"
+#include "core/join.h"
 #include "core/json_read.h"
 
 namespace aifs::anemoi {
@@ -20,18 +21,6 @@ const char* heading(Verdict verdict) {
       return "To know";
     case Verdict::kNoEffect:
       return "Without effect here";
-  }
-  return "";
-}
-
-const char* word(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kNotHonoured:
-      return "not_honoured";
-    case Verdict::kNote:
-      return "note";
-    case Verdict::kNoEffect:
-      return "no_effect";
   }
   return "";
 }
@@ -66,6 +55,11 @@ int64_t Translation::num_gpus() const {
   return checked_product(hardware()["num_gpus_per_node"].integer(1), nodes.integer(1), nodes);
 }
 
+Place Translation::rollout() const {
+  const Place task = root["task"]["rollout"];
+  return task ? task : root["training"]["rollout"];
+}
+
 int64_t Translation::accumulated_batches() const {
   const Place place = root["training"]["accum_grad_batches"];
   const int64_t number = place.integer(1);
@@ -84,8 +78,7 @@ Place Translation::of_all_datasets(const Place& place, const std::string& why) c
     of_dataset(place, datasets[i]).expect_like(first, why);
   if (place.is_object() && place["datasets"]) {
     for (const auto& [key, other] : place["datasets"].members()) {
-      if (std::find(datasets.begin(), datasets.end(), key) == datasets.end())
-        other.leave("is for no dataset of data.datasets");
+      if (!contains(datasets, key)) other.leave("is for no dataset of data.datasets");
     }
   }
   return first;
@@ -151,7 +144,7 @@ Json remarks_json(const std::vector<Remark>& remarks) {
   for (const Remark& remark : remarks) {
     list.push_back(Json{{"path", remark.path},
                         {"value", remark.value},
-                        {"verdict", word(remark.verdict)},
+                        {"verdict", enum_name(remark.verdict)},
                         {"text", remark.text}});
   }
   return list;

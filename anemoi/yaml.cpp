@@ -6,6 +6,7 @@
 #include "anemoi/document.h"
 #include "anemoi/yaml_scalar.h"
 #include "core/check.h"
+#include "core/json_read.h"
 #ifdef AIFS_HAVE_YAML
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>

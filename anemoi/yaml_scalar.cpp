@@ -11,6 +11,8 @@
 #include <regex>
 #include <string_view>
 
+#include "core/join.h"
+
 namespace aifs::anemoi {
 
 namespace {
@@ -72,9 +74,7 @@ Json integer(const std::string& digits, bool negative) {
 }
 
 Json real(const std::string& digits, bool negative) {
-  std::string lower = digits;
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = lower_case(digits);
   double value = 0.0;
   if (lower == ".inf") {
     value = std::numeric_limits<double>::infinity();

@@ -23,11 +23,7 @@ constexpr int kMaxBaseDepth = 16;
 constexpr int kMaxDepth = 64;
 
 void require_utf8(const std::string& text, const std::string& path) {
-  try {
-    (void)Json(text).dump();
-  } catch (const Json::exception&) {
-    throw ConfigError(path, "the text is not valid UTF-8");
-  }
+  if (!is_utf8(text)) throw ConfigError(path, "the text is not valid UTF-8");
 }
 
 [[noreturn]] void too_deep(const std::string& name) {

@@ -55,6 +55,15 @@ std::string json_shown(const Json& value, size_t most) {
   return text.substr(0, end) + "...";
 }
 
+bool is_utf8(const std::string& text) {
+  try {
+    static_cast<void>(nlohmann::ordered_json(text).dump());
+  } catch (const nlohmann::ordered_json::exception&) {
+    return false;
+  }
+  return true;
+}
+
 void throw_not_allowed(const std::string& path, const nlohmann::ordered_json& value,
                        const std::string& allowed) {
   throw ConfigError(path, concat("got ", json_shown(value, 60), ", allowed is ", allowed));

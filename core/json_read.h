@@ -21,6 +21,9 @@ std::string json_shown(const nlohmann::ordered_json& value, size_t most = 80);
 [[noreturn]] void throw_not_allowed(const std::string& path, const nlohmann::ordered_json& value,
                                     const std::string& allowed);
 
+// True if JSON can hold the text.
+bool is_utf8(const std::string& text);
+
 // Where and why a text stops being JSON: "line 2, column 5: 'x' does not belong there". `byte`
 // counts from 1 and is that of nlohmann's parse_error; beyond the end the text is cut short.
 std::string json_fault(std::string_view text, size_t byte);

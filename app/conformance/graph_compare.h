@@ -13,8 +13,8 @@
 namespace aifs::conformance {
 
 inline constexpr double kCoordinateLimit = 1e-6;  // radians
-inline constexpr double kShortEdge =
-    1e-3;  // radians; directions of shorter edges are rounding noise
+// Radians: directions of shorter edges are rounding noise.
+inline constexpr double kShortEdge = 1e-3;
 
 // The coordinates in tensor `<tensor>` (N, 2), float32 radians.
 graph::NodeSet read_node_set(const SafetensorsFile& file, const std::string& tensor,
