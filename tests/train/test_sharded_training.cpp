@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/safetensors.h"
-#include "parallel/comm_virtual.h"
-#include "parallel/counting_communicator.h"
+#include "parallel/backends/comm_virtual.h"
+#include "parallel/backends/counting_communicator.h"
 #include "tests/support/catch.h"
 #include "tests/support/paths.h"
 #include "tests/support/tensors.h"
