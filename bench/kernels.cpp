@@ -11,12 +11,12 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "app/device.h"
+#include "app/run/device.h"
 #include "bench/device_clock.h"
 #include "bench/step_case.h"
 #include "core/check.h"
 #include "core/first_line.h"
-#include "model/graph_tensors.h"
+#include "model/nodes/graph_tensors.h"
 
 namespace aifs::bench {
 

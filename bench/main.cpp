@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "app/cli_checks.h"
+#include "app/data_tools/cli_checks.h"
 #include "app/data_tools/read_rates.h"
-#include "app/device.h"
-#include "app/exit_codes.h"
-#include "app/versions.h"
+#include "app/run/device.h"
+#include "app/run/exit_codes.h"
+#include "app/run/versions.h"
 #include "bench/comm.h"
 #include "bench/compare.h"
 #include "bench/decode.h"
@@ -22,9 +22,9 @@
 #include "core/file_io.h"
 #include "core/first_line.h"
 #include "core/version.h"
+#include "parallel/launch/runtime.h"
+#include "parallel/launch/versions.h"
 #include "parallel/process_mesh.h"
-#include "parallel/runtime.h"
-#include "parallel/versions.h"
 
 namespace aifs::bench {
 

@@ -11,16 +11,16 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "app/device.h"
-#include "app/profiler.h"
+#include "app/run/device.h"
+#include "app/run/profiler.h"
 #include "bench/device_clock.h"
 #include "bench/kernels.h"
 #include "bench/roofline.h"
 #include "core/check.h"
 #include "train/device_graph.h"
-#include "train/gradient_reducer.h"
-#include "train/optimizer.h"
+#include "train/optim/optimizer.h"
 #include "train/rollout.h"
+#include "train/sharding/gradient_reducer.h"
 
 namespace aifs::bench {
 

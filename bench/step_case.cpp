@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <regex>
 
-#include "app/device.h"
+#include "app/run/device.h"
 #include "core/check.h"
 #include "core/file_io.h"
 #include "graph/builder.h"

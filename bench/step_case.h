@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "data/variables.h"
-#include "graph/graph.h"
-#include "model/encoder_processor_decoder.h"
+#include "data/fields/variables.h"
+#include "graph/base/graph.h"
+#include "model/network/encoder_processor_decoder.h"
 #include "parallel/process_mesh.h"
-#include "train/loss.h"
+#include "train/loss/loss.h"
 #include "train/options.h"
 
 namespace aifs::bench {

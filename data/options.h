@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "core/config.h"
-#include "data/analytic_options.h"
-#include "data/dataset_tree.h"
-#include "data/imputer.h"
-#include "data/normaliser.h"
-#include "data/post_processor.h"
-#include "data/remapper.h"
-#include "data/variables.h"
+#include "data/combine/dataset_tree.h"
+#include "data/fields/variables.h"
+#include "data/sources/analytic_options.h"
+#include "data/transforms/imputer.h"
+#include "data/transforms/normaliser.h"
+#include "data/transforms/post_processor.h"
+#include "data/transforms/remapper.h"
 
 namespace aifs::data {
 

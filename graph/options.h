@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/config.h"
-#include "graph/area_weights.h"
-#include "graph/geometry.h"
-#include "graph/normalisation.h"
+#include "graph/base/geometry.h"
+#include "graph/weights/area_weights.h"
+#include "graph/weights/normalisation.h"
 
 namespace aifs::graph {
 

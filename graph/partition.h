@@ -11,7 +11,7 @@
 
 #include "core/config.h"
 #include "core/exchange_plan.h"
-#include "graph/graph.h"
+#include "graph/base/graph.h"
 
 namespace aifs::graph {
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "core/file_io.h"
-#include "data/data_loader.h"
-#include "model/parameters.h"
-#include "train/optimizer.h"
+#include "data/loader/data_loader.h"
+#include "model/base/parameters.h"
+#include "train/optim/optimizer.h"
 
 namespace aifs::train {
 

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "core/config.h"
-#include "train/loss_options.h"
+#include "train/loss/loss_options.h"
 #include "train/nonfinite.h"
-#include "train/optimizer.h"
-#include "train/precision.h"
-#include "train/schedule.h"
-#include "train/weight_average.h"
+#include "train/optim/optimizer.h"
+#include "train/optim/precision.h"
+#include "train/optim/schedule.h"
+#include "train/optim/weight_average.h"
 
 namespace aifs::train {
 

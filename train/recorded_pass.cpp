@@ -9,7 +9,7 @@
 
 #include "core/check.h"
 #include "core/log.h"
-#include "model/encoder_processor_decoder.h"
+#include "model/network/encoder_processor_decoder.h"
 
 namespace aifs::train {
 

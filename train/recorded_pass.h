@@ -10,11 +10,11 @@
 #include <memory>
 #include <string>
 
-#include "parallel/counting_communicator.h"
+#include "parallel/backends/counting_communicator.h"
 #include "parallel/process_mesh.h"
 #include "train/device_graph.h"
 #include "train/options.h"
-#include "train/sharding.h"
+#include "train/sharding/sharding.h"
 
 namespace aifs::model {
 class EncoderProcessorDecoder;

@@ -11,20 +11,20 @@
 #include <optional>
 #include <string>
 
-#include "data/bad_input.h"
-#include "data/joint_feed.h"
-#include "data/sampler.h"
+#include "data/fields/bad_input.h"
+#include "data/loader/joint_feed.h"
+#include "data/loader/sampler.h"
 #include "parallel/process_mesh.h"
 #include "parallel/together.h"
-#include "train/checkpoint.h"
 #include "train/feed_watch.h"
-#include "train/gradient_reducer.h"
-#include "train/loss_setup.h"
-#include "train/part_timer.h"
+#include "train/loss/loss_setup.h"
+#include "train/output/checkpoint.h"
+#include "train/output/part_timer.h"
 #include "train/pipeline_losses.h"
 #include "train/pipeline_schedule.h"
 #include "train/recorded_pass.h"
 #include "train/run_log.h"
+#include "train/sharding/gradient_reducer.h"
 #include "train/validation.h"
 
 namespace aifs::train {

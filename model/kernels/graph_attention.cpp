@@ -11,10 +11,10 @@
 #include <limits>
 
 #include "core/check.h"
+#include "model/base/precision.h"
 #include "model/kernels/edge_index_holder.h"
 #include "model/kernels/graph_attention_cuda.h"
 #include "model/kernels/simd.h"
-#include "model/precision.h"
 
 namespace aifs::model {
 

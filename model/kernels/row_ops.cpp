@@ -4,9 +4,9 @@
 #include <ATen/ATen.h>
 
 #include "core/check.h"
-#include "model/kernels/gelu_slope.h"
+#include "model/base/precision.h"
+#include "model/kernels/cuda/gelu_slope.h"
 #include "model/kernels/row_ops_cuda.h"
-#include "model/precision.h"
 
 namespace aifs::model {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/config.h"
-#include "model/parameters.h"
+#include "model/base/parameters.h"
 
 namespace aifs::model {
 

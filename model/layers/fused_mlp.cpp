@@ -8,7 +8,7 @@
 
 #include "core/check.h"
 #include "model/layers/mixed_products.h"
-#include "model/node_rows.h"
+#include "model/nodes/node_rows.h"
 
 namespace aifs::model {
 

@@ -4,7 +4,7 @@
 // slices of the input channels, give slices of the output channels, or both.
 #pragma once
 
-#include "model/parameters.h"
+#include "model/base/parameters.h"
 
 namespace aifs::model {
 

@@ -42,8 +42,8 @@ class Mlp {
   // Throws ConfigError if fused kernels are asked for an MLP that has none (gated or sliced ones).
   Mlp(const ParameterScope& scope, const MlpOptions& options);
 
-  // (rows, in) -> (rows, out). Rows may be filled up (model/filling.h). If fused, hidden layers may
-  // be computed again in the backward pass.
+  // (rows, in) -> (rows, out). Rows may be filled up (model/base/filling.h). If fused, hidden
+  // layers may be computed again in the backward pass.
   at::Tensor forward(const at::Tensor& x, Keep hidden = Keep::kSlope) const;
   // The same without a norm; the result may be filled up.
   at::Tensor forward_filled(const at::Tensor& x, Keep hidden) const;

@@ -6,7 +6,7 @@
 #include "core/check.h"
 #include "core/npz.h"
 #include "model/layers/ornstein.h"
-#include "model/local_matrix.h"
+#include "model/nodes/local_matrix.h"
 
 namespace aifs::model {
 

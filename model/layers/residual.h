@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "core/config.h"
-#include "model/graph_tensors.h"
-#include "model/parameters.h"
-#include "model/truncation.h"
+#include "model/base/parameters.h"
+#include "model/nodes/graph_tensors.h"
+#include "model/nodes/truncation.h"
 
 namespace aifs::model {
 

@@ -4,10 +4,10 @@
 #pragma once
 
 #include "core/enum_names.h"
+#include "model/base/parameters.h"
+#include "model/base/recompute.h"
 #include "model/kernels/edge_chunks.h"
 #include "model/kernels/segment.h"
-#include "model/parameters.h"
-#include "model/recompute.h"
 
 namespace aifs::model {
 

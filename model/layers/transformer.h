@@ -14,7 +14,7 @@
 #include "model/layers/mlp.h"
 #include "model/layers/part.h"
 #include "model/layers/steps.h"
-#include "model/local_sequences.h"
+#include "model/nodes/local_sequences.h"
 
 namespace aifs::model {
 

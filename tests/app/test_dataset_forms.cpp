@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "data/anemoi_dataset.h"
+#include "data/sources/anemoi_dataset.h"
 #include "tests/app/ranks.h"
 #include "tests/support/full_reference.h"
 #include "tests/support/zarr_v3_writer.h"

@@ -4,8 +4,8 @@
 #include <ATen/ATen.h>
 
 #include "core/check.h"
-#include "parallel/comm_virtual.h"
-#include "parallel/runtime.h"
+#include "parallel/backends/comm_virtual.h"
+#include "parallel/launch/runtime.h"
 #include "tests/support/catch.h"
 #include "tests/support/network_families.h"
 #include "tests/support/tensors.h"

@@ -6,8 +6,8 @@
 
 #include "core/file_io.h"
 #include "core/safetensors.h"
-#include "parallel/comm_virtual.h"
-#include "parallel/counting_communicator.h"
+#include "parallel/backends/comm_virtual.h"
+#include "parallel/backends/counting_communicator.h"
 #include "tests/support/catch.h"
 #include "tests/support/paths.h"
 #include "tests/support/tensors.h"

@@ -31,7 +31,7 @@ bool tall_product_of_pair_supported(int64_t width, int64_t depth);
 
 // pre = product + bias (fp32) + addend (rows, width; or null), or + at_target[target[e]] +
 // at_source[source[e]] where these are given; out = gelu(pre). Written unless null: `pre`, and
-// `slope`, the derivative of the GELU in 8 bits (model/kernels/gelu_slope.h).
+// `slope`, the derivative of the GELU in 8 bits (model/kernels/cuda/gelu_slope.h).
 struct ProductGelu {
   const float* bias;
   const void* addend;
