@@ -26,6 +26,7 @@
 #include "app/run/plan.h"
 #include "app/run/profiler.h"
 #include "app/run/run_card.h"
+#include "app/run/saved_data.h"
 #include "app/run/signals.h"
 #include "app/run/versions.h"
 #include "app/run/wiring.h"

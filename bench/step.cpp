@@ -181,6 +181,38 @@ Limits limits_of(train::Precision precision) {
   }
 }
 
+// Adds the kernel times of one more run, and writes a trace if one is wanted.
+void add_profile(Json& json, const std::function<at::Tensor()>& run,
+                 const StepBenchOptions& options) {
+  app::start_profile();
+  options.mesh.world().barrier();  // which takes one rank longer than another
+  run();
+  app::wait_for(options.device);
+  const bool is_first = options.mesh.world().rank() == 0;
+  const app::GpuProfile profile = app::end_profile(is_first ? options.trace : "");
+  if (options.device.is_cuda()) {
+    json["gpu_busy_ms"] = profile.busy_ms;
+    json["gpu_span_ms"] = profile.span_ms;
+    for (const app::KernelTime& kernel : profile.kernels) {
+      json["kernel_times"].push_back(
+          {{"name", kernel.name}, {"ms", kernel.ms}, {"calls", kernel.calls}});
+    }
+    std::printf("%s\n", app::kernel_table(profile).c_str());
+  }
+}
+
+// Adds what the work of a run takes at least, at the highest and at the sustained clock.
+void add_rooflines(Json& json, const std::function<at::Tensor()>& run, const at::Device& device) {
+  empty_memory_cache(device);
+  const std::vector<WorkOfCall> calls = calls_of([&] { run(); });
+  for (const bool sustained : {false, true}) {
+    const Roofline least = roofline(calls, measure_limits(device, sustained));
+    std::printf("%s\n", least.table().c_str());
+    Json& entry = json[sustained ? "roofline_sustained" : "roofline"] = least.to_json();
+    entry["of_step"] = 1e3 * least.seconds() / json["step_ms"].get<double>();
+  }
+}
+
 }  // namespace
 
 Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
@@ -244,33 +276,10 @@ Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
   for (const auto& edges : graph.edge_sets)
     json["edges"].push_back(edges.num_edges());
   add_operations(json, step_case, graph, options);
-  if (options.profile || !options.trace.empty()) {
-    app::start_profile();
-    options.mesh.world().barrier();  // which takes one rank longer than another
-    run();
-    app::wait_for(options.device);
-    const bool is_first = options.mesh.world().rank() == 0;
-    const app::GpuProfile profile = app::end_profile(is_first ? options.trace : "");
-    if (options.device.is_cuda()) {
-      json["gpu_busy_ms"] = profile.busy_ms;
-      json["gpu_span_ms"] = profile.span_ms;
-      for (const app::KernelTime& kernel : profile.kernels) {
-        json["kernel_times"].push_back(
-            {{"name", kernel.name}, {"ms", kernel.ms}, {"calls", kernel.calls}});
-      }
-      std::printf("%s\n", app::kernel_table(profile).c_str());
-    }
-  }
+  if (options.profile || !options.trace.empty()) add_profile(json, run, options);
   if (options.roofline) {
     stepper.release();  // both would not fit
-    empty_memory_cache(options.device);
-    const std::vector<WorkOfCall> calls = calls_of([&] { run(); });
-    for (const bool sustained : {false, true}) {
-      const Roofline least = roofline(calls, measure_limits(options.device, sustained));
-      std::printf("%s\n", least.table().c_str());
-      Json& entry = json[sustained ? "roofline_sustained" : "roofline"] = least.to_json();
-      entry["of_step"] = 1e3 * least.seconds() / json["step_ms"].get<double>();
-    }
+    add_rooflines(json, run, options.device);
   }
   if (!options.forward_only) {
     json["first_loss"] = first.item<double>();

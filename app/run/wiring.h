@@ -12,6 +12,7 @@
 #include "app/run/network_plan.h"
 #include "app/run/phases.h"
 #include "app/run/run_config.h"
+#include "app/run/saved_data.h"
 #include "data/loader/buffer_pool.h"
 #include "graph/base/graph.h"
 #include "graph/graph_report.h"

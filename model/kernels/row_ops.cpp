@@ -36,10 +36,6 @@ bool gelu_rows_support(const at::Device& device, at::ScalarType type, int64_t wi
   return device.is_cpu() || (device.is_cuda() && cuda_rows::gelu_supports(type, width));
 }
 
-bool slope_kept(Keep keep, at::ScalarType type) {
-  return keep == Keep::kSlope && c10::elementSize(type) == 2;
-}
-
 Activated gelu_rows_(const at::Tensor& pre, Keep keep) {
   return pre.is_cuda() ? cuda_rows::gelu_rows_(pre, keep) : activate(wide(pre), pre, keep);
 }

@@ -38,13 +38,11 @@ class EnergyLoss : public ElementaryLoss {
   bool fair_;
 };
 
-}  // namespace aifs::train
+constexpr auto enum_table(NormOver) {
+  using enum NormOver;
+  return std::to_array<EnumName<NormOver>>({{kSpatial, "spatial"},
+                                            {kVariables, "variables"},
+                                            {kSpatialAndVariables, "spatial_and_variables"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::train::NormOver> {
-  using K = aifs::train::NormOver;
-  static constexpr std::array<std::pair<K, const char*>, 3> table{
-      {{K::kSpatial, "spatial"},
-       {K::kVariables, "variables"},
-       {K::kSpatialAndVariables, "spatial_and_variables"}}};
-};
+}  // namespace aifs::train

@@ -61,14 +61,10 @@ at::Tensor apply_scalers(at::Tensor field, const std::vector<Scaler>& scalers,
 // sums over nodes are made in fp64 and meet those of other ranks here. fp64: (), or (V).
 at::Tensor reduce_field(const at::Tensor& field, OverVariables reduction, const NodeSlice& nodes);
 
-}  // namespace aifs::train
+constexpr auto enum_table(LossKind) {
+  using enum LossKind;
+  return std::to_array<EnumName<LossKind>>(
+      {{kMse, "mse"}, {kRmse, "rmse"}, {kMae, "mae"}, {kHuber, "huber"}, {kLogCosh, "logcosh"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::train::LossKind> {
-  using K = aifs::train::LossKind;
-  static constexpr std::array<std::pair<K, const char*>, 5> table{{{K::kMse, "mse"},
-                                                                   {K::kRmse, "rmse"},
-                                                                   {K::kMae, "mae"},
-                                                                   {K::kHuber, "huber"},
-                                                                   {K::kLogCosh, "logcosh"}}};
-};
+}  // namespace aifs::train

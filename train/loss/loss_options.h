@@ -154,42 +154,38 @@ struct LossOptions : LossTermOptions {
   void check_names(const data::VariableTable& table) const;
 };
 
+constexpr auto enum_table(ScalerKind) {
+  using enum ScalerKind;
+  return std::to_array<EnumName<ScalerKind>>({{kPressureLevel, "pressure_level"},
+                                              {kGeneralVariable, "general_variable"},
+                                              {kNodeWeights, "node_weights"},
+                                              {kTimeSteps, "time_steps"},
+                                              {kStdevTendency, "stdev_tendency"},
+                                              {kVarTendency, "var_tendency"},
+                                              {kNanMask, "nan_mask_weights"},
+                                              {kLeadTimeDecay, "lead_time_decay"},
+                                              {kVariableMask, "variable_mask"},
+                                              {kSpectral, "spectral"}});
+}
+
+constexpr auto enum_table(LossChoice) {
+  using enum LossChoice;
+  return std::to_array<EnumName<LossChoice>>({{kMse, "mse"},
+                                              {kRmse, "rmse"},
+                                              {kMae, "mae"},
+                                              {kHuber, "huber"},
+                                              {kLogCosh, "logcosh"},
+                                              {kCrps, "crps"},
+                                              {kEnergyScore, "energy_score"},
+                                              {kGraphEnergyScore, "graph_energy_score"},
+                                              {kGraphEdgeEnergyScore, "graph_edge_energy_score"},
+                                              {kGraphEdgeCrps, "graph_edge_crps"},
+                                              {kGraphVariogramScore, "graph_variogram_score"},
+                                              {kSpectralAmse, "spectral_amse"},
+                                              {kPowerSpectrum, "power_spectrum"},
+                                              {kLogSpectralDistance, "log_spectral_distance"},
+                                              {kFourierCorrelation, "fourier_correlation"},
+                                              {kSpectralCrps, "spectral_crps"}});
+}
+
 }  // namespace aifs::train
-
-template <>
-struct aifs::EnumNames<aifs::train::ScalerKind> {
-  using K = aifs::train::ScalerKind;
-  static constexpr std::array<std::pair<K, const char*>, 10> table{
-      {{K::kPressureLevel, "pressure_level"},
-       {K::kGeneralVariable, "general_variable"},
-       {K::kNodeWeights, "node_weights"},
-       {K::kTimeSteps, "time_steps"},
-       {K::kStdevTendency, "stdev_tendency"},
-       {K::kVarTendency, "var_tendency"},
-       {K::kNanMask, "nan_mask_weights"},
-       {K::kLeadTimeDecay, "lead_time_decay"},
-       {K::kVariableMask, "variable_mask"},
-       {K::kSpectral, "spectral"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::train::LossChoice> {
-  using K = aifs::train::LossChoice;
-  static constexpr std::array<std::pair<K, const char*>, 16> table{
-      {{K::kMse, "mse"},
-       {K::kRmse, "rmse"},
-       {K::kMae, "mae"},
-       {K::kHuber, "huber"},
-       {K::kLogCosh, "logcosh"},
-       {K::kCrps, "crps"},
-       {K::kEnergyScore, "energy_score"},
-       {K::kGraphEnergyScore, "graph_energy_score"},
-       {K::kGraphEdgeEnergyScore, "graph_edge_energy_score"},
-       {K::kGraphEdgeCrps, "graph_edge_crps"},
-       {K::kGraphVariogramScore, "graph_variogram_score"},
-       {K::kSpectralAmse, "spectral_amse"},
-       {K::kPowerSpectrum, "power_spectrum"},
-       {K::kLogSpectralDistance, "log_spectral_distance"},
-       {K::kFourierCorrelation, "fourier_correlation"},
-       {K::kSpectralCrps, "spectral_crps"}}};
-};

@@ -75,14 +75,12 @@ class SpectralCrpsLoss : public ElementaryLoss {
   SpectralTransform transform_;
 };
 
-}  // namespace aifs::train
+constexpr auto enum_table(TransformKind) {
+  using enum TransformKind;
+  return std::to_array<EnumName<TransformKind>>({{kFft2d, "fft2d"},
+                                                 {kDct2d, "dct2d"},
+                                                 {kOctahedralSht, "octahedral_sht"},
+                                                 {kReducedSht, "reduced_sht"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::train::TransformKind> {
-  using K = aifs::train::TransformKind;
-  static constexpr std::array<std::pair<K, const char*>, 4> table{
-      {{K::kFft2d, "fft2d"},
-       {K::kDct2d, "dct2d"},
-       {K::kOctahedralSht, "octahedral_sht"},
-       {K::kReducedSht, "reduced_sht"}}};
-};
+}  // namespace aifs::train
