@@ -3,15 +3,16 @@
 
 #include <ATen/ATen.h>
 
-#include "app/checkpoints.h"
-#include "app/device.h"
-#include "app/model_graph.h"
-#include "app/period_overlap.h"
-#include "app/weights_match.h"
-#include "app/wiring.h"
+#include "app/run/checkpoints.h"
+#include "app/run/device.h"
+#include "app/run/make_data.h"
+#include "app/run/model_graph.h"
+#include "app/run/period_overlap.h"
+#include "app/run/weights_match.h"
+#include "app/run/wiring.h"
 #include "core/check.h"
 #include "core/file_kind.h"
-#include "data/netcdf_dataset.h"
+#include "data/sources/netcdf_dataset.h"
 #include "graph/builder.h"
 #include "graph/graph_file.h"
 #include "train/epoch_requests.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "app/run_config.h"
+#include "app/run/run_config.h"
 
 namespace aifs::app {
 

@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <sstream>
 
-#include "app/cli_checks.h"
-#include "app/exit_codes.h"
+#include "app/data_tools/cli_checks.h"
+#include "app/run/exit_codes.h"
 
 namespace aifs::app {
 

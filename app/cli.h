@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/data_tools/options.h"
-#include "app/plan_request.h"
+#include "app/run/plan_request.h"
 
 namespace aifs::app {
 

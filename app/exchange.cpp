@@ -5,8 +5,9 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "app/graph_tensors.h"
-#include "app/versions.h"
+#include "app/run/graph_tensors.h"
+#include "app/run/make_data.h"
+#include "app/run/versions.h"
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/log.h"

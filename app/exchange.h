@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models for other programs, and from them, as a folder (docs/formats/exchange.md):
 //   model.safetensors   the state dict of Anemoi's model interface, names, shapes and order
-//   graph.safetensors   the graph that learnt tensors belong to (app/graph_tensors.h)
+//   graph.safetensors   the graph that learnt tensors belong to (app/run/graph_tensors.h)
 //   truncation.safetensors  the matrices of a truncated residual, if there is one: down/row,
 //                       down/column, down/value, up/...
 //   metadata.json       variables and their roles, statistics, times, attributes of the dataset
@@ -9,7 +9,7 @@
 // tools/anemoi_checkpoint.py makes an Anemoi checkpoint of such a folder, and the other way round.
 #pragma once
 
-#include "app/wiring.h"
+#include "app/run/wiring.h"
 
 namespace aifs::app {
 

@@ -6,8 +6,8 @@
 
 #include "anemoi/document.h"
 #include "anemoi/training_config.h"
-#include "app/exit_codes.h"
-#include "app/run_config.h"
+#include "app/run/exit_codes.h"
+#include "app/run/run_config.h"
 #include "core/check.h"
 #include "core/file_io.h"
 

@@ -10,13 +10,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "app/device.h"
+#include "app/run/device.h"
 #include "bench/device_clock.h"
 #include "bench/median.h"
 #include "core/check.h"
 
 #ifdef AIFS_HAVE_CUDA
-#include "parallel/nccl_direct.h"
+#include "parallel/backends/nccl_direct.h"
 #endif
 
 namespace aifs::bench {

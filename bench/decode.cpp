@@ -12,14 +12,15 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "app/data_parts.h"
 #include "app/data_tools/read_rates.h"
-#include "app/device.h"
+#include "app/run/data_parts.h"
+#include "app/run/device.h"
+#include "app/run/make_data.h"
 #include "bench/device_clock.h"
 #include "bench/median.h"
 #include "core/check.h"
 #include "core/seconds_since.h"
-#include "data/row_decoder.h"
+#include "data/loader/row_decoder.h"
 
 namespace aifs::bench {
 

@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-#include "app/device.h"
+#include "app/run/device.h"
 
 #ifdef AIFS_HAVE_CUDA
 #include <c10/cuda/CUDACachingAllocator.h>

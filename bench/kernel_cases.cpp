@@ -7,10 +7,10 @@
 #include <cmath>
 #include <memory>
 
-#include "model/kernels/gelu_slope.h"
+#include "model/kernels/cuda/gelu_slope.h"
 #include "model/kernels/graph_attention.h"
 #include "model/kernels/row_ops.h"
-#include "train/optimizer.h"
+#include "train/optim/optimizer.h"
 
 namespace aifs::bench {
 

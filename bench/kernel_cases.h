@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernel lab's table: every kernel of our own as the layers call it (model/kernels/row_ops.h,
-// graph_attention.h, train/optimizer.h), and beside it the same from LibTorch's operators.
+// graph_attention.h, train/optim/optimizer.h), and beside it the same from LibTorch's operators.
 #pragma once
 
 #include <functional>
@@ -48,7 +48,7 @@ struct Kernel {
 };
 const std::vector<Kernel>& kernels();
 
-// The derivatives of GELUs that codes stand for (model/kernels/gelu_slope.h).
+// The derivatives of GELUs that codes stand for (model/kernels/cuda/gelu_slope.h).
 at::Tensor decoded_slopes(const at::Tensor& codes, c10::ScalarType type);
 
 }  // namespace aifs::bench

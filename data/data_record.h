@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "core/config.h"
-#include "data/dataset.h"
-#include "data/imputer.h"
-#include "data/normaliser.h"
-#include "data/remapper.h"
-#include "data/variables.h"
+#include "data/fields/dataset.h"
+#include "data/fields/variables.h"
+#include "data/transforms/imputer.h"
+#include "data/transforms/normaliser.h"
+#include "data/transforms/remapper.h"
 
 namespace aifs::data {
 

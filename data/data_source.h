@@ -4,10 +4,10 @@
 
 #include <memory>
 
-#include "data/dataset.h"
-#include "data/imputer.h"
-#include "data/normaliser.h"
-#include "data/remapper.h"
+#include "data/fields/dataset.h"
+#include "data/transforms/imputer.h"
+#include "data/transforms/normaliser.h"
+#include "data/transforms/remapper.h"
 
 namespace aifs::data {
 

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "data/dataset.h"
+#include "data/fields/dataset.h"
 
 namespace aifs::data {
 

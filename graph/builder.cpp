@@ -8,13 +8,13 @@
 #include "core/file_io.h"
 #include "core/folder_trial.h"
 #include "core/stale_files.h"
-#include "graph/edge_attributes.h"
-#include "graph/gaussian_grid.h"
+#include "graph/edges/edge_attributes.h"
+#include "graph/edges/multi_scale_edges.h"
+#include "graph/edges/neighbour_edges.h"
 #include "graph/graph_file.h"
-#include "graph/multi_scale_edges.h"
-#include "graph/neighbour_edges.h"
-#include "graph/planar_weights.h"
-#include "graph/tri_nodes.h"
+#include "graph/nodes/gaussian_grid.h"
+#include "graph/nodes/tri_nodes.h"
+#include "graph/weights/planar_weights.h"
 
 namespace aifs::graph {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "graph/geometry.h"
-#include "graph/graph.h"
+#include "graph/base/geometry.h"
+#include "graph/base/graph.h"
 #include "graph/graph_report.h"
 #include "graph/options.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/file_io.h"
-#include "graph/graph.h"
+#include "graph/base/graph.h"
 
 namespace aifs::graph {
 

@@ -6,9 +6,9 @@
 
 #include "core/check.h"
 #include "core/file_io.h"
-#include "graph/gaussian_grid.h"
-#include "graph/icosphere.h"
-#include "graph/multi_scale_edges.h"
+#include "graph/edges/multi_scale_edges.h"
+#include "graph/nodes/gaussian_grid.h"
+#include "graph/nodes/icosphere.h"
 
 namespace aifs::graph {
 

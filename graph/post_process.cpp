@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "core/check.h"
-#include "graph/edge_attributes.h"
-#include "graph/geometry.h"
+#include "graph/base/geometry.h"
+#include "graph/edges/edge_attributes.h"
 
 namespace aifs::graph {
 

@@ -71,7 +71,7 @@ class Communicator {
   // The group of the ranks that pass the same colour, ordered by rank here.
   virtual std::unique_ptr<Communicator> split(int colour) = 0;
 
-  // Where operations are counted; null: they are not (parallel/counting_communicator.h).
+  // Where operations are counted; null: they are not (parallel/backends/counting_communicator.h).
   virtual CommunicationCount* count() const { return nullptr; }
 
   // Tells ranks that wait for this one that it is at known work ("writing a checkpoint") and not

@@ -61,7 +61,7 @@ class OperationWatch {
   // What the run is at, for the message ("step 12").
   void set_place(std::string place);
 
-  // Exit status of a process that gave up waiting; app/exit_codes.h documents it.
+  // Exit status of a process that gave up waiting; app/run/exit_codes.h documents it.
   static constexpr int kExitCode = 6;
 
  private:

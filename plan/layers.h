@@ -3,7 +3,7 @@
 #pragma once
 
 #include "model/layers/mlp.h"
-#include "model/options.h"
+#include "model/network/options.h"
 #include "plan/rank_rows.h"
 #include "plan/tape.h"
 

@@ -13,11 +13,30 @@ double share(double whole, bool divided, int64_t shards) {
 
 constexpr double kEdgeIndex = 4 + 4 + 4 + 8;  // bytes of an edge in an EdgeIndex
 
-// Of what an EdgeTensors and its index hold (model/graph_tensors.h).
+// Of what an EdgeTensors and its index hold (model/nodes/graph_tensors.h).
 double edge_bytes(const EdgeRows& edges, int64_t all_edges, const NetworkInput& network) {
   const auto m = static_cast<double>(edges.edges);
   const double attributes = m * static_cast<double>(network.edge_attributes * network.types.weight);
   return attributes + m * kEdgeIndex + static_cast<double>(all_edges) * 8;
+}
+
+// Edges and constant matrices that a rank of the stage holds.
+double graph_bytes(const RankRows& rows, const Stage& stage, const NetworkInput& network) {
+  const auto weight = static_cast<double>(network.types.weight);
+  double bytes = edge_bytes(rows.processor, network.totals.processor_edges, network);
+  if (stage.encoder) bytes += edge_bytes(rows.encoder, network.totals.encoder_edges, network);
+  if (stage.decoder) bytes += edge_bytes(rows.decoder, network.totals.decoder_edges, network);
+  for (size_t i = 0; i < rows.coarser.size(); ++i) {
+    const CoarseRows& mesh = rows.coarser[i];
+    const MeshTotals& all = network.totals.coarser[i];
+    bytes += edge_bytes(mesh.within, all.within, network) + edge_bytes(mesh.up, all.up, network) +
+             edge_bytes(mesh.down, all.down, network);
+  }
+  if (stage.decoder) {
+    for (const MatrixSize& matrix : {network.down, network.up})
+      bytes += static_cast<double>(matrix.entries) * (weight + kEdgeIndex);
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -60,7 +79,8 @@ MemoryPlan plan_memory(const StepInput& input, const RankRows& rows, const Stage
     const double piece = bucket > 0.0 ? bucket : values;
     plan.communication += layout.compression == Compression::kPowerSgd ? values : 0.5 * piece;
   }
-  // What comes of a bucket that cards of one host sum by copies (parallel/copy_reduction.h).
+  // What comes of a bucket that cards of one host sum by copies
+  // (parallel/backends/copy_reduction.h).
   const bool copied = network.gpu && layout.holders() > 1 && !optimizer &&
                       layout.compression == Compression::kNone &&
                       layout.ranks() <= input.machine.ranks_per_node;
@@ -77,19 +97,7 @@ MemoryPlan plan_memory(const StepInput& input, const RankRows& rows, const Stage
   }
   plan.communication += largest_transfer;
 
-  plan.graph = edge_bytes(rows.processor, network.totals.processor_edges, network);
-  if (stage.encoder) plan.graph += edge_bytes(rows.encoder, network.totals.encoder_edges, network);
-  if (stage.decoder) plan.graph += edge_bytes(rows.decoder, network.totals.decoder_edges, network);
-  for (size_t i = 0; i < rows.coarser.size(); ++i) {
-    const CoarseRows& mesh = rows.coarser[i];
-    const MeshTotals& all = network.totals.coarser[i];
-    plan.graph += edge_bytes(mesh.within, all.within, network) +
-                  edge_bytes(mesh.up, all.up, network) + edge_bytes(mesh.down, all.down, network);
-  }
-  if (stage.decoder) {
-    for (const MatrixSize& matrix : {network.down, network.up})
-      plan.graph += static_cast<double>(matrix.entries) * (weight + kEdgeIndex);
-  }
+  plan.graph = graph_bytes(rows, stage, network);
 
   constexpr double kFloat = 4.0;  // batches are fp32
   const double batch = static_cast<double>(input.batch_size * input.batch_times * rows.data *

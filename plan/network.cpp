@@ -6,7 +6,7 @@
 
 #include "core/check.h"
 #include "core/shares.h"
-#include "model/latlon_rows.h"
+#include "model/nodes/latlon_rows.h"
 
 namespace aifs::plan {
 

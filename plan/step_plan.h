@@ -14,7 +14,7 @@ namespace aifs::plan {
 // Operands of products; fp64 counts as fp32.
 enum class Arithmetic { kFp32, kTf32, kHalf };
 
-// Everything the step of a run depends on; made from a configuration by app/plan.cpp.
+// Everything the step of a run depends on; made from a configuration by app/run/plan.cpp.
 struct StepInput {
   NetworkInput network;
   Machine machine = {};
@@ -58,7 +58,7 @@ struct MemoryPlan {
 // One kind of transfer in a step, from the rank that sends most.
 struct Transfer {
   std::string what;            // "processor sources"
-  std::string operation = {};  // as parallel/counting_communicator.h counts: "all-to-all"
+  std::string operation = {};  // as parallel/backends/counting_communicator.h counts: "all-to-all"
   int64_t group = 1;           // ranks that take part
   double calls = 0, bytes = 0;
   double seconds = 0;  // of all calls

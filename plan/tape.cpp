@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "model/parameters.h"
+#include "model/base/parameters.h"
 
 namespace aifs::plan {
 

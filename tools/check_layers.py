@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks who includes whom, file and line lengths (of documents, too), and SPDX lines. Exit code 1 if anything is
-wrong."""
+"""Checks who includes whom, that neither folders nor pairs of files (a header with its source) include each other in a
+circle, file and line lengths (of documents, too), and SPDX lines. Exit code 1 if anything is wrong."""
+import collections
 import pathlib
 import re
 import sys
@@ -20,6 +21,7 @@ MAY_INCLUDE = {
     "train": ["core", "graph", "parallel", "data", "model"],
     "anemoi": ["core"],
     "app": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "anemoi"],
+    "conformance": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "anemoi", "app"],
     "bench": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "app"],
 }
 # Third-party headers and where they may stand (prefixes of file paths).
@@ -27,12 +29,13 @@ THIRD_PARTY = {
     r"(mpi|nccl)\.h": ["parallel/"],
     r"netcdf\.h": ["graph/", "data/", "tests/support/"],
     r"blosc\.h": ["data/zarr/", "tests/support/"],
-    r"(torch|ATen|c10)/.*": ["parallel/", "data/", "model/", "train/", "app/", "tests/", "bench/", "cmake/"],
+    r"(torch|ATen|c10)/.*": ["parallel/", "data/", "model/", "train/", "app/", "conformance/", "tests/",
+                              "bench/", "cmake/"],
     r"spdlog/.*": ["core/log.cpp"],
     r"yaml-cpp/.*": ["anemoi/yaml.cpp"],
     r"catch2/.*": ["tests/"],
     # Only in sources that link the library: two versions of it may be there.
-    r"CLI/.*": ["app/cli", "app/data_tools/options.cpp", "bench/main.cpp"],
+    r"CLI/.*": ["app/cli", "app/data_tools/cli_checks.h", "app/data_tools/options.cpp", "bench/main.cpp"],
 }
 NO_TORCH = ["data/zarr/"]
 MAX_FILE_LINES = 600
@@ -78,6 +81,41 @@ def check(path: pathlib.Path) -> list[str]:
     return found
 
 
+def circles(names_of_edges: dict[tuple[str, str], list[str]]) -> list[str]:
+    """The edges that lie on a circle, with an include of each."""
+    after = collections.defaultdict(set)
+    for a, b in names_of_edges:
+        after[a].add(b)
+
+    def reached(start: str) -> set[str]:
+        found, left = set(), [start]
+        while left:
+            new = after[left.pop()] - found
+            found |= new
+            left += new
+        return found
+
+    return [f"{names[0]}: {a} and {b} include each other in a circle"
+            for (a, b), names in sorted(names_of_edges.items()) if a in reached(b)]
+
+
+def check_circles(paths: list[pathlib.Path]) -> list[str]:
+    folders, pairs = collections.defaultdict(list), collections.defaultdict(list)
+    for path in paths:
+        name = path.relative_to(ROOT)
+        for header in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(), re.M):
+            target = pathlib.Path(header)
+            if not (ROOT / header).exists():
+                continue
+            text = f"{name} ({header})"
+            if target.parent != name.parent:
+                folders[str(name.parent), str(target.parent)].append(text)
+            pair = str(name.with_suffix("")), str(target.with_suffix(""))
+            if pair[0] != pair[1]:
+                pairs[pair].append(text)
+    return circles(folders) + circles(pairs)
+
+
 def check_document(path: pathlib.Path) -> list[str]:
     """Tables, code blocks and lines of one word (addresses) may be longer than other lines."""
     name = path.relative_to(ROOT).as_posix()
@@ -94,7 +132,7 @@ def check_document(path: pathlib.Path) -> list[str]:
 
 
 def main() -> int:
-    found, count = [], 0
+    found, count, programs = [], 0, []
     for pattern in DOCUMENTS:
         for path in sorted(ROOT.glob(pattern)):
             count += 1
@@ -104,6 +142,8 @@ def main() -> int:
             if path.suffix in SOURCES and (folder != "data" or "zarr" not in path.parts):
                 count += 1
                 found += check(path)
+                programs += [path] if folder in MAY_INCLUDE else []
+    found += check_circles(programs)
     print("\n".join(found))
     print(f"{count} files, {len(found)} faults")
     return 1 if found or count == 0 else 0

@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "data/data_loader.h"
-#include "data/sampler.h"
-#include "train/loop_state.h"
+#include "data/loader/data_loader.h"
+#include "data/loader/sampler.h"
 #include "train/options.h"
+#include "train/output/loop_state.h"
 #include "train/rollout.h"
 
 namespace aifs::train {

@@ -9,7 +9,7 @@
 
 #include "core/check.h"
 #include "core/safetensors.h"
-#include "data/variables.h"
+#include "data/fields/variables.h"
 
 namespace aifs::train {
 

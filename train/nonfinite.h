@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "core/file_io.h"
-#include "data/data_loader.h"
-#include "model/parameters.h"
-#include "train/optimizer.h"
+#include "data/loader/data_loader.h"
+#include "model/base/parameters.h"
+#include "train/optim/optimizer.h"
 
 namespace aifs::train {
 
@@ -60,11 +60,9 @@ bool are_finite(const std::vector<at::Tensor>& tensors);
 // Writes <folder>/batch.safetensors (values, anchors, nan_mask) and <folder>/report.txt.
 void write_dump(const fs::path& folder, const data::Batch& batch, const std::string& report);
 
-}  // namespace aifs::train
+constexpr auto enum_table(OnNonfinite) {
+  using enum OnNonfinite;
+  return std::to_array<EnumName<OnNonfinite>>({{kStop, "stop"}, {kSkip, "skip"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::train::OnNonfinite> {
-  using K = aifs::train::OnNonfinite;
-  static constexpr std::array<std::pair<K, const char*>, 2> table{
-      {{K::kStop, "stop"}, {K::kSkip, "skip"}}};
-};
+}  // namespace aifs::train

@@ -7,9 +7,9 @@
 
 #include <vector>
 
-#include "data/normaliser.h"
-#include "data/post_processor.h"
-#include "data/remapper.h"
+#include "data/transforms/normaliser.h"
+#include "data/transforms/post_processor.h"
+#include "data/transforms/remapper.h"
 
 namespace aifs::train {
 

@@ -9,7 +9,7 @@
 
 #include "core/check.h"
 #include "core/log.h"
-#include "model/encoder_processor_decoder.h"
+#include "model/network/encoder_processor_decoder.h"
 
 namespace aifs::train {
 
@@ -77,9 +77,13 @@ void PassRecorder::start(DeviceGraphs wanted, const std::string& reason,
 
 RecordedPass* PassRecorder::give_up(const std::string& reason) {
   log::info("no CUDA graph: ", reason);
+  stop();
+  return nullptr;
+}
+
+void PassRecorder::stop() {
   wanted_ = DeviceGraphs::kOff;
   passes_.clear();
-  return nullptr;
 }
 
 RecordedPass* PassRecorder::pass(const Kind& kind, const at::Tensor& values,

@@ -10,11 +10,11 @@
 #include <memory>
 #include <string>
 
-#include "parallel/counting_communicator.h"
+#include "parallel/backends/counting_communicator.h"
 #include "parallel/process_mesh.h"
 #include "train/device_graph.h"
 #include "train/options.h"
-#include "train/sharding.h"
+#include "train/sharding/sharding.h"
 
 namespace aifs::model {
 class EncoderProcessorDecoder;
@@ -71,6 +71,8 @@ class PassRecorder {
   // dropped.
   RecordedPass* pass(const Kind& kind, const at::Tensor& values, const RecordedPass::Loss& loss,
                      const RecordedPass::AddGradients& add_gradients);
+  // Frees what was recorded; nothing is any more.
+  void stop();
 
  private:
   RecordedPass* give_up(const std::string& reason);

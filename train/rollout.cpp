@@ -7,8 +7,8 @@
 
 #include "core/check.h"
 #include "core/time.h"
-#include "data/sampler.h"
-#include "model/recompute.h"
+#include "data/loader/sampler.h"
+#include "model/base/recompute.h"
 
 namespace aifs::train {
 

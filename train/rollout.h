@@ -5,11 +5,11 @@
 #include <functional>
 #include <vector>
 
-#include "data/dataset.h"
-#include "data/variables.h"
-#include "model/encoder_processor_decoder.h"
-#include "train/loop_state.h"
-#include "train/schedule.h"
+#include "data/fields/dataset.h"
+#include "data/fields/variables.h"
+#include "model/network/encoder_processor_decoder.h"
+#include "train/optim/schedule.h"
+#include "train/output/loop_state.h"
 
 namespace aifs::train {
 

@@ -9,10 +9,10 @@
 #include <set>
 #include <string>
 
-#include "train/metrics_log.h"
 #include "train/options.h"
-#include "train/progress.h"
-#include "train/tensorboard.h"
+#include "train/output/metrics_log.h"
+#include "train/output/progress.h"
+#include "train/output/tensorboard.h"
 #include "train/validation.h"
 
 namespace aifs::train {

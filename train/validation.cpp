@@ -13,10 +13,10 @@
 #include "core/check.h"
 #include "core/rng.h"
 #include "core/time.h"
-#include "data/bad_input.h"
+#include "data/fields/bad_input.h"
 #include "parallel/gather_text.h"
 #include "train/error_text.h"
-#include "train/loss_setup.h"
+#include "train/loss/loss_setup.h"
 
 namespace aifs::train {
 

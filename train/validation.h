@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "data/data_loader.h"
-#include "data/joint_feed.h"
+#include "data/loader/data_loader.h"
+#include "data/loader/joint_feed.h"
 #include "parallel/process_mesh.h"
-#include "train/loss_setup.h"
+#include "train/loss/loss_setup.h"
 #include "train/options.h"
 #include "train/output_chain.h"
 #include "train/rollout.h"
@@ -100,10 +100,10 @@ class Validation {
 
   // Collective over all ranks: replicas share the dates, model groups the cells. Every rank gets
   // the same result. All ranks leave together when one of them is asked to stop, cannot read its
-  // data, finds values in them that are no numbers (data/bad_input.h) or, where it forecasts alone,
-  // meets another error: where ranks forecast together, that is thrown. A validation period that
-  // has no truth for the whole rollout gives the loss of as many steps as it has truth for. `loss`
-  // is that of the first dataset; those of further ones are added.
+  // data, finds values in them that are no numbers (data/fields/bad_input.h) or, where it forecasts
+  // alone, meets another error: where ranks forecast together, that is thrown. A validation period
+  // that has no truth for the whole rollout gives the loss of as many steps as it has truth for.
+  // `loss` is that of the first dataset; those of further ones are added.
   ValidationResult run(const Forecaster& forecaster, const Loss& loss,
                        const ValidationCall& call = {}) const;
 

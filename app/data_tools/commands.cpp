@@ -7,18 +7,18 @@
 
 #include "app/data_tools/progress_line.h"
 #include "app/data_tools/read_rates.h"
-#include "app/device.h"
-#include "app/exit_codes.h"
+#include "app/run/device.h"
+#include "app/run/exit_codes.h"
 #include "core/check.h"
 #include "core/log.h"
 #include "core/time.h"
-#include "data/anemoi_dataset.h"
+#include "data/sources/anemoi_dataset.h"
 #include "data/tools/reshape.h"
 #include "data/tools/store_check.h"
 #include "data/tools/store_statistics.h"
 #include "data/tools/store_summary.h"
 #include "data/tools/synth.h"
-#include "graph/gaussian_grid.h"
+#include "graph/nodes/gaussian_grid.h"
 
 namespace aifs::app {
 

@@ -3,7 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "app/cli_checks.h"
+#include "app/data_tools/cli_checks.h"
 
 namespace aifs::app {
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "data/tools/work_threads.h"
+#include "data/fields/work_threads.h"
 
 namespace aifs::app {
 

@@ -10,15 +10,16 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "app/data_parts.h"
 #include "app/data_tools/page_cache.h"
-#include "app/device.h"
+#include "app/run/data_parts.h"
+#include "app/run/device.h"
+#include "app/run/make_data.h"
 #include "core/check.h"
 #include "core/seconds_since.h"
-#include "data/anemoi_dataset.h"
-#include "data/buffer_pool.h"
-#include "data/device_feed.h"
-#include "data/sampler.h"
+#include "data/loader/buffer_pool.h"
+#include "data/loader/device_feed.h"
+#include "data/loader/sampler.h"
+#include "data/sources/anemoi_dataset.h"
 #include "data/zarr/store.h"
 
 namespace aifs::app {

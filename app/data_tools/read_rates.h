@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "app/data_parts.h"
-#include "app/run_config.h"
-#include "data/data_loader.h"
+#include "app/run/data_parts.h"
+#include "app/run/run_config.h"
+#include "data/loader/data_loader.h"
 
 namespace aifs::app {
 

@@ -14,7 +14,7 @@
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/run_on_threads.h"
-#include "data/anemoi_metadata.h"
+#include "data/sources/anemoi_metadata.h"
 #include "data/tools/copy_journal.h"
 #include "data/tools/store_summary.h"
 #include "data/zarr/array.h"

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "data/tools/work_threads.h"
+#include "data/fields/work_threads.h"
 #include "data/zarr/compression.h"
 #include "data/zarr/store.h"
 

@@ -12,7 +12,7 @@
 #include "core/check.h"
 #include "core/run_on_threads.h"
 #include "core/time.h"
-#include "data/anemoi_metadata.h"
+#include "data/sources/anemoi_metadata.h"
 #include "data/tools/position_values.h"
 #include "data/tools/store_summary.h"
 #include "data/zarr/array.h"

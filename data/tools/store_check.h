@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "data/tools/work_threads.h"
+#include "data/fields/work_threads.h"
 #include "data/zarr/json_text.h"
 #include "data/zarr/store.h"
 

@@ -10,9 +10,9 @@
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/time.h"
-#include "data/anemoi_metadata.h"
-#include "data/selection.h"
-#include "data/tools/moments.h"
+#include "data/fields/moments.h"
+#include "data/fields/selection.h"
+#include "data/sources/anemoi_metadata.h"
 #include "data/zarr/array_writer.h"
 
 namespace aifs::data {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
-#include "data/tools/work_threads.h"
+#include "data/fields/dataset.h"
+#include "data/fields/work_threads.h"
 #include "data/zarr/store.h"
 
 namespace aifs::data {

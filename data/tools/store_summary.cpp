@@ -10,9 +10,9 @@
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/time.h"
-#include "data/anemoi_dataset.h"
-#include "data/anemoi_metadata.h"
-#include "data/statistics_file.h"
+#include "data/sources/anemoi_dataset.h"
+#include "data/sources/anemoi_metadata.h"
+#include "data/sources/statistics_file.h"
 #include "data/zarr/compression.h"
 
 namespace aifs::data {

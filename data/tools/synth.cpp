@@ -13,7 +13,7 @@
 #include "core/file_io.h"
 #include "core/run_on_threads.h"
 #include "core/time.h"
-#include "data/tools/moments.h"
+#include "data/fields/moments.h"
 #include "data/tools/position_values.h"
 #include "data/zarr/array_writer.h"
 

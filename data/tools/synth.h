@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/tools/work_threads.h"
+#include "data/fields/work_threads.h"
 #include "data/zarr/compression.h"
 
 namespace aifs::data {

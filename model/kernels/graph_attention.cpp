@@ -11,16 +11,12 @@
 #include <limits>
 
 #include "core/check.h"
+#include "model/base/precision.h"
 #include "model/kernels/edge_index_holder.h"
 #include "model/kernels/graph_attention_cuda.h"
 #include "model/kernels/simd.h"
-#include "model/precision.h"
 
 namespace aifs::model {
-
-at::Tensor gradient_or_zeros(const at::Tensor& gradient, const at::Tensor& like) {
-  return gradient.defined() ? gradient.contiguous() : at::zeros_like(like);
-}
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "core/check.h"
-#include "model/filling.h"
+#include "model/base/filling.h"
 
 #ifdef AIFS_HAVE_CUDA
 #include "model/kernels/count_work.h"

@@ -10,7 +10,7 @@ namespace aifs::model {
 
 // Pieces (batch, row, column) of equal batches and rows, any types and strides, as rows
 // (batch * row, all columns) of type and device `options`; `filled`: filled up behind
-// (model/filling.h). Without autograd. On a GPU one kernel where rows are of 16 bits.
+// (model/base/filling.h). Without autograd. On a GPU one kernel where rows are of 16 bits.
 at::Tensor joined_rows(const std::vector<at::Tensor>& pieces, const at::TensorOptions& options,
                        bool filled);
 

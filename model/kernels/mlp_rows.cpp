@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "core/check.h"
-#include "model/kernels/cpu/row_parts.h"
+#include "model/kernels/row_parts.h"
 
 namespace aifs::model {
 

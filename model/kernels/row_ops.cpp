@@ -4,10 +4,10 @@
 #include <ATen/ATen.h>
 
 #include "core/check.h"
-#include "model/kernels/gelu_slope.h"
+#include "model/base/precision.h"
+#include "model/kernels/cuda/gelu_slope.h"
 #include "model/kernels/row_ops_cuda.h"
 #include "model/kernels/row_products.h"
-#include "model/precision.h"
 
 namespace aifs::model {
 
@@ -35,10 +35,6 @@ bool row_ops_support(const at::Device& device, at::ScalarType type, int64_t widt
 
 bool gelu_rows_support(const at::Device& device, at::ScalarType type, int64_t width) {
   return device.is_cpu() || (device.is_cuda() && cuda_rows::gelu_supports(type, width));
-}
-
-bool slope_kept(Keep keep, at::ScalarType type) {
-  return keep == Keep::kSlope && c10::elementSize(type) == 2;
 }
 
 Activated gelu_rows_(const at::Tensor& pre, Keep keep) {

@@ -3,7 +3,7 @@
 
 #include <ATen/Dispatch.h>
 
-#include "model/kernels/cpu/row_parts.h"
+#include "model/kernels/row_parts.h"
 
 namespace aifs::model {
 

@@ -7,9 +7,9 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "core/check.h"
+#include "model/base/precision.h"
 #include "model/kernels/edge_index_holder.h"
 #include "model/kernels/simd.h"
-#include "model/precision.h"
 
 namespace aifs::model {
 

@@ -6,7 +6,7 @@
 // of their sequences; flash-attention shifts them so that the ends meet, by N_k - N_q, which
 // differs where queries and keys are not equally many. A query that sees no key gives zero.
 //
-// Everything is here: rows of other ranks are the business of model/local_sequences.h.
+// Everything is here: rows of other ranks are the business of model/nodes/local_sequences.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -10,7 +10,7 @@
 #include "model/kernels/mlp_rows.h"
 #include "model/kernels/row_products.h"
 #include "model/layers/mixed_products.h"
-#include "model/node_rows.h"
+#include "model/nodes/node_rows.h"
 
 namespace aifs::model {
 

@@ -36,7 +36,7 @@ struct FusedMlpPlan {
   Keep hidden = Keep::kSlope;
   bool adds_rows = false;     // kPlain without a norm: a second operand is added to the result
   bool unread = false;        // the result is not computed: only gradients are wanted
-  bool filled = false;        // without a norm: the result may be filled up (model/filling.h)
+  bool filled = false;        // without a norm: the result may be filled up (model/base/filling.h)
   bool rows_wanted = true;    // kEdges: false if only the sums are
   bool one_node_set = false;  // kEdges: x_target is x_source; filled in
   // kEdges: in place of x_source stands source_product(x_source).
@@ -49,7 +49,7 @@ struct FusedMlpPlan {
   // which the edges count as further sources, come by this exchange beside products of own rows,
   // their gradients go back beside those of weights.
   std::shared_ptr<parallel::OverlappedExchange> halo = nullptr;
-  int64_t copies = 1;  // of the graph that the rows are of, with a halo (model/local_edges.h)
+  int64_t copies = 1;  // of the graph that the rows are of, with a halo (model/nodes/local_edges.h)
 };
 
 struct FusedMlpResult {
@@ -64,8 +64,8 @@ struct FusedMlpWeights {
   std::vector<at::Tensor> parameters, working;
 };
 
-// `rows` as listed above, in one type; those of kPlain may be filled up (model/filling.h), as is
-// then their gradient. Gradients of parameters come in their own type.
+// `rows` as listed above, in one type; those of kPlain may be filled up (model/base/filling.h), as
+// is then their gradient. Gradients of parameters come in their own type.
 FusedMlpResult fused_mlp(const FusedMlpPlan& plan, const std::vector<at::Tensor>& rows,
                          const FusedMlpWeights& weights);
 

@@ -12,7 +12,7 @@
 #include "model/layers/part.h"
 #include "model/layers/steps.h"
 #include "model/layers/trainable_features.h"
-#include "model/local_edges.h"
+#include "model/nodes/local_edges.h"
 
 namespace aifs::model {
 

@@ -5,8 +5,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "core/check.h"
+#include "model/base/precision.h"
 #include "model/layers/mixed_products.h"
-#include "model/precision.h"
 
 namespace aifs::model {
 

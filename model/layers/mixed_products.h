@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "model/filling.h"
+#include "model/base/filling.h"
 #include "model/kernels/row_ops.h"
 
 namespace aifs::model {

@@ -7,10 +7,10 @@
 #include <cmath>
 
 #include "core/check.h"
-#include "model/filling.h"
+#include "model/base/filling.h"
+#include "model/base/precision.h"
 #include "model/kernels/row_ops.h"
 #include "model/kernels/row_products.h"
-#include "model/precision.h"
 
 namespace aifs::model {
 

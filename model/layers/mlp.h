@@ -42,8 +42,8 @@ class Mlp {
   // Throws ConfigError if fused kernels are asked for an MLP that has none (gated or sliced ones).
   Mlp(const ParameterScope& scope, const MlpOptions& options);
 
-  // (rows, in) -> (rows, out). Rows may be filled up (model/filling.h). If fused, hidden layers may
-  // be computed again in the backward pass.
+  // (rows, in) -> (rows, out). Rows may be filled up (model/base/filling.h). If fused, hidden
+  // layers may be computed again in the backward pass.
   at::Tensor forward(const at::Tensor& x, Keep hidden = Keep::kSlope) const;
   // The same without a norm; the result may be filled up.
   at::Tensor forward_filled(const at::Tensor& x, Keep hidden) const;
@@ -87,21 +87,16 @@ class Mlp {
   std::optional<LayerNorm> layer_norm_;
 };
 
+constexpr auto enum_table(KernelChoice) {
+  using enum KernelChoice;
+  return std::to_array<EnumName<KernelChoice>>(
+      {{kAuto, "auto"}, {kReference, "reference"}, {kFused, "fused"}});
+}
+
+constexpr auto enum_table(MlpImplementation) {
+  using enum MlpImplementation;
+  return std::to_array<EnumName<MlpImplementation>>(
+      {{kMlp, "mlp"}, {kGlu, "glu"}, {kSwiglu, "swiglu"}, {kGeglu, "geglu"}, {kReglu, "reglu"}});
+}
+
 }  // namespace aifs::model
-
-template <>
-struct aifs::EnumNames<aifs::model::KernelChoice> {
-  using K = aifs::model::KernelChoice;
-  static constexpr std::array<std::pair<K, const char*>, 3> table{
-      {{K::kAuto, "auto"}, {K::kReference, "reference"}, {K::kFused, "fused"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::model::MlpImplementation> {
-  using M = aifs::model::MlpImplementation;
-  static constexpr std::array<std::pair<M, const char*>, 5> table{{{M::kMlp, "mlp"},
-                                                                   {M::kGlu, "glu"},
-                                                                   {M::kSwiglu, "swiglu"},
-                                                                   {M::kGeglu, "geglu"},
-                                                                   {M::kReglu, "reglu"}}};
-};

@@ -4,7 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "core/check.h"
-#include "model/node_rows.h"
+#include "model/nodes/node_rows.h"
 
 namespace aifs::model {
 

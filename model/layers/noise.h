@@ -7,7 +7,7 @@
 #pragma once
 
 #include "model/layers/mlp.h"
-#include "model/local_matrix.h"
+#include "model/nodes/local_matrix.h"
 
 namespace aifs::model {
 

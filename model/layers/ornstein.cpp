@@ -9,7 +9,7 @@
 
 #include "core/check.h"
 #include "model/kernels/spectral_transform.h"
-#include "model/node_rows.h"
+#include "model/nodes/node_rows.h"
 
 namespace aifs::model {
 

@@ -22,7 +22,7 @@ struct Encoded {
 class Encoder {
  public:
   virtual ~Encoder() = default;
-  // Whether rows of data may come filled up (model/filling.h).
+  // Whether rows of data may come filled up (model/base/filling.h).
   virtual bool takes_filling() const { return false; }
   // x_data (copies * N_data, data width), x_hidden (N_hidden, hidden width) for one copy.
   virtual Encoded forward(const at::Tensor& x_data, const at::Tensor& x_hidden,
@@ -51,7 +51,7 @@ class Decoder {
  public:
   virtual ~Decoder() = default;
   // latent (copies * N_hidden, C), data (copies * N_data, target width) -> (copies * N_data, out),
-  // perhaps filled up (model/filling.h).
+  // perhaps filled up (model/base/filling.h).
   virtual at::Tensor forward(const at::Tensor& latent, const at::Tensor& data,
                              int64_t copies) const = 0;
 };

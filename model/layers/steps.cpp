@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "model/parameter_unit.h"
+#include "model/base/parameter_unit.h"
 
 namespace aifs::model {
 

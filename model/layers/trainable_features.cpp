@@ -4,7 +4,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-#include "model/filling.h"
+#include "model/base/filling.h"
 #include "model/kernels/joined_rows.h"
 #include "model/layers/mixed_products.h"
 

@@ -3,8 +3,8 @@
 // in the type of activations.
 #pragma once
 
-#include "model/graph_tensors.h"
-#include "model/parameters.h"
+#include "model/base/parameters.h"
+#include "model/nodes/graph_tensors.h"
 
 namespace aifs::model {
 
@@ -30,7 +30,7 @@ class EdgeFeatures {
   EdgeFeatures() = default;
   // Registers trainable_layout_version and, if num_trainable > 0, trainable.trainable.
   EdgeFeatures(const ParameterScope& scope, const EdgeTensors& edges, int64_t num_trainable);
-  // `filled`: filled up behind (model/filling.h).
+  // `filled`: filled up behind (model/base/filling.h).
   at::Tensor forward(bool filled = false) const;
   int64_t width() const;
 

@@ -6,10 +6,10 @@
 
 #include "core/file_io.h"
 #include "core/safetensors.h"
-#include "graph/edge_attributes.h"
+#include "graph/edges/edge_attributes.h"
+#include "graph/edges/neighbour_edges.h"
 #include "graph/graph_file.h"
-#include "graph/neighbour_edges.h"
-#include "graph/tri_nodes.h"
+#include "graph/nodes/tri_nodes.h"
 #include "tests/app/program.h"
 #include "tests/support/catch.h"
 

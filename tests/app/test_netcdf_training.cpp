@@ -6,8 +6,8 @@
 
 #include "core/check.h"
 #include "core/file_io.h"
-#include "data/computed_forcings.h"
-#include "data/netcdf_dataset.h"
+#include "data/sources/computed_forcings.h"
+#include "data/sources/netcdf_dataset.h"
 #include "tests/support/catch.h"
 #include "tests/support/netcdf_writer.h"
 #include "tests/support/paths.h"

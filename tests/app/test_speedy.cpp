@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "app/wiring.h"
+#include "app/run/wiring.h"
 #include "tests/support/catch.h"
 #include "tests/support/full_reference.h"
 #include "tests/support/paths.h"

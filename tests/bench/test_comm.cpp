@@ -5,7 +5,7 @@
 
 #include "core/check.h"
 #include "core/file_io.h"
-#include "parallel/comm_virtual.h"
+#include "parallel/backends/comm_virtual.h"
 #include "tests/support/catch.h"
 #include "tests/support/paths.h"
 

@@ -8,7 +8,7 @@
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/time.h"
-#include "data/anemoi_dataset.h"
+#include "data/sources/anemoi_dataset.h"
 #include "tests/support/catch.h"
 #include "tests/support/paths.h"
 

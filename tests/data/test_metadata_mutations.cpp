@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/check.h"
-#include "data/anemoi_dataset.h"
+#include "data/sources/anemoi_dataset.h"
 #include "tests/support/catch.h"
 #include "tests/support/zarr_writer.h"
 

@@ -3,7 +3,7 @@
 // items of four bytes are expected.
 #include <algorithm>
 
-#include "data/lz4_decode.h"
+#include "data/fields/lz4_decode.h"
 #include "data/zarr/array.h"
 #include "data/zarr/blosc_blocks.h"
 #include "data/zarr/codec_factory.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text of a configuration.
-#include "app/run_config.h"
+#include "app/run/run_config.h"
 #include "tests/fuzz/fuzz.h"
 
 using namespace aifs;

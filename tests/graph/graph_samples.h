@@ -10,9 +10,9 @@
 #include "core/file_io.h"
 #include "core/rng.h"
 #include "core/safetensors.h"
-#include "graph/edge_list.h"
-#include "graph/gaussian_grid.h"
-#include "graph/graph.h"
+#include "graph/base/edge_list.h"
+#include "graph/base/graph.h"
+#include "graph/nodes/gaussian_grid.h"
 #include "tests/support/paths.h"
 
 namespace aifs::graph::samples {

@@ -9,7 +9,7 @@
 #include "core/check.h"
 #include "core/file_io.h"
 #include "graph/graph_file.h"
-#include "graph/tri_nodes.h"
+#include "graph/nodes/tri_nodes.h"
 #include "tests/graph/graph_samples.h"
 #include "tests/support/catch.h"
 

@@ -2,8 +2,8 @@
 #include "graph/post_process.h"
 
 #include "core/check.h"
-#include "graph/edge_attributes.h"
-#include "graph/geometry.h"
+#include "graph/base/geometry.h"
+#include "graph/edges/edge_attributes.h"
 #include "tests/graph/graph_samples.h"
 #include "tests/support/catch.h"
 

@@ -2,9 +2,9 @@
 // Runs alone, and under mpirun with a card for every rank.
 #include <ATen/ATen.h>
 
-#include "app/device.h"
+#include "app/run/device.h"
 #include "core/check.h"
-#include "parallel/runtime.h"
+#include "parallel/launch/runtime.h"
 #include "tests/parallel/communicator_laws.h"
 #include "tests/support/catch.h"
 #include "tests/support/gpu.h"

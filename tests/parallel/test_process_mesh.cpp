@@ -4,7 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "core/check.h"
-#include "parallel/comm_virtual.h"
+#include "parallel/backends/comm_virtual.h"
 #include "tests/support/catch.h"
 
 using namespace aifs;

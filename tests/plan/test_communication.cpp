@@ -5,10 +5,10 @@
 #include <functional>
 
 #include "core/check.h"
-#include "model/encoder_processor_decoder.h"
-#include "parallel/counting_communicator.h"
+#include "model/network/encoder_processor_decoder.h"
+#include "parallel/backends/counting_communicator.h"
+#include "parallel/launch/runtime.h"
 #include "parallel/process_mesh.h"
-#include "parallel/runtime.h"
 #include "plan/step_plan.h"
 #include "tests/support/catch.h"
 #include "tests/support/small_graph.h"

@@ -14,8 +14,8 @@
 
 #include "core/check.h"
 #include "graph/builder.h"
-#include "model/encoder_processor_decoder.h"
-#include "parallel/comm_virtual.h"
+#include "model/network/encoder_processor_decoder.h"
+#include "parallel/backends/comm_virtual.h"
 #include "plan/step_plan.h"
 #include "tests/plan/published.h"
 #include "tests/support/catch.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/check.h"
-#include "data/open_dataset.h"
+#include "data/combine/open_dataset.h"
 #include "tests/support/zarr_writer.h"
 
 namespace aifs::test {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "core/rng.h"
-#include "model/graph_tensors.h"
+#include "model/nodes/graph_tensors.h"
 
 namespace aifs::test {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "graph/graph.h"
+#include "graph/base/graph.h"
 #include "model/kernels/edge_index.h"
 
 namespace aifs::test {

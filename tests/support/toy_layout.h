@@ -3,7 +3,7 @@
 // and a diagnostic one out.
 #pragma once
 
-#include "model/encoder_processor_decoder.h"
+#include "model/network/encoder_processor_decoder.h"
 
 namespace aifs::test {
 

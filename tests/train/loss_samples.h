@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/support/catch.h"
-#include "train/loss_term.h"
+#include "train/loss/loss_term.h"
 
 namespace aifs::test {
 

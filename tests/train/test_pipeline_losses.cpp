@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/check.h"
-#include "parallel/comm_virtual.h"
+#include "parallel/backends/comm_virtual.h"
 #include "tests/support/catch.h"
 
 using namespace aifs;

@@ -5,7 +5,7 @@
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAGuard.h>
 
-#include "app/device.h"
+#include "app/run/device.h"
 #include "core/check.h"
 #include "tests/support/catch.h"
 #include "tests/support/gpu.h"

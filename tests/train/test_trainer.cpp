@@ -11,7 +11,7 @@
 
 #include <sstream>
 
-#include "parallel/comm_virtual.h"
+#include "parallel/backends/comm_virtual.h"
 #include "tests/support/catch.h"
 #include "tests/support/paths.h"
 #include "tests/train/small_training.h"

@@ -7,7 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "parallel/comm_virtual.h"
+#include "parallel/backends/comm_virtual.h"
 #include "tests/support/catch.h"
 #include "tests/train/small_training.h"
 

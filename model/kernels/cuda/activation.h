@@ -9,7 +9,7 @@ namespace aifs::model::cuda {
 
 // pre = product and, where ends are given, + at_target[target[e]] + at_source[source[e]] + bias
 // (fp32, `width`); out = gelu(pre). Written unless null: `pre`, and `slope`, the derivative of
-// the GELU in 8 bits (model/kernels/gelu_slope.h). `product` may be `pre` or `out`.
+// the GELU in 8 bits (model/kernels/cuda/gelu_slope.h). `product` may be `pre` or `out`.
 struct RowActivation {
   const void* product;
   const void *at_target, *at_source;

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "model/kernels/gelu_slope.h"
+#include "model/kernels/cuda/gelu_slope.h"
 
 namespace aifs::model::cuda {
 
@@ -41,7 +41,8 @@ __device__ inline Gelu gelu(float x) {
   }
 }
 
-// Derivatives in 8 bits (model/kernels/gelu_slope.h), by way of a number whose last bits they are.
+// Derivatives in 8 bits (model/kernels/cuda/gelu_slope.h), by way of a number whose last bits they
+// are.
 inline constexpr float kSlopeBase = 8388608.0f + kSlopeZero;
 __device__ inline uint32_t encode_slope(float derivative) {
   return __float_as_uint(fmaf(derivative, kSlopeSteps, kSlopeBase));  // in the lowest byte

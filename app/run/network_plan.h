@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes of data what graph and network want to know: cells, fields, and a part of the network for
+// each dataset.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/run/data_parts.h"
+#include "graph/builder.h"
+#include "model/network/encoder_processor_decoder.h"
+
+namespace aifs::app {
+
+// The fields of the data as a network sees them.
+model::FieldLayout field_layout(const DataParts& data);
+
+// The network of a configuration on these datasets. Throws ConfigError for options that only a
+// single dataset can have.
+model::NetworkPlan network_plan(const model::ModelOptions& model, const data::DataOptions& options,
+                                const std::vector<DataParts>& datasets);
+
+// The cells of each dataset, which outlive what is returned.
+class DataCells {
+ public:
+  explicit DataCells(const std::vector<DataParts>& datasets);
+  std::vector<graph::NamedCells> named() const;
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<graph::Coordinates> cells_;
+};
+
+}  // namespace aifs::app

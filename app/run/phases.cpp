@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/run/phases.h"
+
+#include <chrono>
+
+#include "core/check.h"
+#include "core/seconds_since.h"
+#include "core/time.h"
+
+namespace aifs::app {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+const Clock::time_point program_start = Clock::now();
+
+}  // namespace
+
+double Phases::seconds() {
+  return seconds_since(program_start);
+}
+
+void Phases::end(const std::string& name) {
+  const double now_s = seconds();
+  text_ += concat(text_.empty() ? "" : ", ", name, " ", format_elapsed(now_s - last_s_));
+  last_s_ = now_s;
+}
+
+}  // namespace aifs::app

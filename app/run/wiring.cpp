@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/run/wiring.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "app/run/checkpoints.h"
+#include "app/run/device.h"
+#include "app/run/failure.h"
+#include "app/run/make_data.h"
+#include "app/run/memory_budget.h"
+#include "app/run/model_graph.h"
+#include "app/run/period_overlap.h"
+#include "app/run/plan.h"
+#include "app/run/share.h"
+#include "app/run/signals.h"
+#include "app/run/versions.h"
+#include "app/run/weights_match.h"
+#include "core/check.h"
+#include "core/file_io.h"
+#include "core/log.h"
+#include "core/rng.h"
+#include "core/seconds_since.h"
+#include "core/time.h"
+#include "data/sources/analytic_dataset.h"
+#include "graph/builder.h"
+#include "graph/nodes/gaussian_grid.h"
+#include "parallel/gather_text.h"
+#include "parallel/launch/runtime.h"
+#include "parallel/together.h"
+
+namespace aifs::app {
+
+namespace {
+
+// Cells of the graph and of the dataset must be the same points, up to rounding of the file.
+constexpr double kSamePoint_deg = 1e-3;
+constexpr double kShareOfValidation = 1.0 / 3.0;  // of data.memory_mib, if there is any
+
+}  // namespace
+
+void check_area_weights(const graph::NodeSet& nodes) {
+  if (nodes.attributes.count("area_weight") > 0) return;
+  throw ConfigError("train.validation.weights",
+                    "the data nodes of the graph have no attribute 'area_weight'",
+                    "use \"cos_latitude\" or \"uniform\"");
+}
+
+void check_same_grid(const graph::NodeSet& nodes, const data::DatasetInfo& info) {
+  constexpr double kDegrees = 57.29577951308232;
+  const auto mismatch = [&](const std::string& what) {
+    return ConfigError("graph.grid", concat("the graph and '", info.name, "' differ: ", what),
+                       "use \"dataset\", or the grid that the dataset is on");
+  };
+  if (nodes.num_nodes() != info.num_nodes()) {
+    throw mismatch(concat(nodes.num_nodes(), " nodes and ", info.num_nodes(), " cells"));
+  }
+  for (size_t i = 0; i < nodes.lat_rad.size(); ++i) {
+    const double lat = nodes.lat_rad[i] * kDegrees, lon = nodes.lon_rad[i] * kDegrees;
+    const double lon_apart = std::remainder(lon - info.longitudes_deg[i], 360.0);
+    if (std::abs(lat - info.latitudes_deg[i]) > kSamePoint_deg ||
+        std::abs(lon_apart) * std::cos(nodes.lat_rad[i]) > kSamePoint_deg) {
+      throw mismatch(concat("node ", i, " is at ", lat, " N ", lon, " E, the cell at ",
+                            info.latitudes_deg[i], " N ", info.longitudes_deg[i], " E"));
+    }
+  }
+}
+
+namespace {
+
+GraphParts make_graph(const RunConfig& config, const std::vector<DataParts>& datasets) {
+  const auto start = std::chrono::steady_clock::now();
+  GraphParts parts;
+  const DataCells cells(datasets);
+  parts.graph = graph::load_or_build_joint_graph(config.graph, cells.named(), &parts.report);
+  for (const DataParts& data : datasets)
+    check_same_grid(parts.graph.nodes(data.name), data.training->info());
+  parts.hash = parts.graph.content_hash();
+  parts.seconds = seconds_since(start);
+  return parts;
+}
+
+// Weights of the cells in validation scores.
+std::vector<float> cell_weights(train::GridWeights kind, const graph::NodeSet& nodes) {
+  if (kind == train::GridWeights::kArea) {
+    check_area_weights(nodes);
+    return nodes.attributes.at("area_weight").values;
+  }
+  std::vector<float> weights(nodes.lat_rad.size(), 1.0f);
+  if (kind == train::GridWeights::kCosLatitude) {
+    for (size_t i = 0; i < weights.size(); ++i)
+      weights[i] = std::cos(nodes.lat_rad[i]);
+  }
+  return weights;
+}
+
+}  // namespace
+
+namespace {
+
+void warn(const std::vector<std::string>& texts) {
+  for (const std::string& text : texts)
+    log::warning(text);
+}
+
+}  // namespace
+
+Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device,
+         std::optional<SavedData> saved)
+    : config_(std::move(config)),
+      mesh_(&mesh),
+      device_(device),
+      saved_(std::move(saved)),
+      pool_(std::make_shared<data::BufferPool>(device)) {
+  if (config_.run.threads > 0) at::set_num_threads(static_cast<int>(config_.run.threads));
+  set_arithmetic(config_.train.precision, device_);
+  phases_.end("program");
+  if (!mesh_->is_main()) return;  // others read what it has read, later
+  const auto stores = open_stores(config_);
+  if (stores) stores->remember();
+  data_ = make_datasets(config_, stores, saved_ ? &*saved_ : nullptr);
+  for (const std::string& warning : warnings_of(data_))
+    log::warning(warning);
+  if (stores) opened_ = stores->record();  // absent chunks, too: all ranks must see the same
+  phases_.end("data");
+  graph_ = make_graph(config_, data_);
+  const std::string overlap =
+      overlap_warning(data().training->info(), data().validation->info(), data().window);
+  if (!overlap.empty() && config_.train.validation.is_on()) log::warning(overlap);
+  for (const std::string& warning : graph_.report.warnings)
+    log::warning("graph: ", warning);
+  phases_.end("graph");
+}
+
+void Run::share() {
+  app::share(graph_.graph, mesh_->world());
+  app::share(opened_, mesh_->world());
+  std::string saved = to_text(saved_);
+  app::share(saved, mesh_->world());
+  saved_ = saved_data_from_text(saved);
+  processes_ = processes_on_machine(mesh_->world());
+  phases_.end("sharing them");
+}
+
+void Run::build() {
+  if (!mesh_->is_main()) {
+    graph_.hash = graph_.graph.content_hash();
+    const auto stores = open_stores(config_);  // whose files this host may not have
+    if (stores) stores->recall(opened_);
+    data_ = make_datasets(config_, stores, saved_ ? &*saved_ : nullptr);
+  }
+  opened_.clear();
+  app::check_graph(config_.model, graph_.graph, config_.data.names());
+  const at::ScalarType dtype = weight_type(config_.train.precision);
+  const model::GraphTensors tensors = make_tensors(dtype).to(device_);
+  const uint32_t seed = derive_seed(static_cast<uint64_t>(config_.run.seed), SeedContext::kTrainer);
+  parameters_ =
+      std::make_unique<model::ParameterSet>(dtype, seed, activation_type(config_.train.precision));
+  parameters_->slice_over(mesh_->tensor());
+  if (mesh_->sizes().pipeline > 1)
+    parameters_->divide_over(model::Stages(mesh_->stage_links(), layers_of_stages(config_)));
+  fitted_ = fitted_model();
+  network_ = std::make_unique<model::EncoderProcessorDecoder>(
+      *parameters_, network_plan(fitted_, config_.data, data_), tensors);
+  parameters_->flatten(device_);
+  for (size_t d = 0; d < data_.size(); ++d)
+    losses_.push_back(make_loss(d));
+  validation_ = make_validation();
+  phases_.end("network and loss");
+}
+
+plan::StepInput Run::planned_step() const {
+  const data::VariableTable& variables = data().variables;
+  const int64_t prognostic = variables.num_prognostic();
+  PlanRequest request;
+  request.ranks = mesh_->world().size();
+  request.variables = {prognostic, variables.num_inputs() - prognostic,
+                       variables.num_outputs() - prognostic};
+  plan::StepInput input = step_input(config_, graph_.graph, request);
+  input.network.gpu = device_.is_cuda();
+  return input;
+}
+
+std::optional<plan::MemoryPlan> Run::planned_memory() const {
+  if (data_.size() > 1) return std::nullopt;
+  try {
+    plan::StepInput input = planned_step();
+    input.network.model = fitted_;
+    return plan::plan_step(input, graph_.graph).memory;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+model::ModelOptions Run::fitted_model() const {
+  if (config_.model.memory_budget == 0.0) return config_.model;
+  const FittedModel fitted = [&] {
+    try {
+      const plan::StepInput input = planned_step();
+      return fit_memory(input, plan::divide(input, graph_.graph));
+    } catch (const ConfigError& error) {
+      const std::string what = error.what();
+      if (what.starts_with("'model.memory_budget'")) throw;
+      throw ConfigError("model.memory_budget",
+                        concat("needs a plan of the step (--dry-run), and there is none: ", what),
+                        "set it to 0, and choose recompute and chunks of the parts by hand");
+    }
+  }();
+  if (mesh_->is_main()) log::info(fitted.text);
+  return fitted.options;
+}
+
+// The graph of this rank: all of it, or its part if samples are divided.
+model::GraphTensors Run::make_tensors(at::ScalarType dtype) {
+  const std::vector<std::string>& attributes = config_.model.edge_attributes;
+  const int64_t shards = mesh_->sizes().model;
+  if (shards == 1) {
+    for (const DataParts& data : data_)
+      cells_per_rank_.push_back({graph_.graph.nodes(data.name).num_nodes()});
+    return model::GraphTensors::create(graph_.graph, attributes, dtype);
+  }
+  const graph::GraphPartition partition =
+      graph::make_partition(graph_.graph, shards, hidden_order(config_), config_.model.layers);
+  cells_per_rank_ = {partition.data.counts()};
+  const model::Shard shard{partition, mesh_->model(), config_.parallel.mapper_sources,
+                           config_.parallel.attention};
+  return model::GraphTensors::create(graph_.graph, attributes, dtype, &shard);
+}
+
+data::NodeRange Run::cells_of(size_t dataset) const {
+  const parallel::Counts starts = starts_of(cells_per_rank_[dataset]);
+  const auto rank = static_cast<size_t>(mesh_->model().rank());
+  return {starts[rank], starts[rank + 1]};
+}
+
+train::NodeSlice Run::slice_of(size_t dataset) const {
+  return train::slice_of_group(cells_per_rank_[dataset], mesh_->model());
+}
+
+train::LossPtr Run::make_loss(size_t dataset) const {
+  const DataParts& data = data_[dataset];
+  return train::build_loss(config_.loss, {.variables = data.variables,
+                                          .statistics = data.statistics,
+                                          .tendencies = data.tendencies,
+                                          .nodes = graph_.graph.nodes(data.name),
+                                          .grid_name = config_.graph.grid,
+                                          .timestep_s = data.timestep_s,
+                                          .times_out = data.window.times_out,
+                                          .dtype = parameters_->dtype(),
+                                          .device = device_});
+}
+
+data::LoaderOptions Run::loading(double share_of_memory, size_t dataset) const {
+  const auto values = [](const DataParts& data) {
+    const data::DatasetInfo& info = data.training->info();
+    return static_cast<double>(info.num_nodes() * info.num_variables());
+  };
+  double all = 0.0;
+  for (const DataParts& data : data_)
+    all += values(data);
+  const double share = values(data_[dataset]) / all;
+  const auto num_datasets = static_cast<int64_t>(data_.size());
+  // Each dataset has a loader, and memory that nobody chose is shared among them, too.
+  data::LoaderOptions options = loader_options(config_.data, device_, processes_ * num_datasets);
+  options.nodes = cells_of(dataset);
+  options.memory_bytes =
+      static_cast<int64_t>(share_of_memory * share * static_cast<double>(options.memory_bytes));
+  const auto threads = static_cast<double>(options.threads);
+  options.threads = std::max<int64_t>(1, std::llround(share * threads));
+  options.pool = pool_;
+  return options;
+}
+
+train::FurtherValidation Run::validated(size_t dataset) const {
+  const DataParts& data = data_[dataset];
+  return {
+      .name = data.name,
+      .source = data.validation_source,
+      .variables = data.variables,
+      .cell_weights = cell_weights(config_.train.validation.weights, graph_.graph.nodes(data.name)),
+      .post_processor = data.post_processor,
+      .nodes = cells_of(dataset),
+      .loading = loading(kShareOfValidation, dataset),
+      .loss = losses_[dataset],
+      .loss_nodes = slice_of(dataset)};
+}
+
+std::unique_ptr<train::Validation> Run::make_validation() const {
+  const train::FurtherValidation first = validated(0);
+  train::ValidationSetup setup{.source = first.source,
+                               .variables = first.variables,
+                               .window = data().window,
+                               .timestep_s = data().timestep_s,
+                               .cell_weights = first.cell_weights,
+                               .post_processor = first.post_processor,
+                               .nodes = first.nodes,
+                               .mesh = *mesh_,
+                               .loading = first.loading,
+                               .dtype = parameters_->dtype(),
+                               .device = device_,
+                               .loss_nodes = first.loss_nodes,
+                               .longest_rollout = std::max(config_.train.validation.rollout,
+                                                           config_.train.longest_rollout()),
+                               .name = first.name};
+  for (size_t d = 1; d < data_.size(); ++d)
+    setup.further.push_back(validated(d));
+  return std::make_unique<train::Validation>(config_.train.validation, setup);
+}
+
+std::vector<train::FurtherDataset> Run::further_training(double share_of_memory) const {
+  std::vector<train::FurtherDataset> further;
+  for (size_t d = 1; d < data_.size(); ++d) {
+    const DataParts& data = data_[d];
+    further.push_back({data.name, data.training_source, data.variables, loading(share_of_memory, d),
+                       losses_[d], slice_of(d)});
+  }
+  return further;
+}
+
+train::CheckpointMeta Run::checkpoint_meta() {
+  return {.program_version = program_version(),
+          .torch_version = torch_version(),
+          .config_json = effective_json(config_),
+          .config_hash = config_hash(config_),
+          .graph_hash = graph_.hash,
+          .data_json = record_of(config_, data_),
+          .time_utc = ""};
+}
+
+std::unique_ptr<train::Trainer> Run::make_trainer(const std::function<void(int64_t)>& at_step) {
+  shared_reading_ =
+      share_reading(config_, data(), config_.train.longest_rollout(), *mesh_, device_, processes_);
+  const bool validates = config_.train.validation.is_on() && config_.run.mode != Mode::kSynthetic;
+  const double share_of_memory = validates ? 1.0 - kShareOfValidation : 1.0;
+  data::LoaderOptions loader = loading(share_of_memory, 0);
+  loader.share = shared_reading_.memory;
+  const train::TrainerParts parts{
+      .name = data().name,
+      .source = data().training_source,
+      .variables = data().variables,
+      .window = data().window,
+      .sampling = sampling_of(config_, *mesh_),
+      .loading = loader,
+      .parameters = *parameters_,
+      .network = *network_,
+      .loss = losses_[0],
+      .loss_nodes = slice_of(0),
+      .validation = config_.run.mode == Mode::kSynthetic ? nullptr : validation_.get(),
+      .mesh = *mesh_,
+      .device = device_,
+      .further = further_training(share_of_memory)};
+  const bool is_synthetic = config_.run.mode == Mode::kSynthetic;
+  train::CheckpointOptions checkpoints = config_.checkpoint;
+  if (is_synthetic) checkpoints = {.at_end = false};
+  const train::TrainerOptions options{
+      .train = config_.train,
+      .optimizer = config_.optimizer,
+      .checkpoint = checkpoints,
+      .log = config_.log,
+      .profile = config_.profile,
+      .sharding = config_.parallel.sharding,
+      .reduction = config_.parallel.gradients,
+      .one_host = !config_.parallel.reproducible && parallel::Runtime::one_host(),
+      .run_dir = config_.run.dir,
+      .checkpoint_meta = checkpoint_meta(),
+      .should_stop = stop_requested,
+      .at_step = at_step,
+      .resident_data = is_synthetic,
+      .failure = failure_handling()};
+  return std::make_unique<train::Trainer>(options, parts);
+}
+
+train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_from,
+                          const std::function<void(int64_t)>& at_step) {
+  const std::unique_ptr<train::Trainer> trainer = make_trainer(at_step);
+  // Only the main rank knows the checkpoint to go on from, and finds the one to start from, which
+  // must be the same for all. The first rank of each group that has the same parameters reads it,
+  // the others get what that one has.
+  std::optional<train::CheckpointInfo> other;
+  const auto find = [&] {
+    if (mesh_->is_main() && !resume_from && !config_.init.from.empty())
+      other = find_checkpoint(config_.init.from, "init.from");
+  };
+  parallel::together(mesh_->world(), find, failure_handling());
+  const auto for_all = [&](const std::optional<train::CheckpointInfo>& own) {
+    return parallel::gather_text(mesh_->world(), own ? own->path.string() : "").front();
+  };
+  const std::string checkpoint = for_all(resume_from), start = for_all(other);
+  const auto load = [&] {
+    if (!start.empty()) start_from_other_run(other ? *other : train::inspect_checkpoint(start));
+    if (checkpoint.empty() || mesh_->alike().rank() != 0) return;
+    trainer->load(resume_from ? *resume_from : train::inspect_checkpoint(checkpoint));
+    if (!resume_from) return;
+    warn(check_weights(*resume_from, WeightUse::kResume, config_, graph_.hash));
+    log::info("resuming at step ", resume_from->state.step, " from '", resume_from->path.string(),
+              "'");
+  };
+  parallel::together(mesh_->world(), load, failure_handling());
+  trainer->share_state(resume_from.has_value());
+  defer_stops();  // from here on there is work to save
+  const train::Outcome outcome = trainer->run();
+  if (const std::string files = files_read(data(), mesh_->world()); !files.empty())
+    log::info(files);
+  return outcome;
+}
+
+void Run::start_from_other_run(const train::CheckpointInfo& other) {
+  const std::vector<std::string> warnings =
+      check_weights(other, WeightUse::kStart, config_, graph_.hash);
+  const train::InitReport report =
+      train::init_parameters(other, *parameters_, config_.init.may_skip);
+  if (!mesh_->is_main()) return;
+  warn(warnings);
+  warn(to_lines(report));
+  log::info("starting from the weights of '", other.path.string(), "': ", report.num_taken,
+            " tensors");
+}
+
+void Run::load_weights(const train::CheckpointInfo& checkpoint) {
+  train::load_parameters(checkpoint, *parameters_);
+  if (config_.optimizer.average.kind != train::AverageKind::kNone) {
+    train::load_average(checkpoint, *parameters_);
+  }
+  const std::vector<std::string> warnings =
+      check_weights(checkpoint, WeightUse::kScore, config_, graph_.hash);
+  if (mesh_->is_main()) warn(warnings);
+}
+
+fs::path Run::adopt_weights(const SafetensorsFile& weights, const std::string& prefix) {
+  train::load_parameters(weights, prefix, *parameters_);
+  train::AdamW optimizer(*parameters_, config_.optimizer.adamw);
+  if (config_.optimizer.average.kind != train::AverageKind::kNone) {
+    optimizer.attach(train::kAverageState, parameters_->flat_values());
+  }
+  train::CheckpointMeta meta = checkpoint_meta();
+  meta.time_utc = format_date(static_cast<int64_t>(std::time(nullptr)));
+  return train::write_checkpoint(checkpoint_folder(config_), {},
+                                 train::gather_tensors(*parameters_, optimizer), meta, /*keep=*/0);
+}
+
+void Run::validate(const train::CheckpointInfo& checkpoint) {
+  parallel::together(
+      mesh_->world(), [&] { load_weights(checkpoint); }, failure_handling());
+  std::vector<const data::VariableTable*> tables;
+  for (const DataParts& data : data_)
+    tables.push_back(&data.variables);
+  const train::Forecaster forecaster(*network_, tables, data().window, device_);
+  const int64_t chosen = config_.train.validation.rollout;
+  const train::ValidationResult result = validation_->run(
+      forecaster, *losses_[0],
+      {.rollout = chosen > 0
+                      ? chosen
+                      : train::rollout_of_last_step(config_.train.rollout, checkpoint.state)});
+  const auto check = [&] {
+    if (!result.failure.empty() && mesh_->is_main())
+      throw DataError(concat("the validation failed: ", result.failure));
+  };
+  parallel::together(mesh_->world(), check, failure_handling());
+  if (!mesh_->is_main()) return;
+  nlohmann::ordered_json json{{"step", checkpoint.state.step}, {"epoch", checkpoint.state.epoch}};
+  json.update(train::to_json(result, data().variables));
+  const fs::path path =
+      fs::path(config_.run.dir) / concat("validation-step-", checkpoint.state.step, ".json");
+  std::printf("%s\n", train::to_table(result, data().variables).c_str());
+  std::fflush(stdout);  // the figures are there even if the file cannot be written
+  make_directories(config_.run.dir);
+  write_file_atomic(path, json.dump(2) + "\n");
+  log::info("loss ", result.loss, " over ", result.num_dates, " dates; figures in '", path.string(),
+            "'");
+}
+
+}  // namespace aifs::app

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// The composition root: from a configuration to datasets, graph, network, loss and validation, and
+// the actions of the command line on them.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/run/data_parts.h"
+#include "app/run/host_share.h"
+#include "app/run/network_plan.h"
+#include "app/run/phases.h"
+#include "app/run/run_config.h"
+#include "app/run/saved_data.h"
+#include "data/loader/buffer_pool.h"
+#include "graph/base/graph.h"
+#include "graph/graph_report.h"
+#include "graph/partition.h"
+#include "parallel/process_mesh.h"
+#include "plan/step_plan.h"
+#include "train/trainer.h"
+
+namespace aifs::app {
+
+// Throws ConfigError unless the data nodes of a graph and the cells of a dataset are the same
+// points.
+void check_same_grid(const graph::NodeSet& nodes, const data::DatasetInfo& info);
+// Throws ConfigError where train.validation.weights is "area" and the data nodes have none.
+void check_area_weights(const graph::NodeSet& nodes);
+
+struct GraphParts {
+  graph::Graph graph;
+  graph::GraphReport report;
+  std::string hash;
+  double seconds = 0.0;
+};
+
+// Everything a run needs, in the order it is built.
+class Run {
+ public:
+  // The main rank opens the data and builds or loads the graph; it writes nothing but its file.
+  // `saved`: of the checkpoint whose weights are wanted, if there is one; only the main rank has to
+  // know. Throws ConfigError, DataError. Local to each rank; `mesh` outlives the run.
+  Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device,
+      std::optional<SavedData> saved = std::nullopt);
+  // Gives the graph and what was read of the dataset to all ranks. Collective.
+  void share();
+  // Creates network, loss and validation; the other ranks open the data, too. Throws ConfigError.
+  // Local to each rank.
+  void build();
+
+  // The trainer of this run, at its start. Uses the parts of the run, which outlives it.
+  // Collective.
+  std::unique_ptr<train::Trainer> make_trainer(const std::function<void(int64_t)>& at_step = {});
+  // Trains (from a checkpoint if the main rank has one). Collective.
+  train::Outcome train(const std::optional<train::CheckpointInfo>& resume_from,
+                       const std::function<void(int64_t)>& at_step = {});
+  // Takes the weights of a checkpoint; averaged ones if the configuration averages. Throws
+  // DataError if it is of another model or graph. Local.
+  void load_weights(const train::CheckpointInfo& checkpoint);
+  // Starts a run from weights of another program: copies the tensors of `weights` whose names start
+  // with `prefix` and writes them as the checkpoint of step 0 of this run. Returns its path. Local.
+  fs::path adopt_weights(const SafetensorsFile& weights, const std::string& prefix);
+  // Scores the weights of a checkpoint; prints a table and writes
+  // <run.dir>/validation-step-<n>.json. Collective; only the main rank prints and writes.
+  void validate(const train::CheckpointInfo& checkpoint);
+
+  const RunConfig& config() const { return config_; }
+  const at::Device& device() const { return device_; }
+  // All datasets; the first, which is the only one of most runs.
+  const std::vector<DataParts>& datasets() const { return data_; }
+  const DataParts& data() const { return data_.front(); }
+  const GraphParts& graph() const { return graph_; }
+  // The network's options, with what model.memory_budget adds to them.
+  const model::ModelOptions& model() const { return fitted_; }
+  const Phases& phases() const { return phases_; }
+  const model::ParameterSet& parameters() const { return *parameters_; }
+  const train::Loss& loss(size_t dataset = 0) const { return *losses_[dataset]; }
+  const parallel::ProcessMesh& mesh() const { return *mesh_; }
+  // What a step takes of a rank's memory on paper (--dry-run); nothing where there is no such plan.
+  // Local to the main rank.
+  std::optional<plan::MemoryPlan> planned_memory() const;
+
+ private:
+  plan::StepInput planned_step() const;
+  // The network's options, with what model.memory_budget adds to them.
+  model::ModelOptions fitted_model() const;
+  train::LossPtr make_loss(size_t dataset) const;
+  std::unique_ptr<train::Validation> make_validation() const;
+  train::CheckpointMeta checkpoint_meta();
+  // Takes the weights of a checkpoint that init.from names.
+  void start_from_other_run(const train::CheckpointInfo& other);
+
+  model::GraphTensors make_tensors(at::ScalarType dtype);
+  // This rank's cells of a dataset.
+  data::NodeRange cells_of(size_t dataset) const;
+  // How batches of a dataset are read, into this share of data.memory_mib of all of them.
+  data::LoaderOptions loading(double share_of_memory, size_t dataset) const;
+  train::NodeSlice slice_of(size_t dataset) const;
+  // What a dataset is to a validation.
+  train::FurtherValidation validated(size_t dataset) const;
+  std::vector<train::FurtherDataset> further_training(double share_of_memory) const;
+
+  RunConfig config_;
+  const parallel::ProcessMesh* mesh_;
+  at::Device device_;
+  Phases phases_;
+  std::optional<SavedData> saved_;
+  int64_t processes_ = 1;  // of this run on this machine
+  std::shared_ptr<data::BufferPool> pool_;
+  std::string opened_;  // what opening the dataset has read
+  std::vector<DataParts> data_;
+  GraphParts graph_;
+  model::ModelOptions fitted_;
+  // Of the data nodes of each dataset, in a row; the ranks that share a sample.
+  std::vector<parallel::Counts> cells_per_rank_;
+  std::unique_ptr<model::ParameterSet> parameters_;
+  std::unique_ptr<model::EncoderProcessorDecoder> network_;
+  std::vector<train::LossPtr> losses_;  // of each dataset
+  std::unique_ptr<train::Validation> validation_;
+  SharedReading shared_reading_;
+};
+
+}  // namespace aifs::app

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the description of a loss in a reference case to a Loss.
+#pragma once
+
+#include "conformance/loss_file.h"
+#include "train/loss/sparse_rows.h"
+
+namespace aifs::conformance {
+
+struct BuiltLoss {
+  train::LossPtr loss;
+  // Smoothers, projections and graphs it was built with, in order.
+  std::vector<train::SparseRowsPtr> matrices;
+  double value_limit = 1e-6, gradient_limit = 1e-6;  // fp32, relative to the (largest) value
+  // Of single variables, where rounding is not averaged over variables.
+  double per_variable_limit = 1e-6;
+  bool has_gradient = true;  // false: the reference's is rounding noise
+  // The value depends on which of the tiny coefficients round to 0.
+  bool noisy = false;
+};
+
+// `sample_weights` is for losses that take them, undefined otherwise. Throws NotSupported for a
+// class or an option that is not known, other errors for what is not defined. With `matrices` those
+// are used instead of what the options give: weights of neighbours are float32 numbers, whose last
+// bit depends on the library's exponential.
+BuiltLoss build_case_loss(const LossGrid& grid, const Json& config,
+                          const at::Tensor& sample_weights, at::ScalarType dtype,
+                          const std::vector<train::SparseRowsPtr>& matrices = {});
+
+}  // namespace aifs::conformance

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a loss finds its variables, scalers and grid. Files of losses on one grid describe scalers
+// by their options; those on several grids, and model cases, keep finished scalers.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "conformance/case_file.h"
+#include "data/fields/variables.h"
+#include "graph/base/graph.h"
+#include "train/loss/loss_term.h"
+
+namespace aifs::conformance {
+
+struct LossFile {
+  const Json& json;
+  const SafetensorsFile& tensors;
+  data::VariableTable variables;
+
+  // Whether scalers are given by options.
+  bool has_scaler_options() const { return json.contains("scalers"); }
+};
+
+// The part of a file that a loss looks at.
+struct LossGrid {
+  const LossFile& file;
+  std::string prefix;  // of its tensors: "<grid>/"
+
+  at::Tensor read(const std::string& tensor, at::ScalarType dtype) const;
+  bool contains(const std::string& tensor) const;
+  // The nodes of the grid with their coordinates.
+  graph::NodeSet nodes() const;
+};
+
+// The axis of a stored scaler of one dimension, whose name may tell ("node_weights", "time_steps",
+// "spectral_modes"; else it is of variables) and whose length must fit; a length that is that of no
+// axis is a number of spectral coefficients.
+struct AxisLengths {
+  int64_t time = 0, grid = 0, variable = 0;
+};
+train::Axis axis_of_scaler(const std::string& name, int64_t length, const AxisLengths& lengths);
+
+// A scaler computed from its options (NaN mask: that of the batch), or the stored one.
+train::Scaler make_scaler(const LossGrid& grid, const std::string& name, at::ScalarType dtype);
+
+// The scalers of a list in which "*" stands for all of the file and "!name" leaves one out.
+std::vector<std::string> selected_scalers(const LossFile& file, const Json& list);
+
+}  // namespace aifs::conformance

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+// One forward and training case: output, loss, gradients, three optimiser steps, prediction.
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <regex>
+
+#include "conformance/case_loss.h"
+#include "conformance/cases.h"
+#include "conformance/limits.h"
+#include "conformance/model_setup.h"
+#include "conformance/tensors.h"
+#include "train/optim/optimizer.h"
+#include "train/rollout.h"
+
+namespace aifs::conformance {
+
+namespace {
+
+// Limits of ../golden/README.md for one precision.
+struct Limits {
+  double output, loss, gradient, parameters, step_losses;
+};
+constexpr Limits kSingle{5e-6, 1e-6, 1e-5, 5e-5, 5e-6};
+constexpr Limits kDouble{1e-12, 1e-12, kGradientF64, 1e-10, 1e-12};
+// In fp32 a tensor whose gradients are tiny is compared on the scale of the whole model.
+constexpr double kTinyGradient = 1e-4, kTinyLimit = 1e-6;
+
+// Results of the reference, in fp32 with those in fp64 beside them: it may be further from these
+// than the limits allow for, as larger models are.
+class Expected {
+ public:
+  explicit Expected(const SafetensorsFile& tensors, const SafetensorsFile* twin = nullptr)
+      : tensors_(tensors), twin_(twin) {}
+
+  const SafetensorsFile& tensors() const { return tensors_; }
+  // Of a tensor, as its largest difference; 0 where it is not known.
+  double own_error(const std::string& name) const {
+    if (!twin_ || !twin_->contains(name)) return 0.0;
+    return max_difference(read_tensor(tensors_, name), read_tensor(*twin_, name));
+  }
+
+ private:
+  const SafetensorsFile& tensors_;
+  const SafetensorsFile* twin_;
+};
+
+// The bias of keys has no true gradient unless keys are normalised: what is stored is rounding
+// noise, which the optimiser turns into steps.
+bool is_noise(const CaseModel& model, const std::string& name) {
+  const std::string leaf = "lin_key.bias";
+  if (!name.ends_with(leaf)) return false;
+  const std::string block = name.substr(0, name.size() - leaf.size());
+  return !model.parameters.contains(block + "k_norm.weight");
+}
+
+// `of_model`: in fp32 all gradients are compared on the scale of the whole model.
+void compare_gradients(const CaseModel& model, const Expected& expected, const Limits& limits,
+                       bool of_model, Comparison& comparison) {
+  double largest = 0.0;
+  for (const auto& [name, entry] : expected.tensors().entries()) {
+    if (name.starts_with("grad/"))
+      largest = std::max(largest, max_abs(read_tensor(expected.tensors(), name)));
+  }
+  for (const model::Parameter& parameter : model.parameters.entries()) {
+    const std::string name = "grad/" + parameter.name;
+    if (!expected.tensors().contains(name) || is_noise(model, parameter.name)) continue;
+    const at::Tensor reference = read_tensor(expected.tensors(), name);
+    const double error = max_difference(model.parameters.gradient(parameter), reference);
+    const double of_tensor = max_abs(reference);
+    const bool single = model.parameters.dtype() == at::kFloat;
+    const bool tiny = single && (of_model || of_tensor < kTinyGradient * largest);
+    const double scale = !single ? gradient_scale_f64(of_tensor, largest)
+                         : tiny  ? largest
+                                 : std::max(of_tensor, 1e-300);
+    const double limit = limits.gradient * (tiny ? kTinyLimit / kSingle.gradient : 1.0);
+    comparison.add(name, error / scale, limit, expected.own_error(name) / scale);
+  }
+}
+
+void compare_parameters(const CaseModel& model, const Expected& expected, const std::string& prefix,
+                        double limit, bool relative, Comparison& comparison) {
+  for (const model::Parameter& parameter : model.parameters.entries()) {
+    const std::string name = prefix + parameter.name;
+    if (!expected.tensors().contains(name) || is_noise(model, parameter.name)) continue;
+    const at::Tensor reference = read_tensor(expected.tensors(), name);
+    const double scale = relative ? std::max(max_abs(reference), 1e-300) : 1.0;
+    comparison.add(name, max_difference(parameter.tensor, reference) / scale, limit,
+                   expected.own_error(name) / scale);
+  }
+}
+
+// Parameters that the reference says get no gradient.
+std::vector<std::string> without_gradient(const Json& json) {
+  return json.value("parameters_without_gradient", std::vector<std::string>());
+}
+
+// One case with its data: batches of every dataset, truth, loss, and what changes per step.
+struct TrainingCase {
+  CaseModel model;
+  std::vector<CaseDataset> datasets;
+  std::vector<train::ForecastColumns> columns;
+  std::vector<train::LossPtr> losses;
+  std::vector<at::Tensor> batches;
+  std::vector<at::Tensor> noise;  // per step, or empty
+  at::Tensor output_mask;
+  int64_t steps;
+  bool has_trained_step;  // loss and gradients come from the reference's own training step
+
+  TrainingCase(const CaseFile& file, const SafetensorsFile& tensors, at::ScalarType dtype)
+      : model(file, tensors, dtype),
+        datasets(datasets_of(file.json)),
+        steps(file.json.value("rollout_steps", int64_t{1})),
+        has_trained_step(file.json.contains("training_loss")) {
+    if (steps < 1) throw NotSupported(concat("rollout_steps ", steps));
+    for (const CaseDataset& dataset : datasets) {
+      columns.emplace_back(dataset.variables, at::kCPU);
+      losses.push_back(case_loss(file.json, tensors, dataset, dtype));
+      batches.push_back(read_tensor(tensors, dataset.prefix + "batch", dtype));
+    }
+    for (int64_t step = 0; tensors.contains(concat("noise/", step)); ++step)
+      noise.push_back(read_tensor(tensors, concat("noise/", step), dtype));
+    if (tensors.contains("output_mask")) output_mask = read_tensor(tensors, "output_mask");
+  }
+
+  // Inputs of the first step.
+  std::vector<at::Tensor> inputs() const {
+    std::vector<at::Tensor> x;
+    for (size_t d = 0; d < datasets.size(); ++d) {
+      x.push_back(batches[d]
+                      .narrow(1, 0, model.network->layout(d).times_in)
+                      .index_select(-1, columns[d].inputs)
+                      .repeat({1, 1, model.network->num_members(), 1, 1}));
+    }
+    return x;
+  }
+
+  // All variables at the times that a step predicts.
+  at::Tensor truth(size_t d, int64_t step) const {
+    const auto& layout = model.network->layout(d);
+    // An autoencoder has nothing but its input to predict.
+    const bool of_input = batches[d].size(1) < layout.times_in + layout.times_out;
+    return batches[d].narrow(1, (of_input ? 0 : layout.times_in) + step * layout.times_out,
+                             layout.times_out);
+  }
+};
+
+// What one forward and backward pass gives.
+struct PassResult {
+  double loss = 0.0;
+  std::vector<double> step_losses;
+  std::vector<std::vector<at::Tensor>> x, y;  // per step and dataset
+};
+
+// Loss of the present weights; gradients are left in the parameters.
+PassResult forward_backward(TrainingCase& c) {
+  PassResult result;
+  c.model.parameters.zero_gradients();
+  std::vector<at::Tensor> x = c.inputs();
+  at::Tensor total;
+  for (int64_t step = 0; step < c.steps; ++step) {
+    model::StepContext context{.step = step};
+    if (!c.noise.empty()) context.noise = c.noise.at(static_cast<size_t>(step));
+    const std::vector<at::Tensor> y = c.model.network->forward(x, context);
+    at::Tensor loss;
+    for (size_t d = 0; d < y.size(); ++d) {
+      const at::Tensor value = (*c.losses[d])(y[d], c.truth(d, step));
+      loss = loss.defined() ? loss + value : value;
+    }
+    result.step_losses.push_back(loss.item<double>());
+    total = total.defined() ? total + loss : loss;
+    result.x.emplace_back();
+    for (size_t d = 0; d < x.size();
+         ++d)  // the reference stores it after its residual worked on it
+      result.x.back().push_back(c.model.network->prepare(x[d], d).detach());
+    result.y.push_back(y);
+    for (size_t d = 0; step + 1 < c.steps && d < y.size(); ++d)
+      x[d] = train::advance_inputs(x[d], y[d], c.truth(d, step), c.columns[d], c.output_mask);
+  }
+  total = total / static_cast<double>(c.steps);
+  total.backward();
+  result.loss = total.item<double>();
+  return result;
+}
+
+// Every further step of a rollout may be twice as far off.
+double widened(double limit, size_t step) {
+  return std::ldexp(limit, static_cast<int>(step));
+}
+
+void compare_loss(const std::string& name, double loss, const Expected& expected, double limit,
+                  Comparison& comparison) {
+  const double reference = expected.tensors().doubles(name).at(0);
+  comparison.add(name, relative_difference(loss, reference), limit,
+                 expected.own_error(name) / std::abs(reference));
+}
+
+void compare_pass(const TrainingCase& c, const PassResult& pass, const SafetensorsFile& tensors,
+                  const Expected& expected, const Limits& limits, Comparison& comparison) {
+  const SafetensorsFile& stored = expected.tensors();
+  const bool is_double = c.model.parameters.dtype() == at::kDouble;
+  for (size_t step = 0; step < pass.y.size(); ++step) {
+    const std::string in_step = tensors.contains("step0/y_pred") ? concat("step", step, "/") : "";
+    for (size_t d = 0; d < c.datasets.size(); ++d) {
+      const std::string prefix = in_step + c.datasets[d].prefix;
+      if (tensors.contains(prefix + "x")) {
+        const at::Tensor x = read_tensor(tensors, prefix + "x").expand_as(pass.x[step][d]);
+        comparison.add(prefix + "x", max_difference(pass.x[step][d], x),
+                       step == 0 && at::equal(pass.x[step][d], c.inputs()[d])
+                           ? 0.0
+                           : widened(kSingle.output, step));
+      }
+      if (!stored.contains(prefix + "y_pred")) continue;
+      const at::Tensor y = read_tensor(stored, prefix + "y_pred");
+      comparison.add(prefix + "y_pred",
+                     max_difference(pass.y[step][d], y) / (is_double ? max_abs(y) : 1.0),
+                     widened(limits.output, step), expected.own_error(prefix + "y_pred"));
+    }
+    if (stored.contains(in_step + "loss") && !in_step.empty()) {
+      compare_loss(in_step + "loss", pass.step_losses[step], expected, widened(limits.loss, step),
+                   comparison);
+    }
+  }
+  const size_t last = pass.y.size() - 1;
+  compare_loss("loss", pass.loss, expected, widened(limits.loss, last), comparison);
+  Limits gradients = limits;
+  gradients.gradient = widened(limits.gradient, last);
+  compare_gradients(c.model, expected, gradients, c.has_trained_step, comparison);
+}
+
+// The betas and so on of the case, or what all cases without them use.
+train::AdamWOptions adamw_options(const Json& json) {
+  const Json o = json.value("optimizer", Json::object());
+  train::AdamWOptions options;
+  options.beta1 = o.contains("betas") ? o["betas"].at(0).get<double>() : 0.9;
+  options.beta2 = o.contains("betas") ? o["betas"].at(1).get<double>() : 0.95;
+  options.eps = o.value("eps", 1e-8);
+  options.weight_decay = o.value("weight_decay", 0.01);
+  return options;
+}
+
+double learning_rate(const Json& json) {
+  if (json.contains("optimizer")) return json["optimizer"].at("lr").get<double>();
+  const std::string text = json.value("adamw", std::string());
+  const size_t at = text.find("lr ");
+  if (at == std::string::npos) throw NotSupported("an optimiser without learning rate");
+  return std::stod(text.substr(at + 3));
+}
+
+// The largest element of a gradient, "... clamped to +-32"; the package's own where nothing is
+// said.
+double clip_limit(const Json& json) {
+  constexpr double kOfPackage = 32.0;
+  const std::string text =
+      json.value("optimizer", Json::object()).value("clip", json.value("adamw", std::string()));
+  static const std::regex kNumber(R"((?:\+-|value ) ?(\d+(?:\.\d+)?(?:e-?\d+)?))");
+  std::smatch match;
+  return std::regex_search(text, match, kNumber) ? std::stod(match[1]) : kOfPackage;
+}
+
+void compare_optimizer(const CaseFile& file, TrainingCase& c, const Expected& expected,
+                       const Limits& limits, Comparison& comparison) {
+  if (!expected.tensors().contains("adamw_losses")) return;
+  train::AdamW optimizer(c.model.parameters, adamw_options(file.json));
+  optimizer.exclude(without_gradient(file.json));
+  const std::vector<double> losses = expected.tensors().doubles("adamw_losses");
+  const double limit = widened(limits.step_losses, static_cast<size_t>(c.steps - 1));
+  const double own_error = expected.own_error("adamw_losses");
+  for (size_t step = 0; step < losses.size(); ++step) {
+    const double value = forward_backward(c).loss;
+    comparison.add(concat("adamw_losses[", step, "]"), relative_difference(value, losses[step]),
+                   limit, own_error / std::abs(losses[step]));
+    if (step + 1 == losses.size()) break;
+    optimizer.step(learning_rate(file.json), clip_limit(file.json));
+  }
+  compare_parameters(c.model, expected, "after3/",
+                     widened(limits.parameters, static_cast<size_t>(c.steps - 1)),
+                     c.model.parameters.dtype() == at::kDouble, comparison);
+}
+
+void check_training(const CaseFile& file, const SafetensorsFile& tensors, const Expected& expected,
+                    at::ScalarType dtype, Comparison& comparison) {
+  const Limits& limits = dtype == at::kDouble ? kDouble : kSingle;
+  TrainingCase c(file, tensors, dtype);
+  const PassResult pass = forward_backward(c);
+  compare_pass(c, pass, tensors, expected, limits, comparison);
+  if (tensors.contains("residual_output")) {
+    const at::Tensor all = read_tensor(tensors, "residual_output");
+    const at::Tensor guess = c.model.network->residual(c.inputs()[0]);
+    const at::Tensor stored = all.index_select(-1, c.columns[0].input_prognostic);
+    comparison.add("residual_output", max_difference_of_repeated(guess, stored), kSingle.output);
+  }
+  compare_optimizer(file, c, expected, limits, comparison);
+}
+
+// Physical input to physical output through normaliser and network.
+void check_prediction(const CaseFile& file, const SafetensorsFile& tensors,
+                      Comparison& comparison) {
+  if (!tensors.contains("predict/input")) return;
+  CaseModel model(file, tensors, at::kFloat);
+  const data::VariableTable variables = variables_of(file.json);
+  const at::Tensor mul = read_tensor(tensors, "normalizer/mul");
+  const at::Tensor add = read_tensor(tensors, "normalizer/add");
+  const at::Tensor in = at::tensor(variables.input_columns(), at::kLong);
+  const at::Tensor out = at::tensor(variables.output_columns(), at::kLong);
+  const at::Tensor x = read_tensor(tensors, "predict/input")
+                           .mul(mul.index_select(0, in))
+                           .add(add.index_select(0, in))
+                           .unsqueeze(2);
+  const at::Tensor y = model.network->forward(x).detach();
+  const at::Tensor out_mul = mul.index_select(0, out);
+  const at::Tensor physical = (y - add.index_select(0, out)) / out_mul;
+  const at::Tensor expected = read_tensor(tensors, "predict/output");
+  // 5e-6 of the normaliser's deviation plus 2e-7 of the value.
+  const at::Tensor allowed = 5e-6 / out_mul.to(at::kDouble) + 2e-7 * expected.to(at::kDouble).abs();
+  const at::Tensor error = (physical.to(at::kDouble) - expected.to(at::kDouble)).abs();
+  comparison.add("predict/output (in limits)", (error / allowed).max().item<double>(), 1.0);
+}
+
+}  // namespace
+
+void run_model_case(const CaseFile& file, Report& report) {
+  report.run("model", file.name, [&](Comparison& comparison) {
+    const SafetensorsFile tensors = file.tensors();
+    std::optional<SafetensorsFile> twin;
+    if (file.f64_path()) twin.emplace(*file.f64_path());
+    check_training(file, tensors, Expected(tensors, twin ? &*twin : nullptr), at::kFloat,
+                   comparison);
+    check_prediction(file, tensors, comparison);
+  });
+  if (const auto f64 = file.f64_path()) {
+    report.run("model", file.name + ".f64", [&](Comparison& comparison) {
+      const SafetensorsFile twin(*f64);
+      check_training(file, file.tensors(), Expected(twin), at::kDouble, comparison);
+    });
+  }
+}
+
+}  // namespace aifs::conformance

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance/model_setup.h"
+
+#include <ATen/ATen.h>
+
+#include "app/run/graph_tensors.h"
+#include "conformance/report.h"
+#include "conformance/tensors.h"
+
+namespace aifs::conformance {
+
+data::VariableTable variables_of(const Json& json) {
+  return datasets_of(json).at(0).variables;
+}
+
+graph::Graph graph_of(const CaseFile& file, const SafetensorsFile& tensors) {
+  graph::Graph own = app::read_graph_tensors(tensors, "graph/");
+  if (!own.node_sets.empty()) return own;
+  const auto name = file.json.at("graph_file").get<std::string>();
+  fs::path folder = file.json_path.parent_path();
+  for (int level = 0; level < 3; ++level, folder = folder.parent_path()) {
+    if (fs::exists(folder / name)) return app::read_graph_tensors(SafetensorsFile(folder / name));
+  }
+  throw DataError(concat("the graph file '", name, "' of case '", file.name, "' was not found"),
+                  "it is looked for beside the case and in the two folders above");
+}
+
+CaseModel::CaseModel(const CaseFile& file, const SafetensorsFile& tensors, at::ScalarType dtype)
+    : parameters(dtype, /*seed=*/1) {
+  build(file, tensors, at::kCPU);
+}
+
+CaseModel::CaseModel(const CaseFile& file, const SafetensorsFile& tensors,
+                     train::Precision precision, at::Device device)
+    : parameters(train::weight_type(precision), /*seed=*/1, train::activation_type(precision)) {
+  build(file, tensors, device);
+}
+
+namespace {
+
+bool any_starts_with(const SafetensorsFile& tensors, const std::string& prefix) {
+  const auto found = tensors.entries().lower_bound(prefix);
+  return found != tensors.entries().end() && found->first.starts_with(prefix);
+}
+
+// A processor that does nothing has edge features all the same, unless the reference's graph had
+// no edges for it; the stored one may be that of several cases.
+void drop_unused_edges(const model::NetworkPlan& plan, const SafetensorsFile& tensors,
+                       graph::Graph& graph) {
+  if (plan.options.processor.kind != model::BlockKind::kNone ||
+      any_starts_with(tensors, "state/processor_graph_provider.")) {
+    return;
+  }
+  std::erase_if(graph.edge_sets, [&](const graph::EdgeSet& edges) {
+    return edges.source == plan.meshes.back() && edges.target == plan.meshes.back();
+  });
+}
+
+}  // namespace
+
+void CaseModel::build(const CaseFile& file, const SafetensorsFile& tensors, at::Device device) {
+  graph::Graph graph = graph_of(file, tensors);
+  try {
+    const model::NetworkPlan plan = network_plan(file.json, tensors, graph);
+    drop_unused_edges(plan, tensors, graph);
+    network = std::make_unique<model::EncoderProcessorDecoder>(
+        parameters, plan,
+        model::GraphTensors::create(graph, edge_attributes_of(file.json), parameters.dtype())
+            .to(device));
+  } catch (const ConfigError& error) {
+    throw NotSupported(error.what());
+  }
+  load(tensors, device);
+}
+
+CaseModel::CaseModel(const model::NetworkPlan& plan, const graph::Graph& graph,
+                     const std::vector<std::string>& edge_attributes,
+                     const SafetensorsFile& tensors, at::ScalarType dtype)
+    : parameters(dtype, /*seed=*/1) {
+  network = std::make_unique<model::EncoderProcessorDecoder>(
+      parameters, plan, model::GraphTensors::create(graph, edge_attributes, dtype));
+  load(tensors, at::kCPU);
+}
+
+void CaseModel::load(const SafetensorsFile& tensors, at::Device device) {
+  parameters.flatten(device);
+  for (const model::Parameter& parameter : parameters.entries()) {
+    const at::Tensor value = read_tensor(tensors, "state/" + parameter.name);
+    parameters.assign(parameter.name, value);
+  }
+  for (const auto& [name, entry] : tensors.entries()) {
+    if (name.starts_with("state/") && !parameters.contains(name.substr(6))) {
+      throw Error(concat("the network has no tensor '", name.substr(6), "'"));
+    }
+  }
+}
+
+}  // namespace aifs::conformance

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds graph, network, loss and optimiser of a reference case from its JSON file.
+#pragma once
+
+#include "conformance/model_plan.h"
+#include "graph/base/graph.h"
+#include "train/loss/loss.h"
+#include "train/optim/precision.h"
+
+namespace aifs::conformance {
+
+// The roles listed under "variables", of a case with one dataset.
+data::VariableTable variables_of(const Json& json);
+// The graph named by "graph_file", looked for beside the case and in the folders above it, or the
+// one inside the case's own tensors.
+graph::Graph graph_of(const CaseFile& file, const SafetensorsFile& tensors);
+// A network with the weights of a case.
+struct CaseModel {
+  model::ParameterSet parameters;
+  std::unique_ptr<model::EncoderProcessorDecoder> network;
+
+  CaseModel(const CaseFile& file, const SafetensorsFile& tensors, at::ScalarType dtype);
+  // With the types of a precision, on a device.
+  CaseModel(const CaseFile& file, const SafetensorsFile& tensors, train::Precision precision,
+            at::Device device = at::kCPU);
+  // From a plan and a graph; weights under state/ of `tensors`.
+  CaseModel(const model::NetworkPlan& plan, const graph::Graph& graph,
+            const std::vector<std::string>& edge_attributes, const SafetensorsFile& tensors,
+            at::ScalarType dtype);
+
+ private:
+  void build(const CaseFile& file, const SafetensorsFile& tensors, at::Device device);
+  void load(const SafetensorsFile& tensors, at::Device device);
+};
+
+}  // namespace aifs::conformance

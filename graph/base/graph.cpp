@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/base/graph.h"
+
+#include "core/check.h"
+#include "core/file_io.h"
+
+namespace aifs::graph {
+
+namespace {
+
+template <class T>
+void hash_vector(Sha256& hash, const std::vector<T>& values) {
+  const auto count = static_cast<uint64_t>(values.size());
+  hash.update(&count, sizeof count);
+  hash.update(values.data(), values.size() * sizeof(T));
+}
+
+void hash_text(Sha256& hash, const std::string& text) {
+  hash_vector(hash, std::vector<char>(text.begin(), text.end()));
+}
+
+void hash_attributes(Sha256& hash, const std::map<std::string, Attribute>& attributes) {
+  for (const auto& [name, attribute] : attributes) {
+    hash_text(hash, name);
+    hash.update(&attribute.width, sizeof attribute.width);
+    hash_vector(hash, attribute.values);
+  }
+}
+
+void check_attributes(const std::map<std::string, Attribute>& attributes, int64_t rows,
+                      const std::string& owner) {
+  for (const auto& [name, attribute] : attributes) {
+    AIFS_CHECK(static_cast<int64_t>(attribute.values.size()) == rows * attribute.width,
+               "attribute '", name, "' of ", owner, " has ", attribute.values.size(),
+               " values, expected ", rows, " x ", attribute.width);
+  }
+}
+
+}  // namespace
+
+const NodeSet& Graph::nodes(const std::string& name) const {
+  std::string known;
+  for (const NodeSet& set : node_sets) {
+    if (set.name == name) return set;
+    known += concat(known.empty() ? "'" : ", '", set.name, "'");
+  }
+  throw Error(concat("the graph has no nodes '", name, "'"), concat("it has ", known));
+}
+
+const EdgeSet& Graph::edges(const std::string& source, const std::string& target) const {
+  std::string known;
+  for (const EdgeSet& set : edge_sets) {
+    if (set.source == source && set.target == target) return set;
+    known += concat(known.empty() ? "" : ", ", set.source, "->", set.target);
+  }
+  throw Error(concat("the graph has no edges ", source, "->", target), concat("it has ", known));
+}
+
+std::string Graph::content_hash() const {
+  Sha256 hash;
+  for (const NodeSet& set : node_sets) {
+    hash_text(hash, set.name);
+    hash_vector(hash, set.lat_rad);
+    hash_vector(hash, set.lon_rad);
+    hash_attributes(hash, set.attributes);
+  }
+  for (const EdgeSet& set : edge_sets) {
+    hash_text(hash, set.source);
+    hash_text(hash, set.target);
+    hash_vector(hash, set.source_index);
+    hash_vector(hash, set.target_index);
+    hash_attributes(hash, set.attributes);
+  }
+  return hash.finish();
+}
+
+void Graph::check() const {
+  for (const NodeSet& set : node_sets) {
+    AIFS_CHECK(set.lat_rad.size() == set.lon_rad.size(), "nodes '", set.name, "' have ",
+               set.lat_rad.size(), " latitudes and ", set.lon_rad.size(), " longitudes");
+    check_attributes(set.attributes, set.num_nodes(), "nodes '" + set.name + "'");
+  }
+  for (const EdgeSet& set : edge_sets) {
+    const std::string owner = concat("edges ", set.source, "->", set.target);
+    const int64_t num_source = nodes(set.source).num_nodes();
+    const int64_t num_target = nodes(set.target).num_nodes();
+    AIFS_CHECK(set.source_index.size() == set.target_index.size(), owner, " are uneven");
+    for (size_t e = 0; e < set.source_index.size(); ++e) {
+      const int32_t s = set.source_index[e], t = set.target_index[e];
+      AIFS_CHECK(s >= 0 && s < num_source && t >= 0 && t < num_target, owner, ": edge ", e,
+                 " joins ", s, " and ", t, " of ", num_source, " and ", num_target, " nodes");
+    }
+    check_attributes(set.attributes, set.num_edges(), owner);
+  }
+}
+
+}  // namespace aifs::graph

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/network/options.h"
+
+#include <algorithm>
+
+#include "core/check.h"
+
+namespace aifs::model {
+
+namespace {
+
+const config::Bounds<int64_t> kTrainableWidth{.min = 0, .max = 4096};
+
+bool has_heads(BlockKind kind) {
+  return kind == BlockKind::kGraphTransformer || kind == BlockKind::kTransformer;
+}
+
+// Refuses an option that a kind does not have.
+void only_for(bool is_set, bool allowed, const std::string& path, const char* who) {
+  if (is_set && !allowed) throw ConfigError(path, concat("is for ", who, " only"));
+}
+
+void check_heads(const BlockOptions& block, int64_t channels, const std::string& path) {
+  if (!has_heads(block.kind)) return;
+  const int64_t width = block.attention_channels > 0 ? block.attention_channels : channels;
+  if (width % block.heads != 0) {
+    throw ConfigError(path + ".heads",
+                      concat(block.heads, " heads cannot share ", width, " channels"),
+                      "choose a number that divides them");
+  }
+  if (block.rotary && (width / block.heads) % 2 != 0) {
+    throw ConfigError(path + ".rotary",
+                      concat("needs heads of even width, not ", width / block.heads));
+  }
+}
+
+void check_mapper(const BlockOptions& block, const std::string& path) {
+  if (block.kind == BlockKind::kNone)
+    throw ConfigError(path + ".kind", "only a processor can be none");
+  only_for(block.offload > 0, false, path + ".offload", "processors");
+  only_for(block.edge_ranges > 1, false, path + ".edge_ranges", "processors");
+}
+
+}  // namespace
+
+void BlockOptions::bind(config::Binder& b) {
+  b.choice("kind", kind,
+           {"family: gnn is message passing with residual edge states, graph_transformer attention "
+            "over edges, transformer attention over whole node sets, point_wise works on every "
+            "node alone; none, for a processor, does nothing"});
+  b.integer("channels", channels, {.min = 0, .max = 1 << 16}, {"width; 0: model.channels"});
+  b.integer("mlp_extra_layers", mlp_extra_layers, {.min = 0, .max = 16},
+            {"gnn: linears in every MLP beyond three"});
+  b.number("mlp_hidden_ratio", mlp_hidden_ratio, {.min = 0.0, .max = 64.0},
+           {"hidden width of MLPs as a multiple of the channels; 0: 1 for gnn, 4 for the others"});
+  b.choice("mlp_implementation", mlp_implementation, {"plain MLP, or with gated layers"});
+  b.choice("activation", activation, {"of plain MLPs; gelu is the exact form"});
+  b.integer("heads", heads, {.min = 1, .max = 1 << 12},
+            {"attention heads of graph_transformer and transformer"});
+  b.integer("attention_channels", attention_channels, {.min = 0, .max = 1 << 16},
+            {"width of attention, a multiple of heads; 0: channels"});
+  b.boolean("qk_norm", qk_norm, {"normalise queries and keys per head"});
+  b.boolean("edge_pre_mlp", edge_pre_mlp,
+            {"graph_transformer: a linear and an activation on the edge features of each block"});
+  b.integer(
+      "window", window, {.min = -1},
+      {"transformer: nodes further apart in node order do not see each other (below the number of "
+       "nodes); 0: all do; -1: all do, but in a mapper with sdpa it is the number of source nodes, "
+       "as in Anemoi"});
+  b.choice("attention", attention,
+           {"transformer: whose conventions hold, torch's or those of flash-attention"});
+  b.number("softcap", softcap, {.min = 0.0}, {"flash: scores are bent to stay below; 0: not"});
+  b.boolean("alibi", alibi, {"flash: scores fall linearly with distance in node order"});
+  b.boolean("rotary", rotary, {"flash, mappers: queries and keys turn with position"});
+  b.choice("recompute", recompute,
+           {"what is run again in the backward pass instead of being kept in memory: nothing, "
+            "embeddings and GELUs (gnn), MLPs, each block (of mappers: each chunk), or everything "
+            "(of processors: in chunks groups)"});
+  b.integer("chunks", chunks, {.min = 1, .max = 1 << 20},
+            {"mappers of gnn and graph_transformer: ranges of targets worked on one after another; "
+             "processors: groups of layers that are recomputed together"});
+  b.integer(
+      "edge_ranges", edge_ranges, {.min = 1, .max = 1 << 20},
+      {"processors of gnn with recompute block or full: ranges of targets in each layer, worked "
+       "on and run again one after another"});
+  b.integer(
+      "offload", offload, {.min = 0, .max = 1024},
+      {"processors with recompute block or full, on a GPU: so many blocks or groups, from the "
+       "first on, keep their inputs in page-locked memory of the host, copied beside the "
+       "computation; those of the last stay"});
+}
+
+void BlockOptions::validate(const std::string& path) const {
+  const bool transformer = kind == BlockKind::kTransformer;
+  only_for(mlp_extra_layers > 0, kind == BlockKind::kGnn, path + ".mlp_extra_layers", "gnn");
+  only_for(qk_norm, has_heads(kind), path + ".qk_norm", "graph_transformer and transformer");
+  only_for(edge_pre_mlp, kind == BlockKind::kGraphTransformer, path + ".edge_pre_mlp",
+           "graph_transformer");
+  only_for(window != 0, transformer, path + ".window", "transformer");
+  only_for(attention == AttentionBackend::kFlash, transformer, path + ".attention", "transformer");
+  const bool flash = transformer && attention == AttentionBackend::kFlash;
+  only_for(softcap > 0.0, flash, path + ".softcap", "flash attention");
+  only_for(alibi, flash, path + ".alibi", "flash attention");
+  only_for(rotary, flash, path + ".rotary", "flash attention");
+  const bool again = runs_layers_again(recompute);
+  only_for(offload > 0, again && kind != BlockKind::kNone, path + ".offload",
+           "recompute block and full");
+  only_for(edge_ranges > 1, kind == BlockKind::kGnn, path + ".edge_ranges", "gnn");
+  only_for(edge_ranges > 1, again, path + ".edge_ranges", "recompute block and full");
+}
+
+double BlockOptions::hidden_ratio() const {
+  if (mlp_hidden_ratio > 0.0) return mlp_hidden_ratio;
+  return kind == BlockKind::kGnn ? 1.0 : 4.0;
+}
+
+void DecoderOptions::bind(config::Binder& b) {
+  BlockOptions::bind(b);
+  b.text_list("target_features", target_features,
+              {"what the decoder knows of its nodes, side by side: encoded_data, coordinates, "
+               "forcings, prognostics, trainable_parameters"});
+  b.boolean("zero_extractor", zero_extractor,
+            {"graph_transformer and point_wise: the last linear starts at zero"});
+}
+
+void DecoderOptions::validate(const std::string& path) const {
+  BlockOptions::validate(path);
+  features();
+  only_for(zero_extractor, kind == BlockKind::kGraphTransformer || kind == BlockKind::kPointWise,
+           path + ".zero_extractor", "graph_transformer and point_wise");
+}
+
+std::vector<TargetFeature> DecoderOptions::features() const {
+  std::vector<TargetFeature> list;
+  for (const std::string& name : target_features) {
+    bool known = false;
+    for (const auto& [feature, text] : EnumNames<TargetFeature>::table) {
+      if (name != text) continue;
+      list.push_back(feature);
+      known = true;
+    }
+    if (!known) {
+      throw ConfigError("model.decoder.target_features", concat("has no '", name, "'"),
+                        nearest_names(name, enum_names<TargetFeature>()));
+    }
+  }
+  if (list.empty()) throw ConfigError("model.decoder.target_features", "is empty");
+  return list;
+}
+
+void TrainableOptions::bind(config::Binder& b) {
+  b.integer("data", data, kTrainableWidth, {"learnt features per data node"});
+  b.integer("hidden", hidden, kTrainableWidth, {"learnt features per hidden node"});
+  b.integer("data_to_hidden", data_to_hidden, kTrainableWidth,
+            {"learnt features per encoder edge"});
+  b.integer("hidden_to_hidden", hidden_to_hidden, kTrainableWidth,
+            {"learnt features per processor edge"});
+  b.integer("hidden_to_data", hidden_to_data, kTrainableWidth,
+            {"learnt features per decoder edge"});
+}
+
+void HierarchyOptions::bind(config::Binder& b) {
+  b.text_list("meshes", meshes, {"hidden node sets of the graph, fine to coarse; empty: one mesh"});
+  b.boolean("level_processing", level_processing,
+            {"processors on the finer meshes too, on the way down and on the way up"});
+  b.integer("level_layers", level_layers, {.min = 1, .max = 1024}, {"layers of these processors"});
+  b.section("upscale", upscale, {"from a mesh to the next coarser one"});
+  b.section("downscale", downscale, {"from a mesh to the next finer one"});
+  b.integer("upscale_trainable", upscale_trainable, kTrainableWidth,
+            {"learnt features per upscale edge"});
+  b.integer("downscale_trainable", downscale_trainable, kTrainableWidth,
+            {"learnt features per downscale edge"});
+}
+
+void HierarchyOptions::validate(const std::string& path) const {
+  if (meshes.size() == 1) throw ConfigError(path + ".meshes", "needs two meshes or more, or none");
+  for (auto mesh = meshes.begin(); mesh != meshes.end(); ++mesh) {
+    if (std::find(meshes.begin(), mesh, *mesh) != mesh)
+      throw ConfigError(path + ".meshes", concat("names '", *mesh, "' twice"));
+  }
+  for (const auto& [mapper, name] : {std::pair{&upscale, ".upscale"}, {&downscale, ".downscale"}}) {
+    check_mapper(*mapper, path + name);
+    if (mapper->kind == BlockKind::kPointWise) {
+      throw ConfigError(concat(path, name, ".kind"),
+                        "point_wise goes from nodes to the same ones, not to another mesh");
+    }
+  }
+}
+
+void EnsembleOptions::bind(config::Binder& b) {
+  b.integer("members", members, {.min = 1, .max = 1 << 16}, {"forecasts made of every sample"});
+  b.choice("noise", noise,
+           {"none, or conditioning: noise shifts and scales the processor's norms"});
+  b.integer("noise_channels", noise_channels, {.min = 1, .max = 1 << 12},
+            {"noise per hidden node"});
+  b.integer("noise_hidden", noise_hidden, {.min = 1, .max = 1 << 16},
+            {"hidden width of the MLP on the noise"});
+  b.number("noise_std", noise_std, {.min = 0.0}, {"standard deviation of the noise"});
+  b.choice("noise_activation", noise_activation, {"activation of the MLP on the noise"});
+}
+
+void EnsembleOptions::validate(const std::string& path) const {
+  if (members > 1 && noise == NoiseKind::kNone) {
+    throw ConfigError(path + ".members", "without noise all members would be the same",
+                      "set noise to \"conditioning\"");
+  }
+}
+
+void ModelOptions::bind(config::Binder& b) {
+  b.integer("channels", channels, {.min = 1, .max = 1 << 16}, {"width of node and edge states"});
+  b.integer("layers", layers, {.min = 1, .max = 1024}, {"layers of the processor"});
+  b.section("encoder", encoder, {"from the data grid to the hidden mesh"});
+  b.section("processor", processor, {"on the hidden mesh"});
+  b.section("decoder", decoder, {"from the hidden mesh to the data grid"});
+  b.section("trainable_parameters", trainable_parameters, {"features learnt per node and edge"});
+  b.boolean("latent_skip", latent_skip, {"add the encoder's result to the processor's"});
+  b.section("residual", residual, {"what is added to prognostic outputs"}, "kind");
+  b.list("bounding", bounding, {"limits on outputs, applied in order in normalised space"});
+  b.text_list("edge_attributes", edge_attributes, {"edge attributes of the graph that are used"});
+  b.number("layer_norm_eps", layer_norm_eps, {.min = 0.0, .max = 1.0},
+           {"added to the variance in every LayerNorm"});
+  b.choice("kernels", kernels,
+           {"code between matrix products: LibTorch's operators (reference), own kernels that read "
+            "and write each row once (fused), or those where there are any on a GPU, and in fp32 "
+            "on a CPU (auto)"});
+  b.choice("aggregation", aggregation,
+           {"how the latents of several datasets become one: their sum, their mean, or all side by "
+            "side (concat; the processor is then as wide as all encoders together)"});
+  b.number(
+      "memory_budget", memory_budget, {.min = 0.0},
+      {"memory that a rank may take: so much is run again in the backward pass, beyond what "
+       "`recompute` and `chunks` ask for, that a plan of the step (--dry-run) fits into it; 0: "
+       "no limit",
+       "GiB"});
+  b.section("hierarchy", hierarchy, {"several meshes instead of one"});
+  b.section("ensemble", ensemble, {"several members instead of one"});
+}
+
+void check_stages(const BlockOptions& processor, int64_t stages) {
+  if (stages == 1 || processor.kind != BlockKind::kNone) return;
+  throw ConfigError(
+      "parallel.pipeline",
+      concat("is ", stages, ", but a processor of kind \"none\" has no layers to share"),
+      "use 1, and parallel.model or parallel.data for more ranks");
+}
+
+void check_slices(const BlockOptions& processor, int64_t ranks) {
+  if (ranks == 1) return;
+  const auto is = [&](BlockKind kind) { return processor.kind == kind; };
+  if (is(BlockKind::kPointWise) || is(BlockKind::kNone)) {
+    throw ConfigError(
+        "parallel.tensor",
+        concat("is ", ranks, ", but a processor of kind \"", enum_name(processor.kind),
+               "\" cannot be sliced: it has no layers, or norms of the channels that would be"),
+        "use 1, and parallel.model or parallel.data for more ranks");
+  }
+  if (!is(BlockKind::kGnn) && processor.heads < ranks) {
+    throw ConfigError(
+        "parallel.tensor",
+        concat("is ", ranks, ", but model.processor has ", processor.heads, " attention heads"),
+        "every rank needs one head at least");
+  }
+}
+
+std::vector<std::string> ModelOptions::meshes() const {
+  if (encoder.kind == BlockKind::kPointWise) return {"data"};
+  return hierarchy.meshes.empty() ? std::vector<std::string>{"hidden"} : hierarchy.meshes;
+}
+
+int64_t ModelOptions::num_layers() const {
+  const auto meshes = std::max<size_t>(1, hierarchy.meshes.size());
+  return layers + 2 * static_cast<int64_t>(meshes - 1) * hierarchy.layers();
+}
+
+bool ModelOptions::uses(BlockKind kind) const {
+  const bool in_levels = !hierarchy.meshes.empty() &&
+                         (hierarchy.upscale.kind == kind || hierarchy.downscale.kind == kind);
+  return encoder.kind == kind || processor.kind == kind || decoder.kind == kind || in_levels;
+}
+
+void ModelOptions::validate(const std::string& path) const {
+  if (processor.offload > 0) {
+    const int64_t groups = step_groups(layers, {processor.recompute, processor.chunks, 0}).count;
+    if (processor.offload >= groups) {
+      throw ConfigError(
+          path + ".processor.offload",
+          concat("is ", processor.offload, ", the processor's ", layers, " layers run again in ",
+                 groups, " pieces and the last keeps its inputs on the device"),
+          concat("at most ", groups - 1, "; processor.chunks makes more pieces"));
+    }
+  }
+  const auto at = [&](const char* part) { return concat(path, ".", part); };
+  check_mapper(encoder, at("encoder"));
+  check_mapper(decoder, at("decoder"));
+  only_for(processor.rotary, false, at("processor.rotary"), "mappers");
+  check_heads(encoder, width(encoder), at("encoder"));
+  check_heads(processor, width(processor), at("processor"));
+  check_heads(decoder, width(decoder), at("decoder"));
+  if (hierarchy.meshes.empty()) {
+    // Latents side by side are as wide as all encoders together, which only the plan knows.
+    if (width(encoder) != width(processor) && aggregation != Aggregation::kConcat) {
+      throw ConfigError(at("processor.channels"),
+                        concat("is ", width(processor), ", the encoder gives ", width(encoder)));
+    }
+  } else {
+    check_heads(hierarchy.upscale, 2 * channels, at("hierarchy.upscale"));
+    check_heads(hierarchy.downscale, 2 * channels, at("hierarchy.downscale"));
+    if (encoder.channels + processor.channels + decoder.channels + hierarchy.upscale.channels +
+            hierarchy.downscale.channels >
+        0) {
+      throw ConfigError(at("hierarchy"), "widths follow from model.channels",
+                        "leave the channels of all parts out");
+    }
+    if (encoder.kind == BlockKind::kPointWise) {
+      throw ConfigError(at("hierarchy.meshes"), "a point_wise encoder stays on the data grid");
+    }
+    if (hierarchy.downscale.kind == BlockKind::kGnn && hierarchy.upscale.kind != BlockKind::kGnn) {
+      throw ConfigError(at("hierarchy.downscale.kind"), "gnn needs an upscale of kind gnn");
+    }
+  }
+  if (decoder.kind == BlockKind::kGnn) {
+    if (encoder.kind != BlockKind::kGnn) {
+      throw ConfigError(at("decoder.kind"), "gnn needs an encoder of kind gnn",
+                        "its targets are the encoder's data rows, which the others do not embed");
+    }
+    if (decoder.features() != std::vector{TargetFeature::kEncodedData}) {
+      throw ConfigError(at("decoder.target_features"), "of a gnn can only be encoded_data");
+    }
+    if (width(decoder) != width(processor)) {
+      throw ConfigError(at("decoder.channels"),
+                        concat("of a gnn must be those of the processor, ", width(processor)));
+    }
+  }
+  if (ensemble.noise != NoiseKind::kNone && !has_heads(processor.kind)) {
+    throw ConfigError(
+        at("ensemble.noise"),
+        "needs a processor with norms that take it: graph_transformer or transformer");
+  }
+  if (ensemble.noise != NoiseKind::kNone && !hierarchy.meshes.empty()) {
+    throw ConfigError(at("ensemble.noise"), "cannot be had together with a hierarchy");
+  }
+}
+
+}  // namespace aifs::model

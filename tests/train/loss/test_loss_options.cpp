@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/loss/loss_options.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/check.h"
+#include "tests/support/catch.h"
+
+using namespace aifs;
+using namespace aifs::train;
+
+namespace {
+
+LossOptions read(const std::string& text) {
+  LossOptions options;
+  config::read(options, config::parse_json(text, "test"), "loss", {});
+  return options;
+}
+
+std::string path_of_error(const std::string& text, int64_t members = 1, int64_t times_out = 1) {
+  try {
+    read(text).check(members, times_out);
+  } catch (const ConfigError& error) {
+    return error.path();
+  }
+  return "none";
+}
+
+}  // namespace
+
+TEST_CASE("the loss is one term, or those that are listed", "[loss_options]") {
+  const auto one = read("{}").effective_terms();
+  REQUIRE(one.size() == 1);
+  REQUIRE(one[0].first == "loss");
+  REQUIRE(one[0].second.kind == LossChoice::kMse);
+  const auto two = read(R"({"terms": [{"kind": "mae", "weight": 2},
+                             {"kind": "rmse", "scalers": ["node_weights"]}]})")
+                       .effective_terms();
+  REQUIRE(two.size() == 2);
+  REQUIRE(two[0].second.weight == 2.0);
+  REQUIRE(two[0].second.scalers.size() == 4);  // those of the section
+  REQUIRE(two[1].second.scalers.size() == 1);
+  REQUIRE(two[1].first == "loss.terms.1");
+}
+
+TEST_CASE("combinations that are not defined are found", "[loss_options]") {
+  REQUIRE(path_of_error(R"({"scalers": ["time_steps"]})") == "loss.scalers");
+  REQUIRE(path_of_error(R"({"scalers": ["node_wights"]})") == "loss.scalers.0");
+  REQUIRE(path_of_error(R"({"kind": "crps"})") == "loss.kind");
+  REQUIRE(path_of_error(R"({"kind": "crps"})", 2) == "none");
+  REQUIRE(path_of_error(R"({"terms": [{}, {"kind": "graph_variogram_score"}]})") ==
+          "loss.terms.1.kind");
+  REQUIRE(path_of_error(R"({"time_aggregation": ["mean"]})") == "loss.time_aggregation");
+  REQUIRE(path_of_error(R"({"time_aggregation": ["median"]})", 1, 2) == "loss.time_aggregation.0");
+  REQUIRE(path_of_error(R"({"time_weights": [1, 2]})") == "loss.time_weights");
+  REQUIRE(path_of_error(R"({"scales": {"files": ["a.npz", ""], "weights": [1]}})") ==
+          "loss.scales.weights");
+  REQUIRE(path_of_error(
+              R"({"scales": {"files": ["a.npz", ""], "num_scales": 1, "weights": [1, 1]}})") ==
+          "loss.scales.files");
+  REQUIRE(path_of_error(R"({"scales": {"num_scales": 2, "weights": [1, 1]}})") ==
+          "loss.scales.weights");
+  REQUIRE(path_of_error(R"({"variables": ["a"], "target_variables": ["a", "b"]})") ==
+          "loss.target_variables");
+}
+
+TEST_CASE("spectral losses weigh waves, on the sphere or a rectangle", "[loss_options]") {
+  REQUIRE(path_of_error(R"({"kind": "spectral_amse"})") == "loss.scalers");
+  const std::string amse = R"("kind": "spectral_amse", "scalers": ["spectral"])";
+  REQUIRE(path_of_error("{" + amse + "}") == "none");
+  REQUIRE(path_of_error("{" + amse + R"(, "ignore_nans": true})") == "loss.ignore_nans");
+  REQUIRE(path_of_error("{" + amse + R"(, "transform": {"kind": "fft2d"}})") ==
+          "loss.transform.kind");
+  REQUIRE(path_of_error("{" + amse + R"(, "transform": {"subgrid": [0, 4]}})") ==
+          "loss.transform.subgrid");
+  REQUIRE(path_of_error(R"({"kind": "fourier_correlation", "scalers": [],
+                            "transform": {"kind": "fft2d", "x_dim": 4}})") ==
+          "loss.transform.x_dim");
+}
+
+TEST_CASE("lists that no scaler in use reads are refused", "[loss_options]") {
+  const auto fault = [](const std::string& json) {
+    try {
+      read(json).check(1, 2);
+    } catch (const ConfigError& error) {
+      return error.path();
+    }
+    return std::string("none");
+  };
+  REQUIRE(fault(R"({"masked_variables": ["q"]})") == "loss.masked_variables");
+  REQUIRE(fault(R"({"masked_variables": ["q"], "scalers": ["node_weights", "variable_mask"]})") ==
+          "none");
+  REQUIRE(fault(R"({"masked_variables": ["q"],
+                    "terms": [{}, {"scalers": ["node_weights", "variable_mask"]}]})") == "none");
+  REQUIRE(fault(R"({"time_weights": [1, 2]})") == "none");
+  REQUIRE(fault(R"({"time_weights": [1, 2], "scalers": ["node_weights"]})") == "loss.time_weights");
+}
+
+TEST_CASE("a parameter masks all its levels", "[loss_options]") {
+  const data::VariableTable table({"q_50", "q_850", "sp"}, {});
+  REQUIRE_NOTHROW(read(R"({"masked_variables": ["q", "sp"]})").check_names(table));
+  REQUIRE_NOTHROW(read(R"({"masked_variables": ["q_50"]})").check_names(table));
+  REQUIRE_THROWS_AS(read(R"({"masked_variables": ["q_500"]})").check_names(table), ConfigError);
+}
+
+TEST_CASE("a loss on a variable that is not predicted is found", "[loss_options]") {
+  const data::VariableTable table({"t_850", "lsm"}, {.forcing = {"lsm"}, .diagnostic = {}});
+  REQUIRE_NOTHROW(read(R"({"variables": ["t_850"]})").check_names(table));
+  REQUIRE_THROWS_WITH(read(R"({"terms": [{"variables": ["t_500"]}]})").check_names(table),
+                      ContainsSubstring("loss.terms.0.variables.0"));
+  REQUIRE_THROWS_WITH(read(R"({"masked_variables": ["t", "lsm"]})").check_names(table),
+                      ContainsSubstring("'loss.masked_variables.1': 'lsm' is not predicted"));
+  REQUIRE_THROWS_AS(read(R"({"variable_weights": {"t_850": 1}})").check_names(table), ConfigError);
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/loss/loss_setup.h"
+
+#include <ATen/ATen.h>
+
+#include "core/check.h"
+#include "tests/support/catch.h"
+
+using namespace aifs;
+using namespace aifs::train;
+
+namespace {
+
+// Forcing f, prognostic t_500 and u_850, diagnostic tp; three cells.
+graph::NodeSet three_nodes() {
+  graph::NodeSet nodes;
+  nodes.name = "data";
+  nodes.lat_rad = {0.1f, 0.2f, 0.3f};
+  nodes.lon_rad = {0.0f, 1.0f, 2.0f};
+  nodes.attributes["area_weight"] = {1, {1.0f, 2.0f, 5.0f}};
+  return nodes;
+}
+
+// Forcing f, prognostic t_500 and u_850, diagnostic tp; three cells.
+struct Setup {
+  data::VariableTable variables{{"f", "t_500", "tp", "u_850"}, {{"f"}, {"tp"}}};
+  data::Statistics statistics{{0, 0, 0, 0}, {1, 6, 1, 8}, {0, 0, 0, 0}, {1, 1, 1, 1}};
+  std::map<int64_t, data::Statistics> tendencies{
+      {21600, {{0, 0, 0, 0}, {1, 2, 1, 4}, {0, 0, 0, 0}, {1, 1, 1, 1}}}};
+  graph::NodeSet nodes = three_nodes();
+
+  LossPtr build(const std::vector<std::string>& scalers, LossOptions options = {}) const {
+    options.scalers = scalers;
+    return build_loss(options, {.variables = variables,
+                                .statistics = statistics,
+                                .tendencies = tendencies,
+                                .nodes = nodes,
+                                .timestep_s = 21600,
+                                .times_out = 2,
+                                .dtype = at::kDouble});
+  }
+};
+
+// The loss of errors 1 at one point only is the product of its weights.
+double weight_at(const Loss& loss, int64_t time, int64_t node, int64_t variable,
+                 LossCall call = {}) {
+  at::Tensor prediction = at::zeros({1, 2, 1, 3, 3}, at::kDouble);
+  prediction[0][time][0][node][variable] = 1.0;
+  call.over_variables = OverVariables::kSum;
+  return loss(prediction, at::zeros_like(prediction), call).item<double>();
+}
+
+std::vector<double> values(const Scaler& scaler) {
+  const at::Tensor flat = scaler.factor.to(at::kDouble).flatten();
+  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
+}
+
+}  // namespace
+
+TEST_CASE("scalers act on their axes, whatever their order", "[loss_setup]") {
+  LossOptions options;
+  options.time_weights = {1.0, 3.0};
+  const std::vector<std::string> names{"time_steps", "node_weights", "general_variable"};
+  const LossPtr loss = Setup().build(names, options);
+  const double first = weight_at(*loss, 0, 0, 0);
+  REQUIRE(weight_at(*loss, 1, 0, 0) == Approx(3.0 * first));
+  REQUIRE(weight_at(*loss, 0, 2, 0) == Approx(5.0 * first));
+  REQUIRE(weight_at(*loss, 0, 0, 2) == Approx(0.8 / 6.0 * first));
+  const LossPtr turned = Setup().build({names[2], names[1], names[0]}, options);
+  REQUIRE(weight_at(*turned, 1, 2, 2) == Approx(weight_at(*loss, 1, 2, 2)).epsilon(1e-14));
+  REQUIRE(weight_at(*loss, 1, 2, 2, without("time_steps")) ==
+          Approx(weight_at(*loss, 0, 2, 2, without(kTime))));
+}
+
+TEST_CASE("weights follow areas, parameters and tendencies", "[loss_setup]") {
+  const auto weight = [](const std::string& scaler, int64_t node, int64_t variable) {
+    return weight_at(*Setup().build({"node_weights", scaler}), 0, node, variable) /
+           weight_at(*Setup().build({"node_weights"}), 0, node, variable);
+  };
+  REQUIRE(weight_at(*Setup().build({"node_weights"}), 0, 2, 0) == Approx(5.0 / 8.0));
+  const std::vector<double> by_parameter{6.0, 0.025, 0.8};  // t_500, tp, u_850
+  const std::vector<double> by_tendency{3.0, 1.0, 2.0};
+  for (int64_t v = 0; v < 3; ++v) {
+    const auto i = static_cast<size_t>(v);
+    REQUIRE(weight("general_variable", 1, v) == Approx(by_parameter[i]));
+    REQUIRE(weight("stdev_tendency", 1, v) == Approx(by_tendency[i]));
+    REQUIRE(weight("var_tendency", 1, v) == Approx(by_tendency[i] * by_tendency[i]));
+  }
+}
+
+TEST_CASE("tendency statistics that are not there are an error that lists those that are",
+          "[loss_setup]") {
+  LossOptions options;
+  options.tendency.timestep = "12h";
+  try {
+    Setup().build({"node_weights", "stdev_tendency"}, options);
+    FAIL("no error");
+  } catch (const DataError& error) {
+    REQUIRE_THAT(error.what(), ContainsSubstring("12h"));
+    REQUIRE_THAT(error.hint(), ContainsSubstring("6h"));
+  }
+  Setup none;
+  none.tendencies.clear();
+  REQUIRE_THROWS_AS(none.build({"node_weights", "var_tendency"}), DataError);
+}
+
+TEST_CASE("the NaN mask weighs imputed outputs with 0 where the loss asks for it", "[loss_setup]") {
+  const Setup setup;
+  at::Tensor mask = at::zeros({1, 3, 4}, at::kByte);
+  mask[0][1][1] = 1;  // t_500 of cell 1
+  mask[0][2][0] = 1;  // f is no output
+  const Scaler scaler = nan_mask_scaler(mask, setup.variables, at::kFloat);
+  REQUIRE(scaler.factor.sizes() == at::IntArrayRef({1, 1, 1, 3, 3}));
+  REQUIRE(values(scaler) == std::vector<double>{1, 1, 1, 0, 1, 1, 1, 1, 1});
+  const at::Tensor like = at::zeros({1}, at::kDouble);
+  const LossCall call = call_of_batch({}, mask, setup.variables, like);
+  const LossPtr masked = setup.build({"node_weights", "nan_mask_weights", "time_steps"});
+  const LossPtr plain = setup.build({"node_weights", "time_steps"});
+  REQUIRE(weight_at(*masked, 0, 1, 0, call) == 0.0);
+  REQUIRE(weight_at(*masked, 0, 2, 0, call) == weight_at(*plain, 0, 2, 0));
+  REQUIRE(weight_at(*plain, 0, 1, 0, call) > 0.0);  // only a loss that asks for it is masked
+  REQUIRE(weight_at(*masked, 0, 1, 0, call_of_batch({}, {}, setup.variables, like)) > 0.0);
+}
+
+TEST_CASE("options that cannot make a loss name their path", "[loss_setup]") {
+  const auto fault = [](LossOptions options) {
+    try {
+      options.validate("loss");
+    } catch (const ConfigError& error) {
+      return error.path();
+    }
+    return std::string("none");
+  };
+  LossOptions options;
+  REQUIRE(fault(options) == "none");
+  options.scalers = {"time_steps"};
+  REQUIRE(fault(options) == "loss.scalers");
+  options.scalers = {"node_weights", "node_weights"};
+  REQUIRE(fault(options) == "loss.scalers.1");
+  options = {};
+  options.time_weights = {0.0, 0.0};
+  REQUIRE(fault(options) == "loss.time_weights");
+  options = {};
+  options.tendency.timestep = "six";
+  REQUIRE(fault(options) == "loss.tendency.timestep");
+}

@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/output/checkpoint.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "core/check.h"
+#include "core/json_read.h"
+#include "core/log.h"
+#include "core/safetensors.h"
+
+namespace aifs::train {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kFormatVersion = 1;
+constexpr const char* kParameters = "parameters.safetensors";
+constexpr const char* kOptimizer = "optimizer.safetensors";
+constexpr const char* kManifest = "manifest.json";
+constexpr const char* kComplete = "COMPLETE";
+constexpr const char* kLatest = "latest";
+constexpr const char* kPrefix = "step-";
+
+std::string folder_name(int64_t step) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%s%08lld", kPrefix, static_cast<long long>(step));
+  return text;
+}
+
+DType stored_type(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat:
+      return DType::kF32;
+    case at::kDouble:
+      return DType::kF64;
+    case at::kLong:
+      return DType::kI64;
+    case at::kBFloat16:
+      return DType::kBF16;
+    default:
+      throw Error(concat("tensors of type ", at::toString(type), " cannot be stored"));
+  }
+}
+
+at::ScalarType tensor_type(DType type) {
+  switch (type) {
+    case DType::kF32:
+      return at::kFloat;
+    case DType::kF64:
+      return at::kDouble;
+    case DType::kI64:
+      return at::kLong;
+    case DType::kBF16:
+      return at::kBFloat16;
+    default:
+      throw DataError(concat("a checkpoint holds no tensors of type ", dtype_name(type)));
+  }
+}
+
+// After `items`.
+std::string write_tensors(const fs::path& path,
+                          const std::vector<CheckpointTensors::Named>& tensors,
+                          std::vector<SafetensorsItem> items = {}) {
+  for (const auto& [name, tensor] : tensors) {
+    items.push_back(
+        {name, stored_type(tensor.scalar_type()), tensor.sizes().vec(), tensor.data_ptr()});
+  }
+  return write_safetensors(path, items);
+}
+
+at::Tensor on_host(const at::Tensor& tensor) {
+  return tensor.detach().cpu().contiguous();
+}
+
+// The step in the name of a checkpoint folder, or -1 for another name.
+int64_t step_of(const fs::path& path) {
+  const std::string name = path.filename().string();
+  const std::string digits = name.starts_with(kPrefix) ? name.substr(5) : "";
+  const bool numbered = !digits.empty() && digits.size() <= 18 &&
+                        digits.find_first_not_of("0123456789") == std::string::npos;
+  return numbered ? std::stoll(digits) : -1;
+}
+
+// By step, the largest first. A folder that is there but cannot be read is an error: what looks
+// empty would be started over.
+std::vector<fs::path> checkpoints_by_step(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    if (step_of(entry->path()) >= 0 && entry->is_directory(ignored)) found.push_back(entry->path());
+  }
+  std::error_code ignored;
+  if (error && fs::exists(folder, ignored)) {
+    throw DataError(concat("cannot list '", folder.string(), "': ", error.message()));
+  }
+  std::sort(found.begin(), found.end(),
+            [](const fs::path& a, const fs::path& b) { return step_of(a) > step_of(b); });
+  return found;
+}
+
+// The step that `latest` names, or -1.
+int64_t latest_step(const fs::path& folder) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(folder / kLatest, ignored)) return -1;
+  try {
+    std::string name = read_file(folder / kLatest);
+    while (!name.empty() && name.back() == '\n')
+      name.pop_back();
+    return step_of(name);
+  } catch (const Error&) {
+    return -1;
+  }
+}
+
+// In the order in which they should be tried. A run that went on from an earlier checkpoint leaves
+// later ones of its former course behind: those come last.
+std::vector<fs::path> checkpoints_newest_first(const fs::path& folder) {
+  std::vector<fs::path> found = checkpoints_by_step(folder);
+  const int64_t latest = latest_step(folder);
+  const bool is_there = std::any_of(found.begin(), found.end(),
+                                    [&](const fs::path& path) { return step_of(path) == latest; });
+  if (is_there) {
+    std::stable_partition(found.begin(), found.end(),
+                          [&](const fs::path& path) { return step_of(path) <= latest; });
+  }
+  return found;
+}
+
+void remove_quietly(const fs::path& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) log::warning("cannot remove '", path.string(), "': ", error.message());
+}
+
+// Removes what crashed writers left, and checkpoints beyond the newest `keep`. Those of later steps
+// than the one just written are of a former course of the run; they are replaced when it gets
+// there.
+void clean_up(const fs::path& folder, int64_t step, int64_t keep) {
+  std::error_code error;
+  std::vector<fs::path> left_over;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().filename().string().starts_with(".partial-")) {
+      left_over.push_back(entry->path());
+    }
+  }
+  if (keep > 0) {
+    std::vector<fs::path> found = checkpoints_by_step(folder);
+    std::erase_if(found, [&](const fs::path& path) { return step_of(path) > step; });
+    for (size_t i = static_cast<size_t>(keep); i < found.size(); ++i)
+      left_over.push_back(found[i]);
+  }
+  for (const fs::path& path : left_over)
+    remove_quietly(path);
+}
+
+// Gives a complete checkpoint its name, which is free. Where folders cannot be renamed its files
+// are moved one by one, the marker that makes it whole last.
+void give_name(const fs::path& partial, const fs::path& target) {
+  if (rename_folder(partial, target)) return;
+  try {
+    make_directories(target);
+    for (const char* name : {kParameters, kOptimizer, kManifest, kComplete})
+      replace_file(partial / name, target / name);
+  } catch (...) {
+    remove_quietly(target);
+    throw;
+  }
+  sync_to_disk(target);
+  remove_quietly(partial);
+}
+
+Json manifest_of(const LoopState& state, int64_t optimizer_steps, const CheckpointMeta& meta) {
+  Json manifest{{"format_version", kFormatVersion},
+                {"program_version", meta.program_version},
+                {"torch_version", meta.torch_version},
+                {"time_utc", meta.time_utc},
+                {"step", state.step},
+                {"epoch", state.epoch},
+                {"batch_in_epoch", state.batch_in_epoch},
+                {"loss_scale", state.loss_scale},
+                {"loss_scale_steps", state.loss_scale_steps},
+                {"optimizer_steps", optimizer_steps},
+                {"config_hash", meta.config_hash},
+                {"graph_hash", meta.graph_hash},
+                {"config", Json::parse(meta.config_json)}};
+  if (!meta.data_json.empty()) manifest["data"] = Json::parse(meta.data_json);
+  return manifest;
+}
+
+// All files of a checkpoint, the completion marker last.
+void write_content(const fs::path& partial, const LoopState& state,
+                   const CheckpointTensors& tensors, const CheckpointMeta& meta) {
+  make_directories(partial);
+  Json manifest = manifest_of(state, tensors.optimizer_steps, meta);
+  manifest["files"][kParameters] = write_tensors(partial / kParameters, tensors.parameters);
+  manifest["files"][kOptimizer] = write_tensors(partial / kOptimizer, tensors.states);
+  const std::string manifest_text = manifest.dump(2);
+  write_file_atomic(partial / kManifest, manifest_text);
+  write_file_atomic(partial / kComplete, sha256_hex(std::string_view(manifest_text)) + "\n");
+  sync_to_disk(partial);
+}
+
+CheckpointInfo read_manifest(const fs::path& path, const JsonPlace& manifest) {
+  CheckpointInfo info;
+  info.path = path;
+  const auto data = manifest.find("data");              // of later checkpoints
+  const auto loss_scale = manifest.find("loss_scale");  // of later checkpoints
+  const auto loss_scale_steps = manifest.find("loss_scale_steps");
+  info.state = {manifest.at("step").integer(0), manifest.at("epoch").integer(0),
+                manifest.at("batch_in_epoch").integer(0), loss_scale ? loss_scale->number() : 0.0,
+                loss_scale_steps ? loss_scale_steps->integer(0) : int64_t{0}};
+  info.optimizer_steps = manifest.at("optimizer_steps").integer(0);
+  info.meta = {manifest.at("program_version").text(), manifest.at("torch_version").text(),
+               manifest.at("config").object().dump(), manifest.at("config_hash").text(),
+               manifest.at("graph_hash").text(),      data ? data->object().dump() : "",
+               manifest.at("time_utc").text()};
+  return info;
+}
+
+}  // namespace
+
+CheckpointTensors gather_tensors(const model::ParameterSet& parameters, const AdamW& optimizer,
+                                 bool keep, const WholeState& whole_state) {
+  CheckpointTensors tensors;
+  tensors.optimizer_steps = optimizer.num_steps();
+  const auto add = [&](std::vector<CheckpointTensors::Named>& list, const std::string& name,
+                       const model::Parameter& parameter, const at::Tensor& own) {
+    const at::Tensor whole = whole_tensor(parameter, own);
+    if (keep) list.emplace_back(name, on_host(whole));
+  };
+  for (const model::Parameter& parameter : parameters.entries())
+    add(tensors.parameters, parameter.name, parameter, parameter.tensor);
+  for (const auto& [kind, state] : optimizer.states()) {
+    const at::Tensor flat = whole_state ? whole_state(state) : state;
+    for (const model::Parameter& parameter : parameters.entries()) {
+      if (parameter.is_optimised())
+        add(tensors.states, kind + "/" + parameter.name, parameter,
+            model::view_in(flat, parameter));
+    }
+  }
+  return tensors;
+}
+
+std::vector<int64_t> checkpoint_file_bytes(const model::ParameterSet& parameters,
+                                           int64_t num_states) {
+  constexpr int64_t kHeader = 256;  // of a tensor: name, type, shape and place as JSON
+  const auto element = static_cast<int64_t>(c10::elementSize(parameters.dtype()));
+  int64_t weights = 0, states = 0;
+  for (const model::Parameter& parameter : parameters.entries()) {
+    const std::vector<int64_t> sizes = whole_sizes(parameter);
+    const auto numbers = c10::multiply_integers(sizes);
+    const auto width = std::max<int64_t>(
+        element, static_cast<int64_t>(c10::elementSize(parameter.tensor.scalar_type())));
+    weights += width * numbers + kHeader;
+    if (parameter.is_optimised()) states += num_states * (element * numbers + kHeader);
+  }
+  return {weights, states};
+}
+
+fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
+                          const CheckpointTensors& tensors, const CheckpointMeta& meta,
+                          int64_t keep) {
+  make_directories(folder);
+  const std::string name = folder_name(state.step);
+  const std::string writer = unique_suffix();
+  const fs::path partial = folder / concat(".partial-", name, "-", writer);
+  const fs::path old = folder / concat(".partial-old-", name, "-", writer);
+  const fs::path target = folder / name;
+  try {
+    write_content(partial, state, tensors, meta);
+    std::error_code ignored;
+    if (fs::exists(target, ignored) && !rename_folder(target, old)) remove_quietly(target);
+    give_name(partial, target);
+  } catch (...) {
+    remove_quietly(partial);  // on a full disk its bytes are needed elsewhere
+    throw;
+  }
+  sync_to_disk(folder);
+  write_file_atomic(folder / kLatest, name + "\n");
+  clean_up(folder, state.step, keep);
+  return target;
+}
+
+bool has_checkpoints(const fs::path& folder) {
+  return !checkpoints_by_step(folder).empty();
+}
+
+CheckpointInfo inspect_checkpoint(const fs::path& path) {
+  const auto unsound = [&](const std::string& why) {
+    return DataError(concat("checkpoint '", path.string(), "' cannot be used: ", why));
+  };
+  std::error_code error;
+  if (!folder_exists(path)) throw unsound("there is no such folder");
+  for (const char* name : {kComplete, kManifest}) {
+    if (!fs::exists(path / name, error)) throw unsound(concat("the file ", name, " is missing"));
+  }
+  const std::string text = read_file(path / kManifest);
+  std::string digest = read_file(path / kComplete);
+  while (!digest.empty() && digest.back() == '\n')
+    digest.pop_back();
+  if (digest != sha256_hex(std::string_view(text))) {
+    throw unsound("the checksum of manifest.json is wrong");
+  }
+  const std::string manifest_file = (path / kManifest).string();
+  const Json json = parse_json_file(text, manifest_file);
+  const JsonPlace manifest(json, manifest_file);
+  if (const int64_t version = manifest.at("format_version").integer(); version != kFormatVersion) {
+    throw unsound(concat("its format is ", version, ", this program reads ", kFormatVersion));
+  }
+  for (const char* name : {kParameters, kOptimizer}) {
+    if (!fs::exists(path / name, error)) throw unsound(concat("the file ", name, " is missing"));
+    const MappedFile file(path / name);
+    if (sha256_hex(file.bytes()) != manifest.at("files").at(name).text()) {
+      throw unsound(concat("the checksum of ", name, " is wrong"));
+    }
+  }
+  return read_manifest(path, manifest);
+}
+
+std::optional<CheckpointInfo> find_latest_checkpoint(const fs::path& folder) {
+  const std::vector<fs::path> found = checkpoints_newest_first(folder);
+  for (const fs::path& path : found) {
+    try {
+      return inspect_checkpoint(path);
+    } catch (const Error& error) {
+      log::warning(error.what(), "; trying the one before");
+    }
+  }
+  if (!found.empty()) {
+    throw DataError(
+        concat("none of the ", found.size(), " checkpoints in '", folder.string(), "' can be used"),
+        "start again with another run.dir, or restore one from a copy");
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+// Where tensors of a file go: parameters, or flat states in places laid out like theirs.
+struct Target {
+  const model::Parameter* parameter;
+  at::Tensor place;
+};
+using Targets = std::map<std::string, Target>;
+
+bool fits(const SafetensorsEntry& entry, const Target& target) {
+  return entry.shape == whole_sizes(*target.parameter);
+}
+
+std::string shapes(const SafetensorsEntry& entry, const Target& target) {
+  return concat("has shape ", at::IntArrayRef(entry.shape), " in the checkpoint and ",
+                at::IntArrayRef(whole_sizes(*target.parameter)), " in this model");
+}
+
+// The tensors of a file whose names start with `prefix` must be exactly `wanted`, with their
+// shapes.
+void check_tensors(const SafetensorsFile& file, const Targets& wanted,
+                   const std::string& prefix = "") {
+  std::vector<std::string> faults;
+  for (const auto& [name, target] : wanted) {
+    if (!file.contains(name)) {
+      faults.push_back(concat("'", name, "' is not in the checkpoint"));
+    } else if (!fits(file.at(name), target)) {
+      faults.push_back(concat("'", name, "' ", shapes(file.at(name), target)));
+    }
+  }
+  for (const auto& [name, entry] : file.entries()) {
+    if (name.starts_with(prefix) && wanted.count(name) == 0) {
+      faults.push_back(concat("'", name, "' is not in this model"));
+    }
+  }
+  if (faults.empty()) return;
+  constexpr size_t kShown = 8;
+  std::string text;
+  for (size_t i = 0; i < faults.size() && i < kShown; ++i)
+    text += concat("\n  ", faults[i]);
+  if (faults.size() > kShown) text += concat("\n  and ", faults.size() - kShown, " more");
+  throw DataError(concat("'", file.path().string(), "' is of another model, ", faults.size(),
+                         " tensors differ:", text),
+                  "the configuration that made it is in its manifest.json");
+}
+
+void copy_tensors(const SafetensorsFile& file, const Targets& targets) {
+  for (const auto& [name, target] : targets) {
+    const SafetensorsEntry& entry = file.at(name);
+    auto* data = const_cast<std::byte*>(entry.bytes.data());  // only read
+    const at::Tensor whole =
+        at::from_blob(data, entry.shape, at::TensorOptions().dtype(tensor_type(entry.dtype)));
+    target.place.detach().copy_(own_slice(*target.parameter, whole));
+  }
+}
+
+}  // namespace
+
+void load_parameters(const SafetensorsFile& file, const std::string& prefix,
+                     model::ParameterSet& parameters) {
+  Targets wanted;
+  for (const model::Parameter& parameter : parameters.entries()) {
+    wanted[prefix + parameter.name] = {&parameter, parameter.tensor};
+  }
+  check_tensors(file, wanted, prefix);
+  copy_tensors(file, wanted);
+}
+
+void load_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters) {
+  load_parameters(SafetensorsFile(checkpoint.path / kParameters), "", parameters);
+}
+
+std::string write_parameters(const fs::path& path, const model::ParameterSet& parameters,
+                             const std::vector<std::string>& names, const std::string& prefix,
+                             std::vector<SafetensorsItem> first) {
+  std::vector<CheckpointTensors::Named> weights;
+  for (const std::string& name : names)
+    weights.emplace_back(prefix + name, on_host(parameters.at(name).tensor));
+  return write_tensors(path, weights, std::move(first));
+}
+
+void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet& parameters,
+                    OptimizerState& optimizer) {
+  Targets wanted;
+  for (const model::Parameter& parameter : parameters.entries()) {
+    if (!parameter.is_optimised()) continue;
+    for (const auto& [kind, flat] : optimizer.flats)
+      wanted[kind + "/" + parameter.name] = {&parameter, model::view_in(flat, parameter)};
+  }
+  const SafetensorsFile file(checkpoint.path / kOptimizer);
+  check_tensors(file, wanted);
+  copy_tensors(file, wanted);
+  optimizer.num_steps = checkpoint.optimizer_steps;
+}
+
+void load_average(const CheckpointInfo& checkpoint, model::ParameterSet& parameters) {
+  const SafetensorsFile file(checkpoint.path / kOptimizer);
+  Targets targets;
+  for (const model::Parameter& parameter : parameters.entries()) {
+    const std::string name = concat(kAverageState, "/", parameter.name);
+    if (parameter.is_optimised() && file.contains(name))
+      targets[name] = {&parameter, parameter.tensor};
+  }
+  if (targets.empty()) {
+    throw DataError(concat("checkpoint '", checkpoint.path.string(), "' has no averaged weights"),
+                    "set optimizer.average.kind to \"none\" for the weights themselves");
+  }
+  copy_tensors(file, targets);
+}
+
+namespace {
+
+// Whether a buffer is made of the graph's coordinates (NodeAttributes) or of statistics
+// (Bounding), by the names that Anemoi gives them.
+bool follows_from_data(const model::Parameter& parameter) {
+  const std::string& name = parameter.name;
+  const std::string leaf = name.substr(name.rfind('.') + 1);  // npos + 1 is 0
+  return !parameter.is_optimised() && (leaf.starts_with("latlons_") || leaf == "norm_min_val");
+}
+
+bool same_values(const SafetensorsEntry& entry, const Target& target) {
+  auto* data = const_cast<std::byte*>(entry.bytes.data());  // only read
+  const at::Tensor whole =
+      at::from_blob(data, entry.shape, at::TensorOptions().dtype(tensor_type(entry.dtype)));
+  const at::Tensor own = target.place.detach().cpu().to(at::kDouble);
+  return at::allclose(own_slice(*target.parameter, whole).to(at::kDouble), own, 1e-6, 1e-6);
+}
+
+}  // namespace
+
+InitReport init_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters,
+                           const std::vector<std::string>& may_skip) {
+  const SafetensorsFile file(checkpoint.path / kParameters);
+  Targets targets;
+  InitReport report;
+  std::vector<std::string> faults;
+  const auto skip = [&](const std::string& name, const std::string& why) {
+    const bool allowed =
+        std::any_of(may_skip.begin(), may_skip.end(),
+                    [&](const std::string& pattern) { return matches_pattern(name, pattern); });
+    (allowed ? report.left_out : faults).push_back(concat("'", name, "' ", why));
+  };
+  for (const model::Parameter& parameter : parameters.entries()) {
+    const Target target{&parameter, parameter.tensor};
+    if (!file.contains(parameter.name)) {
+      skip(parameter.name, "is not in the checkpoint");
+    } else if (!fits(file.at(parameter.name), target)) {
+      skip(parameter.name, shapes(file.at(parameter.name), target));
+    } else if (!follows_from_data(parameter)) {
+      targets[parameter.name] = target;
+    } else if (!same_values(file.at(parameter.name), target)) {
+      report.own.push_back(parameter.name);
+    }
+  }
+  for (const auto& [name, entry] : file.entries()) {
+    if (!parameters.contains(name)) skip(name, "is not in this model");
+  }
+  if (!faults.empty()) {
+    std::string text;
+    for (const std::string& fault : faults)
+      text += "\n  " + fault;
+    throw ConfigError("init.may_skip",
+                      concat("'", file.path().string(), "' does not fit this model, ",
+                             faults.size(), " tensors differ:", text),
+                      "allow what may keep its first values by name, with * for any text");
+  }
+  if (targets.empty()) {
+    throw ConfigError("init.from", concat("nothing of '", file.path().string(), "' was used"));
+  }
+  copy_tensors(file, targets);
+  report.num_taken = static_cast<int64_t>(targets.size());
+  return report;
+}
+
+}  // namespace aifs::train

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints: <folder>/step-00000060/ with
+//   parameters.safetensors   the state dict under Anemoi's names
+//   optimizer.safetensors    moment1/<name>, moment2/<name> and the other states of the optimiser
+//   manifest.json            format, versions, configuration and its hash, graph hash, position in
+//                            the data, and the SHA-256 of every file
+//   COMPLETE                 written last
+// A checkpoint is written beside, under a name that no reader looks at and no other writer uses,
+// and renamed when complete (where folders cannot be renamed its files are moved, COMPLETE last);
+// `latest` names the newest. Tensors are stored by name and whole, so that any layout can read
+// them.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/file_io.h"
+#include "core/safetensors.h"
+#include "model/base/parameters.h"
+#include "train/optim/optimizer.h"
+#include "train/output/loop_state.h"
+
+namespace aifs::train {
+
+// What goes into a checkpoint besides tensors.
+struct CheckpointMeta {
+  std::string program_version, torch_version;
+  std::string config_json;  // effective configuration
+  std::string config_hash, graph_hash;
+  std::string data_json;  // what gives the weights their meaning (data/data_record.h); "": unknown
+  std::string time_utc;
+};
+
+// The tensors of a checkpoint by name, whole, in the order in which they are written.
+struct CheckpointTensors {
+  using Named = std::pair<std::string, at::Tensor>;
+  std::vector<Named> parameters, states;
+  int64_t optimizer_steps = 0;
+};
+// What is laid out as the flat values, from a rank's own part of it (AdamW::states()).
+using WholeState = std::function<at::Tensor(const at::Tensor& own)>;
+// Takes them from all ranks to the CPU of those that `keep` them; without `whole_state` the
+// optimiser is one of all parameters. Collective.
+CheckpointTensors gather_tensors(const model::ParameterSet& parameters, const AdamW& optimizer,
+                                 bool keep = true, const WholeState& whole_state = {});
+
+// About how long the two large files of a checkpoint become, never less: weights and buffers, and
+// `num_states` states of every optimised tensor. Whole tensors, whatever the layout.
+std::vector<int64_t> checkpoint_file_bytes(const model::ParameterSet& parameters,
+                                           int64_t num_states);
+
+// Writes <folder>/step-<step>/ and points `latest` at it, then removes all but the `keep` newest
+// up to that step (0 keeps all). An existing checkpoint of the same step is replaced only once the
+// new one is complete. Returns its path.
+fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
+                          const CheckpointTensors& tensors, const CheckpointMeta& meta,
+                          int64_t keep);
+
+// A checkpoint found sound: complete, readable, all checksums right.
+struct CheckpointInfo {
+  fs::path path;
+  LoopState state;
+  CheckpointMeta meta;
+  int64_t optimizer_steps = 0;
+};
+
+// Whether any checkpoint, sound or not, is under `folder`. Throws DataError if it cannot be listed.
+bool has_checkpoints(const fs::path& folder);
+
+// Checks one checkpoint folder. Throws DataError saying what is wrong with it.
+CheckpointInfo inspect_checkpoint(const fs::path& path);
+
+// The newest sound checkpoint under `folder` (<run>/checkpoints): the one that `latest` names, then
+// earlier ones, then later ones; damaged ones are named in a warning and passed over. Nothing if
+// there is none at all; DataError if all are damaged.
+std::optional<CheckpointInfo> find_latest_checkpoint(const fs::path& folder);
+
+// Copies the tensors in, or the slices of them that this rank holds. Throws DataError listing
+// parameters that are missing, superfluous or of another shape: the checkpoint is of another model.
+// Nothing is changed in that case.
+void load_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters);
+// The same from any file, whose names have `prefix` in front; others are not looked at.
+void load_parameters(const SafetensorsFile& file, const std::string& prefix,
+                     model::ParameterSet& parameters);
+// Fills the tensors that are there, by name; they are those of an optimiser of all parameters.
+void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet& parameters,
+                    OptimizerState& optimizer);
+
+// Writes the tensors called `names`, in that order, after `first` and with `prefix` in front of
+// their names. Returns the SHA-256 of the file.
+std::string write_parameters(const fs::path& path, const model::ParameterSet& parameters,
+                             const std::vector<std::string>& names, const std::string& prefix,
+                             std::vector<SafetensorsItem> first);
+
+// The state that holds averaged weights (AdamW::attach).
+inline constexpr const char* kAverageState = "average";
+// Copies averaged weights in, over what load_parameters() gave. Throws DataError if there are none.
+void load_average(const CheckpointInfo& checkpoint, model::ParameterSet& parameters);
+
+// What a run has taken of the weights of another.
+struct InitReport {
+  int64_t num_taken = 0;
+  std::vector<std::string> left_out;  // one sentence each: new here, not here, of another shape
+  std::vector<std::string> own;       // names of what follows from data and graph, and differs
+};
+
+// Starts a new run from the weights of another: tensors of the same name and shape are copied, but
+// for coordinates of nodes and limits that are made of statistics: those of this run's graph and
+// data hold. Throws ConfigError listing what does not fit and is not allowed to by a pattern
+// (parameter_groups.h) of `may_skip`.
+InitReport init_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters,
+                           const std::vector<std::string>& may_skip);
+
+}  // namespace aifs::train

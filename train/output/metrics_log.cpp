@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/output/metrics_log.h"
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/check.h"
+#include "core/log.h"
+
+namespace aifs::train {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The lines of a file up to a step, and the step of the last one (-1: none); a last line cut by a
+// crash is dropped.
+std::string lines_until(const fs::path& path, int64_t step, int64_t& last_step) {
+  std::istringstream lines(read_file(path));
+  std::string kept, line;
+  while (std::getline(lines, line)) {
+    const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (json.is_object() && json.contains("step") && json["step"].is_number_integer() &&
+        json["step"].get<int64_t>() <= step) {
+      kept += line + "\n";
+      last_step = json["step"].get<int64_t>();
+    }
+  }
+  return kept;
+}
+
+}  // namespace
+
+JsonLines::JsonLines(fs::path path, int64_t resume_step) : path_(std::move(path)) {
+  try {
+    std::error_code ignored;
+    const bool keep = resume_step >= 0 && fs::exists(path_, ignored);
+    write_file_atomic(path_, keep ? lines_until(path_, resume_step, last_step_.emplace(-1)) : "");
+  } catch (const Error& error) {
+    ++num_failures_;
+    log::warning("cannot start '", path_.string(), "': ", error.what(), "; training goes on");
+  }
+}
+
+void JsonLines::write(const Json& object) {
+  const std::string line = object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string reason = append_whole(path_, line);
+  if (reason.empty()) return;
+  if (num_failures_++ == 0) {
+    log::warning("cannot write '", path_.string(), "': ", reason,
+                 "; training goes on, each line will be tried");
+  }
+}
+
+}  // namespace aifs::train
