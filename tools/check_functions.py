@@ -24,18 +24,14 @@ LONGER = {
 }
 # Functions that may have more parameters: the pair of files, the name, how many, why. Only ever fewer.
 KERNEL = "tensors of one kernel, which nobody else keeps together"
-BLOCK = "matrices of a block of rows with their strides"
 PARTS = "parts of a network with as many widths and graphs"
 MORE_PARAMETERS = {
     ("model/kernels/graph_attention", "forward"): (8, KERNEL + "; autograd wants them one by one"),
     ("model/kernels/graph_attention_cuda", "forward"): (8, KERNEL + "; autograd wants them one by one"),
-    ("model/kernels/mlp_rows", "first_backward"): (7, BLOCK),
     ("model/kernels/row_ops", "edge_product_gelu"): (7, KERNEL),
     ("model/kernels/row_ops", "norm_backward"): (9, KERNEL),
     ("model/kernels/row_ops_cuda", "edge_product_gelu"): (7, KERNEL),
     ("model/kernels/row_ops_cuda", "norm_backward"): (9, KERNEL),
-    ("model/kernels/row_parts", "add_outer_block"): (7, BLOCK),
-    ("model/kernels/row_parts", "multiply"): (7, BLOCK),
     ("model/layers/gnn", "GnnEncoder"): (7, PARTS),
     ("model/layers/graph_transformer", "GraphTransformerDecoder"): (8, PARTS),
     ("model/layers/graph_transformer", "GraphTransformerEncoder"): (7, PARTS),

@@ -24,7 +24,7 @@ class Call {
         hidden_(mlp.first[0].size(0)),
         out_(mlp.weights.back().size(0)),
         padded_out_(cpu::padded<T>(out_)),
-        parts_(num_rows_, mlp.edges) {
+        parts_(parts_of(mlp)) {
     for (const at::Tensor& w : mlp.first)
       first_.emplace_back(w.t());
     for (const at::Tensor& w : mlp.weights)
@@ -48,6 +48,13 @@ class Call {
                            bool inputs_wanted) const;
 
  private:
+  static cpu::Parts parts_of(const RowMlp& mlp) {
+    const int64_t rows = mlp.inputs[0].size(0);
+    if (!mlp.edges) return cpu::Parts(rows);
+    return cpu::Parts(rows, mlp.edges->target.template const_data_ptr<int32_t>(),
+                      mlp.edges->target_begin.template const_data_ptr<int32_t>(),
+                      mlp.edges->num_targets);
+  }
   size_t num_hidden() const { return mlp_.weights.size(); }
   int64_t padded_hidden(size_t layer) const { return cpu::padded<T>(mlp_.biases[layer].numel()); }
   const int32_t* ends(bool target) const {
@@ -68,11 +75,14 @@ class Call {
     std::fill_n(rows.data_ptr<T>() + first * width, (parts_.targets[p + 1] - first) * width, T(0));
   }
 
+  struct Span {
+    int64_t row, count;
+  };
   struct Backward;
   void backward_block(int64_t row, int64_t count, const Backward& work, cpu::Room<T>& room,
                       T* sums) const;
-  void first_backward(int64_t row, int64_t count, const Backward& work, cpu::Room<T>& room,
-                      const T* d, T* g, T* sums) const;
+  void first_backward(const Span& at, const Backward& work, cpu::Room<T>& room, const T* d, T* g,
+                      T* sums) const;
 
   const RowMlp& mlp_;
   int64_t num_rows_, hidden_, out_, padded_out_, widest_ = 0;
@@ -101,7 +111,7 @@ void Call<T>::first_product(int64_t row, int64_t count, T* pre) const {
   for (size_t i = 0; i < first_.size(); ++i) {
     const int64_t width = first_[i].depth;
     first_[i].multiply(count, mlp_.inputs[i].const_data_ptr<T>() + row * width, width, pre, stride,
-                       biases_[0].data(), adds);
+                       {biases_[0].data(), adds});
     adds = true;
   }
 }
@@ -115,7 +125,7 @@ void Call<T>::hidden_layers(int64_t row, int64_t count, const std::vector<T*>& p
       first_product(row, count, pre[0]);
     } else {
       weights_[i - 1].multiply(count, activated, padded_hidden(i - 1), pre[i], stride,
-                               biases_[i].data(), false);
+                               {biases_[i].data()});
     }
     cpu::gelu(pre[i], count * stride, activated);
   }
@@ -136,7 +146,7 @@ void Call<T>::forward_block(int64_t row, int64_t count, const RowMlpResult& resu
   T* rows = result.rows.defined() ? result.rows.data_ptr<T>() + row * out_ : free;
   T* z = direct ? rows : result.z.defined() ? result.z.data_ptr<T>() + row * padded_out_ : room[2];
   weights_.back().multiply(count, activated, padded_hidden(num_hidden() - 1), z, padded_out_,
-                           biases_.back().data(), false);
+                           {biases_.back().data()});
   if (!mlp_.norm) {
     if (!direct) cpu::copy_rows(z, padded_out_, rows, out_, out_, count);
     return;
@@ -195,8 +205,9 @@ struct Call<T>::Backward {
 
 // The gradients of the first linear from `d`, that of its result; `g` is that of the residual.
 template <class T>
-void Call<T>::first_backward(int64_t row, int64_t count, const Backward& work, cpu::Room<T>& room,
-                             const T* d, T* g, T* sums) const {
+void Call<T>::first_backward(const Span& at, const Backward& work, cpu::Room<T>& room, const T* d,
+                             T* g, T* sums) const {
+  const auto [row, count] = at;
   const int64_t stride = padded_hidden(0);
   const RowMlpGradients& to = work.gradients;
   if (mlp_.edges) {
@@ -212,12 +223,12 @@ void Call<T>::first_backward(int64_t row, int64_t count, const Backward& work, c
           cpu::Gather<T>{.rows = count, .width = width, .a = x, .out = room[0], .out_row = wide});
       x = room[0];
     }
-    cpu::add_outer_block(count, d, stride, hidden_, x, wide, sums + work.d_first[i]);
+    cpu::add_outer_block<T>(count, {d, stride}, hidden_, {x, wide}, sums + work.d_first[i]);
     if (to.inputs.empty()) continue;
     const bool residual = mlp_.residual && i == 0;
     T* d_x = to.inputs[i].data_ptr<T>() + row * width;
     T* padded_d_x = residual ? g : wide == width ? d_x : room[0];
-    work.first[i].multiply(count, d, stride, padded_d_x, wide, nullptr, residual);
+    work.first[i].multiply(count, d, stride, padded_d_x, wide, {nullptr, residual});
     if (padded_d_x != d_x) cpu::copy_rows(padded_d_x, wide, d_x, width, width, count);
   }
 }
@@ -265,16 +276,16 @@ void Call<T>::backward_block(int64_t row, int64_t count, const Backward& work, c
   int64_t stride = padded_out_;
   for (size_t i = num_hidden(); i-- > 0;) {
     const int64_t below = padded_hidden(i);
-    work.weights[i].multiply(count, above, stride, next, below, nullptr, false);
+    work.weights[i].multiply(count, above, stride, next, below, {});
     cpu::gelu_backward(
         cpu::GeluBackward<T>{count, below, pre[i], next, activated, sums + work.d_biases[i]});
-    cpu::add_outer_block(count, above, stride, mlp_.weights[i].size(0), activated, below,
-                         sums + work.d_weights[i]);
+    cpu::add_outer_block<T>(count, {above, stride}, mlp_.weights[i].size(0), {activated, below},
+                            sums + work.d_weights[i]);
     std::swap(d, next);
     above = d;
     stride = below;
   }
-  first_backward(row, count, work, room, d, g, sums);
+  first_backward({row, count}, work, room, d, g, sums);
 }
 
 template <class T>

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "model/kernels/cpu/row_block.h"
-#include "model/kernels/edge_index.h"
 
 namespace aifs::model::cpu {
 
@@ -43,22 +42,19 @@ class Buffer {
 struct Parts {
   std::vector<int64_t> rows{0}, targets{0};
 
-  Parts(int64_t num_rows, const EdgeIndex* edges) {
+  // With edges: their targets, ascending, where those of each target begin, and how many there are.
+  explicit Parts(int64_t num_rows, const int32_t* target = nullptr,
+                 const int32_t* target_begin = nullptr, int64_t num_targets = 0) {
     constexpr int64_t kFewRows = 64, kManyRows = 32768;
     const int64_t count =
         num_rows >= kManyRows ? 64 : std::clamp<int64_t>(num_rows / kFewRows, 1, 16);
     for (int64_t i = 1; i < count; ++i) {
       const int64_t row = num_rows * i / count;
-      if (!edges) {
-        rows.push_back(row);
-        continue;
-      }
-      const int64_t target = edges->target.const_data_ptr<int32_t>()[row];
-      targets.push_back(target);
-      rows.push_back(edges->target_begin.const_data_ptr<int32_t>()[target]);
+      if (target) targets.push_back(target[row]);
+      rows.push_back(target ? target_begin[target[row]] : row);
     }
     rows.push_back(num_rows);
-    if (edges) targets.push_back(edges->num_targets);
+    targets.push_back(num_targets);
   }
   int64_t count() const { return static_cast<int64_t>(rows.size()) - 1; }
 
@@ -69,6 +65,20 @@ struct Parts {
     for (int64_t row = rows[p]; row < rows[p + 1]; row += kBlockRows)
       f(row, std::min(kBlockRows, rows[p + 1] - row));
   }
+};
+
+// What a product is added to: a row, what there is, or nothing.
+template <class T>
+struct Start {
+  const T* bias = nullptr;
+  bool adds = false;
+};
+
+// Rows `width` apart.
+template <class T>
+struct RowsOf {
+  const T* data;
+  int64_t width;
 };
 
 // A matrix (depth, width) in panels, zeros behind its columns.
@@ -95,8 +105,8 @@ struct Panels {
   }
 
   // out = start + a b, see BlockProduct.
-  void multiply(int64_t rows, const T* a, int64_t a_row, T* out, int64_t out_row, const T* bias,
-                bool adds) const {
+  void multiply(int64_t rows, const T* a, int64_t a_row, T* out, int64_t out_row,
+                const Start<T>& start) const {
     cpu::multiply(BlockProduct<T>{.rows = rows,
                                   .depth = depth,
                                   .width = width,
@@ -108,26 +118,25 @@ struct Panels {
                                   .b_panel = kWide * depth,
                                   .out = out,
                                   .out_row = out_row,
-                                  .bias = bias,
-                                  .adds = adds});
+                                  .bias = start.bias,
+                                  .adds = start.adds});
   }
 };
 
 // sum (out, padded in) += d^T x of a block; rows of both are padded.
 template <class T>
-void add_outer_block(int64_t rows, const T* d, int64_t d_row, int64_t out, const T* x,
-                     int64_t x_row, T* sum) {
+void add_outer_block(int64_t rows, const RowsOf<T>& d, int64_t out, const RowsOf<T>& x, T* sum) {
   multiply(BlockProduct<T>{.rows = out,
                            .depth = rows,
-                           .width = x_row,
-                           .a = d,
+                           .width = x.width,
+                           .a = d.data,
                            .a_row = 1,
-                           .a_depth = d_row,
-                           .b = x,
-                           .b_row = x_row,
+                           .a_depth = d.width,
+                           .b = x.data,
+                           .b_row = x.width,
                            .b_panel = Panels<T>::kWide,
                            .out = sum,
-                           .out_row = x_row,
+                           .out_row = x.width,
                            .adds = true});
 }
 

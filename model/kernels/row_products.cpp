@@ -14,7 +14,7 @@ void multiply_rows(const at::Tensor& out, const at::Tensor& x, const at::Tensor&
                    const at::Tensor& addend) {
   const cpu::Panels<T> panels(b);
   const int64_t in = x.size(1), width = b.size(1);
-  const cpu::Parts parts(x.size(0), nullptr);
+  const cpu::Parts parts(x.size(0));
   at::parallel_for(0, parts.count(), 1, [&](int64_t first, int64_t last) {
     cpu::Room<T> room(1, panels.width);
     const auto multiply = [&](int64_t row, int64_t count) {
@@ -27,8 +27,8 @@ void multiply_rows(const at::Tensor& out, const at::Tensor& x, const at::Tensor&
                                    .out = padded,
                                    .out_row = panels.width});
       }
-      panels.multiply(count, x.const_data_ptr<T>() + row * in, in, padded, panels.width, nullptr,
-                      addend.defined());
+      panels.multiply(count, x.const_data_ptr<T>() + row * in, in, padded, panels.width,
+                      {nullptr, addend.defined()});
       if (padded != to) cpu::copy_rows(padded, panels.width, to, width, width, count);
     };
     for (int64_t part = first; part < last; ++part)
@@ -39,7 +39,7 @@ void multiply_rows(const at::Tensor& out, const at::Tensor& x, const at::Tensor&
 template <class T>
 void add_outer_rows(const at::Tensor& sum, const at::Tensor& d, const at::Tensor& x) {
   const int64_t out = d.size(1), in = x.size(1), wide = cpu::padded<T>(in);
-  const cpu::Parts parts(x.size(0), nullptr);
+  const cpu::Parts parts(x.size(0));
   cpu::PartialSums<T> sums;
   sums.add(sum);
   sums.start(parts.count());
@@ -53,8 +53,8 @@ void add_outer_rows(const at::Tensor& sum, const at::Tensor& d, const at::Tensor
           cpu::copy_rows(rows, in, room[0], wide, in, count);
           rows = room[0];
         }
-        cpu::add_outer_block(count, d.const_data_ptr<T>() + row * out, out, out, rows, wide,
-                             part_sums);
+        cpu::add_outer_block<T>(count, {d.const_data_ptr<T>() + row * out, out}, out, {rows, wide},
+                                part_sums);
       });
     }
   });

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/kernels/cpu/row_block.h"
 
+#include <limits>
+
 #include "model/kernels/cpu/vector.h"
 
 // Compiled for AVX2 with FMA and for any processor; the better one is chosen when the program
@@ -147,7 +149,11 @@ AIFS_INLINE void norm_block(const Norm<T>& w) {
           if (n < kLanes<T>) keep_some<T>(apart, n);
           squares += apart * apart;
         });
-    const T inverse = T(1) / std::sqrt(sum_of(squares) * share + w.eps);
+    const T variance = sum_of(squares) * share;
+    // Values too large to have a variance have no norm, which must not pass for numbers.
+    const T inverse = variance <= std::numeric_limits<T>::max()
+                          ? T(1) / std::sqrt(variance + w.eps)
+                          : std::numeric_limits<T>::quiet_NaN();
     w.statistics[2 * row] = mean;
     w.statistics[2 * row + 1] = inverse;
     if (!w.y) continue;

@@ -119,3 +119,20 @@ TEST_CASE("GELU of values without bounds is not a number or has none", "[row_blo
   REQUIRE(y[6] == 0.0f);
   REQUIRE(y[7] == 40.0f);
 }
+
+TEST_CASE("rows without a finite variance have no norm", "[row_block]") {
+  constexpr int64_t kWidth = 11, kRows = 4, kStride = cpu::padded<float>(kWidth);
+  const auto ones = std::vector<float>(kStride, 1.0f), zeros = std::vector<float>(kStride, 0.0f);
+  std::vector<float> z(kRows * kStride), y(kRows * kWidth), statistics(2 * kRows);
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t c = 0; c < kWidth; ++c)
+      z[row * kStride + c] = static_cast<float>(c);
+  }
+  z[1 * kStride + 3] = 1e37f;
+  z[2 * kStride + 10] = std::numeric_limits<float>::infinity();
+  z[3 * kStride] = std::nanf("");
+  cpu::norm(cpu::Norm<float>{kRows, kWidth, z.data(), ones.data(), zeros.data(), nullptr, 1e-5f,
+                             y.data(), statistics.data()});
+  for (int64_t i = 0; i < kRows * kWidth; ++i)
+    REQUIRE(std::isnan(y[i]) == (i >= kWidth));
+}
