@@ -10,18 +10,16 @@
 #include <vector>
 
 #include "train/loss/node_slice.h"
+#include "train/loss/pointwise_error.h"
 #include "train/loss/scalers.h"
 
 namespace aifs::train {
-
-enum class LossKind { kMse, kRmse, kMae, kHuber, kLogCosh };
 
 // How the variable axis is reduced.
 enum class OverVariables { kMean, kSum, kKeep };
 
 struct PointwiseLoss {
-  LossKind kind = LossKind::kMse;
-  double huber_delta = 1.0;
+  PointwiseError error = mse_error();
   // NaN in prediction or target count as no error there (the point still counts in every mean).
   bool ignore_nans = false;
   std::vector<Scaler> scalers;
@@ -62,13 +60,3 @@ at::Tensor apply_scalers(at::Tensor field, const std::vector<Scaler>& scalers,
 at::Tensor reduce_field(const at::Tensor& field, OverVariables reduction, const NodeSlice& nodes);
 
 }  // namespace aifs::train
-
-template <>
-struct aifs::EnumNames<aifs::train::LossKind> {
-  using K = aifs::train::LossKind;
-  static constexpr std::array<std::pair<K, const char*>, 5> table{{{K::kMse, "mse"},
-                                                                   {K::kRmse, "rmse"},
-                                                                   {K::kMae, "mae"},
-                                                                   {K::kHuber, "huber"},
-                                                                   {K::kLogCosh, "logcosh"}}};
-};
