@@ -18,6 +18,27 @@ int64_t steps_of(const Translation& t, int64_t epochs, const Place& place) {
                          place);
 }
 
+// Names of an option that counts epochs, and of the one that counts steps in its place.
+struct EpochOption {
+  const char* epochs;
+  const char* steps;
+};
+
+// Sets an option that is counted in epochs, in optimiser steps where epochs are cut short. Returns
+// true if it is in steps.
+bool set_epochs(const Translation& t, const Section& out, const EpochOption& names, int64_t epochs,
+                const Place& place) {
+  const bool in_steps = t.batches_per_epoch && epochs > 0;
+  if (in_steps) {
+    out.set(names.steps, steps_of(t, epochs, place), place);
+  } else {
+    out.set(names.epochs, epochs, place);
+  }
+  return in_steps;
+}
+
+constexpr EpochOption kEvery{"every_epochs", "every_steps"};
+
 void import_length(const Translation& t, const Section& train) {
   const Place training = t.root["training"];
   const Place steps = training["max_steps"], epochs = training["max_epochs"];
@@ -61,13 +82,9 @@ void import_rollout(const Translation& t, const Section& train) {
   const Place rollout = t.rollout();
   const Section out = train["rollout"];
   const Place increment = rollout["epoch_increment"], most = rollout.any_of({"maximum", "max"});
-  const int64_t start = rollout["start"].integer(1), epochs = increment.integer(0);
+  const int64_t start = rollout["start"].integer(1);
   out.set("start", start, rollout["start"]);
-  if (t.batches_per_epoch && epochs > 0) {
-    out.set("step_increment", steps_of(t, epochs, increment), increment);
-  } else {
-    out.set("epoch_increment", epochs, increment);
-  }
+  set_epochs(t, out, {"epoch_increment", "step_increment"}, increment.integer(0), increment);
   out.set("maximum", std::max(start, most.integer(1)), most);
 }
 
@@ -79,13 +96,7 @@ int64_t num_groups(const Translation& t) {
 void import_validation(const Translation& t, const Section& train) {
   const Section out = train["validation"];
   const Place every = t.root["diagnostics"]["check_val_every_n_epoch"];
-  const int64_t epochs = every.integer(1);
-  if (t.batches_per_epoch && epochs > 0) {
-    out.set("every_steps", steps_of(t, epochs, every), every);
-    out.set("every_epochs", 0, every);
-  } else {
-    out.set("every_epochs", epochs, every);
-  }
+  if (set_epochs(t, out, kEvery, every.integer(1), every)) out.set(kEvery.epochs, 0, every);
   out.set("weights", "area");
   const Place task = t.root["task"]["validation_rollout"],
               loader = t.root["dataloader"]["validation_rollout"];
@@ -138,17 +149,17 @@ void import_checkpoints(const Translation& t) {
   int64_t keep = 0;  // all
   bool keeps_all = false;
   std::vector<Place> limits;
-  const auto add = [&](const char* theirs, const char* ours) {
+  const auto add = [&](const char* theirs, bool in_epochs) {
     const Place trigger = all[theirs];
     const Place every = trigger["save_frequency"], most = trigger["num_models_saved"];
     const int64_t number = enabled ? every.integer(0) : 0;
     most.mark();
     every.mark();
     if (number <= 0) return;
-    if (t.batches_per_epoch && ours == std::string("every_epochs")) {
-      out.set("every_steps", steps_of(t, number, every), every);
+    if (in_epochs) {
+      set_epochs(t, out, kEvery, number, every);
     } else {
-      out.set(ours, number, every);
+      out.set(kEvery.steps, number, every);
     }
     if (most.integer(-1) > 0) {
       keep = std::max(keep, most.integer());
@@ -156,8 +167,8 @@ void import_checkpoints(const Translation& t) {
     }
     keeps_all = keeps_all || most.integer(-1) < 0;
   };
-  add("every_n_epochs", "every_epochs");
-  add("every_n_train_steps", "every_steps");
+  add("every_n_epochs", /*in_epochs=*/true);
+  add("every_n_train_steps", /*in_epochs=*/false);
   out.set("keep", keeps_all ? 0 : keep, all);
   for (const Place& limit : limits) {
     if (keeps_all) limit.note("all checkpoints are kept, as those of another frequency have to be");

@@ -117,11 +117,10 @@ class Source {
   std::unique_ptr<SourceState> state_;
 };
 
-}  // namespace aifs::anemoi
+constexpr auto enum_table(Verdict) {
+  using enum Verdict;
+  return std::to_array<EnumName<Verdict>>(
+      {{kNotHonoured, "not_honoured"}, {kNote, "note"}, {kNoEffect, "no_effect"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::anemoi::Verdict> {
-  using V = aifs::anemoi::Verdict;
-  static constexpr std::array<std::pair<V, const char*>, 3> table{
-      {{V::kNotHonoured, "not_honoured"}, {V::kNote, "note"}, {V::kNoEffect, "no_effect"}}};
-};
+}  // namespace aifs::anemoi

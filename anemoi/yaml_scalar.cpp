@@ -22,10 +22,6 @@ using Json = nlohmann::ordered_json;
 // No number is longer; the regular expressions below recurse once a character.
 constexpr size_t kLongestNumber = 100;
 
-bool is_one_of(const std::string& word, std::initializer_list<const char*> words) {
-  return std::any_of(words.begin(), words.end(), [&](const char* known) { return word == known; });
-}
-
 std::optional<double> decimal(std::string_view digits) {
   double value = 0.0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);

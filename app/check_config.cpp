@@ -5,6 +5,7 @@
 
 #include "app/run/checkpoints.h"
 #include "app/run/device.h"
+#include "app/run/make_data.h"
 #include "app/run/model_graph.h"
 #include "app/run/period_overlap.h"
 #include "app/run/weights_match.h"

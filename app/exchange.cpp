@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/run/graph_tensors.h"
+#include "app/run/make_data.h"
 #include "app/run/versions.h"
 #include "core/check.h"
 #include "core/file_io.h"

@@ -26,6 +26,7 @@
 #include "app/run/plan.h"
 #include "app/run/profiler.h"
 #include "app/run/run_card.h"
+#include "app/run/saved_data.h"
 #include "app/run/signals.h"
 #include "app/run/versions.h"
 #include "app/run/wiring.h"
@@ -52,6 +53,18 @@ void let_waiting_threads_sleep(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
   ::setenv("GOMP_SPINCOUNT", "1000", 0);
   ::execv("/proc/self/exe", argv);  // returns only if it fails, which does no harm
+}
+
+// False if no thread waits for others: loading the libraries twice would be half of a short run.
+bool computes_with_threads(const RunConfig& config) {
+  if (config.parallel.reproducible) return false;
+  return (config.run.threads > 0 ? config.run.threads : at::get_num_threads()) > 1;
+}
+
+// True if the configuration comes from a pipe or a terminal.
+bool can_be_read_once(const std::string& file) {
+  std::error_code ignored;
+  return fs::exists(file, ignored) && !fs::is_regular_file(file, ignored);
 }
 
 // The allocator should keep what it has got: fields of some megabytes come and go in every step,
@@ -323,12 +336,14 @@ Request read_request(const ParsedCommandLine& parsed) {
 
 // Joins the other ranks even with a request that is wrong: only together they know which of them
 // has to say so, once, and that none waits for another.
-int run_with_others(const ParsedCommandLine& parsed) {
+int run_with_others(const ParsedCommandLine& parsed, char** argv) {
   constexpr double kJoining_s = 60.0;
   Request request;
   std::exception_ptr fault;
   try {
+    if (can_be_read_once(parsed.command.config)) let_waiting_threads_sleep(argv);
     request = read_request(parsed);
+    if (computes_with_threads(request.config)) let_waiting_threads_sleep(argv);
   } catch (const std::exception&) {
     fault = std::current_exception();
   }
@@ -356,21 +371,21 @@ int run_with_others(const ParsedCommandLine& parsed) {
   }
 }
 
-int execute(const ParsedCommandLine& parsed) {
+int execute(const ParsedCommandLine& parsed, char** argv) {
   const CommandLine& c = parsed.command;
   if (parsed.exit_code && (*parsed.exit_code == kSuccess || parallel::launched_ranks() == 1)) {
     std::fputs(parsed.out.c_str(), stdout);
     std::fputs(parsed.err.c_str(), stderr);
     return *parsed.exit_code;
   }
-  if (parsed.exit_code) return run_with_others(parsed);
+  if (parsed.exit_code) return run_with_others(parsed, argv);
   if (c.exchange) return exchange_model(c);
   if (c.import_config) return import_config(*c.import_config);
   if (c.data) return run_data_command(*c.data);
   if (c.version) return std::fputs(versions_text().c_str(), stdout), kSuccess;
   if (c.print_schema) return std::fputs(schema_json().c_str(), stdout), kSuccess;
   if (c.print_reference) return std::fputs(reference_markdown().c_str(), stdout), kSuccess;
-  if (!c.print_config && !c.check_config && !c.dry_run) return run_with_others(parsed);
+  if (!c.print_config && !c.check_config && !c.dry_run) return run_with_others(parsed, argv);
   RunConfig config = load_config(c.config, c.overrides);
   if (c.print_config) return std::fputs(effective_json(config).c_str(), stdout), kSuccess;
   log::set_level(static_cast<log::Level>(config.run.log_level));
@@ -378,9 +393,9 @@ int execute(const ParsedCommandLine& parsed) {
                         : (std::fputs(dry_run(config, c.plan).c_str(), stdout), kSuccess);
 }
 
-int guarded(const ParsedCommandLine& parsed) {
+int guarded(const ParsedCommandLine& parsed, char** argv) {
   try {
-    return execute(parsed);
+    return execute(parsed, argv);
   } catch (const std::exception& error) {
     report(error);
     return exit_code_of(error);
@@ -394,10 +409,10 @@ int guarded(const ParsedCommandLine& parsed) {
 int main(int argc, char** argv) {
   aifs::open_standard_streams();
   const aifs::app::ParsedCommandLine parsed = aifs::app::parse_command_line(argc, argv);
-  if (!parsed.exit_code) aifs::app::let_waiting_threads_sleep(argv);
   aifs::app::keep_memory();
   aifs::app::raise_file_limit();
-  const int exit_code = aifs::app::guarded(parsed);
-  std::fflush(nullptr);  // before libraries end, which may fail
-  return exit_code;
+  const int exit_code = aifs::app::guarded(parsed, argv);
+  aifs::log::close_file();
+  std::fflush(nullptr);
+  std::_Exit(exit_code);  // libraries need not take themselves apart, which takes time and may fail
 }

@@ -15,6 +15,7 @@
 #include "app/data_tools/read_rates.h"
 #include "app/run/data_parts.h"
 #include "app/run/device.h"
+#include "app/run/make_data.h"
 #include "bench/device_clock.h"
 #include "bench/median.h"
 #include "core/check.h"

@@ -352,18 +352,25 @@ double fitted_width(const std::vector<double>& weights, const graph::EdgeEnds& e
   return logarithms > 0.0 ? std::sqrt(squares / logarithms) : 1.0;
 }
 
+// How many nearest sources a target has, and the width of their weights, if it is known.
+struct Nearest {
+  int64_t k;
+  std::optional<double> width;
+};
+
 // Edges to the k nearest, and their weights, of the width that is given or that they tell.
 void compare_projection(Comparison& comparison, const SafetensorsFile& tensors,
                         const std::string& prefix, const CaseNodes& source, const CaseNodes& target,
-                        int64_t k, std::optional<double> width) {
-  const BuiltEdges built = build_edges(
-      Json::array({{{"class", "KNNEdges"}, {"num_nearest_neighbours", k}}}), source, target);
+                        const Nearest& nearest) {
+  const BuiltEdges built =
+      build_edges(Json::array({{{"class", "KNNEdges"}, {"num_nearest_neighbours", nearest.k}}}),
+                  source, target);
   const auto list = read_edge_list(tensors, prefix + "edge_index");
   compare_edges(comparison, prefix, built, list, source.set, target.set);
   if (!tensors.contains(prefix + "gauss_weight")) return;
   const graph::EdgeEnds ends{source.set, target.set, list.source_index, list.target_index, 1};
   const double sigma =
-      width ? *width : fitted_width(tensors.doubles(prefix + "gauss_weight"), ends);
+      nearest.width ? *nearest.width : fitted_width(tensors.doubles(prefix + "gauss_weight"), ends);
   const auto weights = edge_attribute<float>(
       {{"class", "GaussianDistanceWeights"}, {"sigma", sigma}, {"norm", "l1"}}, ends);
   comparison.add(
@@ -395,7 +402,7 @@ void run_derived_case(Comparison& comparison, const SafetensorsFile& tensors,
     if (config.contains("num_nearest_neighbours")) {
       comparison.require(k == config["num_nearest_neighbours"].get<int64_t>(), "neighbours");
     }
-    compare_projection(comparison, tensors, prefix, source, target, k, sigma);
+    compare_projection(comparison, tensors, prefix, source, target, {k, sigma});
   }
 }
 
@@ -406,9 +413,9 @@ void run_smoothers(Comparison& comparison, const SafetensorsFile& tensors,
   if (sets.size() != 1) throw NotSupported("smoothers where several node sets are inputs");
   const CaseNodes& data = unprocessed.nodes(sets.front());
   for (const auto& [name, options] : expanded.items()) {
-    compare_projection(comparison, tensors, name + "/", data, data,
-                       options.at("num_nearest_neighbours").get<int64_t>(),
-                       options.at("sigma").get<double>());
+    compare_projection(
+        comparison, tensors, name + "/", data, data,
+        {options.at("num_nearest_neighbours").get<int64_t>(), options.at("sigma").get<double>()});
   }
 }
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unpacks a tar archive (POSIX ustar, with pax and GNU long names): plain files and folders.
+// Archives of reference data, read by the system's `tar`.
 #pragma once
 
 #include "core/file_io.h"
 
 namespace aifs::conformance {
 
-// Throws DataError naming the archive if it is damaged or an entry would leave `folder`.
+// Throws DataError naming the archive if `tar` cannot read it or an entry would leave `folder`,
+// which must exist; Error if there is no `tar`.
 void unpack_tar(const fs::path& archive, const fs::path& folder);
 
-// Whether an archive has entries in such a folder. False for what cannot be read as an archive.
+// True if an archive has such a folder at its top. False for what cannot be read as an archive.
 bool tar_holds(const fs::path& archive, const std::string& folder);
 
 // A fresh folder that disappears with the object.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // One table per enum: the names that configurations and logs use, in the order they are documented.
+// It is a function in the namespace of the enum:
 //
 //   enum class Clip { kNone, kValue, kNorm };
-//   template <> struct aifs::EnumNames<Clip> {
-//     static constexpr std::array<std::pair<Clip, const char*>, 3> table{{...}};
-//   };
+//   constexpr auto enum_table(Clip) {
+//     using enum Clip;
+//     return std::to_array<EnumName<Clip>>({{kNone, "none"}, {kValue, "value"}, {kNorm, "norm"}});
+//   }
 #pragma once
 
 #include <array>
@@ -18,7 +20,12 @@
 namespace aifs {
 
 template <class E>
-struct EnumNames;  // specialised beside each enum
+using EnumName = std::pair<E, const char*>;
+
+template <class E>
+struct EnumNames {
+  static constexpr auto table = enum_table(E{});
+};
 
 // The name of `value`; it must be in the table.
 template <class E>

@@ -131,6 +131,37 @@ bool is_missing_rename(int error) {
   return error == EXDEV || error == EMFILE || error == EPERM || is_missing_operation(error);
 }
 
+namespace {
+
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return false;
+    }
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string append_whole(const fs::path& path, std::string_view text, std::string_view header) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0) return system_error_text();
+  std::string reason;
+  struct stat before {};
+  if (::fstat(fd, &before) != 0) {
+    reason = system_error_text();
+  } else if (!(before.st_size > 0 || write_all(fd, header)) || !write_all(fd, text)) {
+    reason = system_error_text();
+    if (::ftruncate(fd, before.st_size) != 0) reason += "; a part of it remains";
+  }
+  if (::close(fd) != 0 && reason.empty()) reason = system_error_text();
+  return reason;
+}
+
 std::string unique_suffix() {
   constexpr size_t kMostOfHost = 24;  // names of files are at most 255 bytes long
   std::string host = host_name().substr(0, kMostOfHost);

@@ -29,6 +29,11 @@ void check_readable(const fs::path& path);
 // renames it over `path`: readers see the old or the new content, never a part.
 void write_file_atomic(const fs::path& path, std::string_view content);
 
+// Appends the whole text or nothing, behind `header` if the file is new or empty. Returns the
+// reason of a failure, or "". The file is opened every time: an open descriptor would go on
+// accepting data after its folder was removed.
+std::string append_whole(const fs::path& path, std::string_view text, std::string_view header = {});
+
 // "node12-4711-5f3a90c2": host, process and chance. Another one at every call, and on every host
 // and in every container that writes to the same file system.
 std::string unique_suffix();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,11 @@ inline std::string join(const std::vector<std::string>& texts, std::string_view 
 // True if one of the texts is `text`.
 inline bool contains(const std::vector<std::string>& texts, const std::string& text) {
   return std::find(texts.begin(), texts.end(), text) != texts.end();
+}
+
+// True if one of the words is `text`.
+inline bool is_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), text) != words.end();
 }
 
 // ASCII letters in lower case, the rest as it is.

@@ -132,6 +132,32 @@ void convert(std::span<const std::byte> bytes, std::vector<Out>& out, Convert&& 
   }
 }
 
+// False for an entry of another type than an integer's.
+template <class Out>
+bool convert_integers(const SafetensorsEntry& entry, std::vector<Out>& out) {
+  const auto plain = [](auto value) { return static_cast<Out>(value); };
+  switch (entry.dtype) {
+    case DType::kI64:
+      convert<int64_t>(entry.bytes, out, plain);
+      return true;
+    case DType::kI32:
+      convert<int32_t>(entry.bytes, out, plain);
+      return true;
+    case DType::kI16:
+      convert<int16_t>(entry.bytes, out, plain);
+      return true;
+    case DType::kI8:
+      convert<int8_t>(entry.bytes, out, plain);
+      return true;
+    case DType::kU8:
+    case DType::kBool:
+      convert<uint8_t>(entry.bytes, out, plain);
+      return true;
+    default:
+      return false;
+  }
+}
+
 // Writes to a file, hashing on the way.
 class HashingWriter {
  public:
@@ -244,22 +270,8 @@ std::vector<double> SafetensorsFile::doubles(const std::string& name) const {
         return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
       });
       break;
-    case DType::kI64:
-      convert<int64_t>(entry.bytes, out, plain);
-      break;
-    case DType::kI32:
-      convert<int32_t>(entry.bytes, out, plain);
-      break;
-    case DType::kI16:
-      convert<int16_t>(entry.bytes, out, plain);
-      break;
-    case DType::kI8:
-      convert<int8_t>(entry.bytes, out, plain);
-      break;
-    case DType::kU8:
-    case DType::kBool:
-      convert<uint8_t>(entry.bytes, out, plain);
-      break;
+    default:
+      convert_integers(entry, out);
   }
   return out;
 }
@@ -267,27 +279,9 @@ std::vector<double> SafetensorsFile::doubles(const std::string& name) const {
 std::vector<int64_t> SafetensorsFile::integers(const std::string& name) const {
   const SafetensorsEntry& entry = at(name);
   std::vector<int64_t> out(static_cast<size_t>(entry.num_elements()));
-  const auto plain = [](auto value) { return static_cast<int64_t>(value); };
-  switch (entry.dtype) {
-    case DType::kI64:
-      convert<int64_t>(entry.bytes, out, plain);
-      break;
-    case DType::kI32:
-      convert<int32_t>(entry.bytes, out, plain);
-      break;
-    case DType::kI16:
-      convert<int16_t>(entry.bytes, out, plain);
-      break;
-    case DType::kI8:
-      convert<int8_t>(entry.bytes, out, plain);
-      break;
-    case DType::kU8:
-    case DType::kBool:
-      convert<uint8_t>(entry.bytes, out, plain);
-      break;
-    default:
-      throw DataError(concat("'", path().string(), "': tensor '", name, "' has type ",
-                             dtype_name(entry.dtype), ", integers were expected"));
+  if (!convert_integers(entry, out)) {
+    throw DataError(concat("'", path().string(), "': tensor '", name, "' has type ",
+                           dtype_name(entry.dtype), ", integers were expected"));
   }
   return out;
 }

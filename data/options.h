@@ -85,18 +85,15 @@ struct DataOptions {
   DataOptions of_dataset(size_t number) const;
 };
 
+constexpr auto enum_table(TableSource) {
+  using enum TableSource;
+  return std::to_array<EnumName<TableSource>>(
+      {{kAuto, "auto"}, {kCheckpoint, "checkpoint"}, {kDataset, "dataset"}});
+}
+
+constexpr auto enum_table(SourceKind) {
+  using enum SourceKind;
+  return std::to_array<EnumName<SourceKind>>({{kAnemoi, "anemoi"}, {kAnalytic, "analytic"}});
+}
+
 }  // namespace aifs::data
-
-template <>
-struct aifs::EnumNames<aifs::data::TableSource> {
-  using T = aifs::data::TableSource;
-  static constexpr std::array<std::pair<T, const char*>, 3> table{
-      {{T::kAuto, "auto"}, {T::kCheckpoint, "checkpoint"}, {T::kDataset, "dataset"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::data::SourceKind> {
-  using K = aifs::data::SourceKind;
-  static constexpr std::array<std::pair<K, const char*>, 2> table{
-      {{K::kAnemoi, "anemoi"}, {K::kAnalytic, "analytic"}}};
-};

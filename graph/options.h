@@ -74,23 +74,19 @@ struct GraphOptions {
 // SHA-256 of everything that changes the graph (not `threads`, not `file`).
 std::string options_hash(const GraphOptions& options);
 
+constexpr auto enum_table(HiddenKind) {
+  using enum HiddenKind;
+  return std::to_array<EnumName<HiddenKind>>({{kTri, "tri"}});
+}
+
+constexpr auto enum_table(MapperEdgeKind) {
+  using enum MapperEdgeKind;
+  return std::to_array<EnumName<MapperEdgeKind>>({{kCutOff, "cutoff"}, {kKnn, "knn"}});
+}
+
+constexpr auto enum_table(ProcessorEdgeKind) {
+  using enum ProcessorEdgeKind;
+  return std::to_array<EnumName<ProcessorEdgeKind>>({{kMultiScale, "multi_scale"}});
+}
+
 }  // namespace aifs::graph
-
-template <>
-struct aifs::EnumNames<aifs::graph::HiddenKind> {
-  static constexpr std::array<std::pair<aifs::graph::HiddenKind, const char*>, 1> table{
-      {{aifs::graph::HiddenKind::kTri, "tri"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::graph::MapperEdgeKind> {
-  using K = aifs::graph::MapperEdgeKind;
-  static constexpr std::array<std::pair<K, const char*>, 2> table{
-      {{K::kCutOff, "cutoff"}, {K::kKnn, "knn"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::graph::ProcessorEdgeKind> {
-  static constexpr std::array<std::pair<aifs::graph::ProcessorEdgeKind, const char*>, 1> table{
-      {{aifs::graph::ProcessorEdgeKind::kMultiScale, "multi_scale"}}};
-};

@@ -95,20 +95,15 @@ std::vector<int32_t> hilbert_order(const NodeSet& nodes);
 // From north to south, west to east within a latitude.
 std::vector<int32_t> latitude_order(const NodeSet& nodes);
 
+constexpr auto enum_table(SourceRows) {
+  using enum SourceRows;
+  return std::to_array<EnumName<SourceRows>>({{kHalo, "needed"}, {kAll, "all"}});
+}
+
+constexpr auto enum_table(HiddenOrder) {
+  using enum HiddenOrder;
+  return std::to_array<EnumName<HiddenOrder>>(
+      {{kAuto, "auto"}, {kLatitude, "latitude"}, {kHilbert, "hilbert"}, {kMesh, "mesh"}});
+}
+
 }  // namespace aifs::graph
-
-template <>
-struct aifs::EnumNames<aifs::graph::SourceRows> {
-  using K = aifs::graph::SourceRows;
-  static constexpr std::array<std::pair<K, const char*>, 2> table{
-      {{K::kHalo, "needed"}, {K::kAll, "all"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::graph::HiddenOrder> {
-  using K = aifs::graph::HiddenOrder;
-  static constexpr std::array<std::pair<K, const char*>, 4> table{{{K::kAuto, "auto"},
-                                                                   {K::kLatitude, "latitude"},
-                                                                   {K::kHilbert, "hilbert"},
-                                                                   {K::kMesh, "mesh"}}};
-};

@@ -37,11 +37,10 @@ double all_reduce_s(AllReduce algorithm, bool hierarchical, int64_t ranks, doubl
                     const Machine& machine);
 ReduceChoice best_all_reduce(int64_t ranks, double bytes, const Machine& machine);
 
-}  // namespace aifs::plan
+constexpr auto enum_table(AllReduce) {
+  using enum AllReduce;
+  return std::to_array<EnumName<AllReduce>>(
+      {{kRing, "ring"}, {kTree, "tree"}, {kHalvingDoubling, "halving-doubling"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::plan::AllReduce> {
-  using A = aifs::plan::AllReduce;
-  static constexpr std::array<std::pair<A, const char*>, 3> table{
-      {{A::kRing, "ring"}, {A::kTree, "tree"}, {A::kHalvingDoubling, "halving-doubling"}}};
-};
+}  // namespace aifs::plan

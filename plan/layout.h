@@ -39,21 +39,19 @@ struct Layout {
   Pieces pieces(double bytes, int64_t ranks_per_node) const;
 };
 
+constexpr auto enum_table(Sharding) {
+  using enum Sharding;
+  return std::to_array<EnumName<Sharding>>({{kNone, "none"},
+                                            {kOptimizer, "optimizer"},
+                                            {kGradients, "gradients"},
+                                            {kParameters, "parameters"},
+                                            {kHybrid, "hybrid"}});
+}
+
+constexpr auto enum_table(Compression) {
+  using enum Compression;
+  return std::to_array<EnumName<Compression>>(
+      {{kNone, "none"}, {kBf16, "bf16"}, {kFp16, "fp16"}, {kPowerSgd, "powersgd"}});
+}
+
 }  // namespace aifs::plan
-
-template <>
-struct aifs::EnumNames<aifs::plan::Sharding> {
-  using S = aifs::plan::Sharding;
-  static constexpr std::array<std::pair<S, const char*>, 5> table{{{S::kNone, "none"},
-                                                                   {S::kOptimizer, "optimizer"},
-                                                                   {S::kGradients, "gradients"},
-                                                                   {S::kParameters, "parameters"},
-                                                                   {S::kHybrid, "hybrid"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::plan::Compression> {
-  using C = aifs::plan::Compression;
-  static constexpr std::array<std::pair<C, const char*>, 4> table{
-      {{C::kNone, "none"}, {C::kBf16, "bf16"}, {C::kFp16, "fp16"}, {C::kPowerSgd, "powersgd"}}};
-};

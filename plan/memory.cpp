@@ -20,6 +20,25 @@ double edge_bytes(const EdgeRows& edges, int64_t all_edges, const NetworkInput& 
   return attributes + m * kEdgeIndex + static_cast<double>(all_edges) * 8;
 }
 
+// Edges and constant matrices that a rank of the stage holds.
+double graph_bytes(const RankRows& rows, const Stage& stage, const NetworkInput& network) {
+  const auto weight = static_cast<double>(network.types.weight);
+  double bytes = edge_bytes(rows.processor, network.totals.processor_edges, network);
+  if (stage.encoder) bytes += edge_bytes(rows.encoder, network.totals.encoder_edges, network);
+  if (stage.decoder) bytes += edge_bytes(rows.decoder, network.totals.decoder_edges, network);
+  for (size_t i = 0; i < rows.coarser.size(); ++i) {
+    const CoarseRows& mesh = rows.coarser[i];
+    const MeshTotals& all = network.totals.coarser[i];
+    bytes += edge_bytes(mesh.within, all.within, network) + edge_bytes(mesh.up, all.up, network) +
+             edge_bytes(mesh.down, all.down, network);
+  }
+  if (stage.decoder) {
+    for (const MatrixSize& matrix : {network.down, network.up})
+      bytes += static_cast<double>(matrix.entries) * (weight + kEdgeIndex);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 MemoryPlan plan_memory(const StepInput& input, const RankRows& rows, const Stage& stage,
@@ -78,19 +97,7 @@ MemoryPlan plan_memory(const StepInput& input, const RankRows& rows, const Stage
   }
   plan.communication += largest_transfer;
 
-  plan.graph = edge_bytes(rows.processor, network.totals.processor_edges, network);
-  if (stage.encoder) plan.graph += edge_bytes(rows.encoder, network.totals.encoder_edges, network);
-  if (stage.decoder) plan.graph += edge_bytes(rows.decoder, network.totals.decoder_edges, network);
-  for (size_t i = 0; i < rows.coarser.size(); ++i) {
-    const CoarseRows& mesh = rows.coarser[i];
-    const MeshTotals& all = network.totals.coarser[i];
-    plan.graph += edge_bytes(mesh.within, all.within, network) +
-                  edge_bytes(mesh.up, all.up, network) + edge_bytes(mesh.down, all.down, network);
-  }
-  if (stage.decoder) {
-    for (const MatrixSize& matrix : {network.down, network.up})
-      plan.graph += static_cast<double>(matrix.entries) * (weight + kEdgeIndex);
-  }
+  plan.graph = graph_bytes(rows, stage, network);
 
   constexpr double kFloat = 4.0;  // batches are fp32
   const double batch = static_cast<double>(input.batch_size * input.batch_times * rows.data *

@@ -60,11 +60,9 @@ bool are_finite(const std::vector<at::Tensor>& tensors);
 // Writes <folder>/batch.safetensors (values, anchors, nan_mask) and <folder>/report.txt.
 void write_dump(const fs::path& folder, const data::Batch& batch, const std::string& report);
 
-}  // namespace aifs::train
+constexpr auto enum_table(OnNonfinite) {
+  using enum OnNonfinite;
+  return std::to_array<EnumName<OnNonfinite>>({{kStop, "stop"}, {kSkip, "skip"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::train::OnNonfinite> {
-  using K = aifs::train::OnNonfinite;
-  static constexpr std::array<std::pair<K, const char*>, 2> table{
-      {{K::kStop, "stop"}, {K::kSkip, "skip"}}};
-};
+}  // namespace aifs::train

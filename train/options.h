@@ -120,32 +120,25 @@ struct ProfileOptions {
   void bind(config::Binder& b);
 };
 
+constexpr auto enum_table(Accumulation) {
+  using enum Accumulation;
+  return std::to_array<EnumName<Accumulation>>({{kMean, "mean"}, {kAnemoi, "anemoi"}});
+}
+
+constexpr auto enum_table(DeviceGraphs) {
+  using enum DeviceGraphs;
+  return std::to_array<EnumName<DeviceGraphs>>({{kAuto, "auto"}, {kOn, "on"}, {kOff, "off"}});
+}
+
+constexpr auto enum_table(OnFailedValidation) {
+  using enum OnFailedValidation;
+  return std::to_array<EnumName<OnFailedValidation>>({{kContinue, "continue"}, {kStop, "stop"}});
+}
+
+constexpr auto enum_table(GridWeights) {
+  using enum GridWeights;
+  return std::to_array<EnumName<GridWeights>>(
+      {{kArea, "area"}, {kCosLatitude, "cos_latitude"}, {kUniform, "uniform"}});
+}
+
 }  // namespace aifs::train
-
-template <>
-struct aifs::EnumNames<aifs::train::Accumulation> {
-  using A = aifs::train::Accumulation;
-  static constexpr std::array<std::pair<A, const char*>, 2> table{
-      {{A::kMean, "mean"}, {A::kAnemoi, "anemoi"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::train::DeviceGraphs> {
-  using G = aifs::train::DeviceGraphs;
-  static constexpr std::array<std::pair<G, const char*>, 3> table{
-      {{G::kAuto, "auto"}, {G::kOn, "on"}, {G::kOff, "off"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::train::OnFailedValidation> {
-  using F = aifs::train::OnFailedValidation;
-  static constexpr std::array<std::pair<F, const char*>, 2> table{
-      {{F::kContinue, "continue"}, {F::kStop, "stop"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::train::GridWeights> {
-  using K = aifs::train::GridWeights;
-  static constexpr std::array<std::pair<K, const char*>, 3> table{
-      {{K::kArea, "area"}, {K::kCosLatitude, "cos_latitude"}, {K::kUniform, "uniform"}}};
-};

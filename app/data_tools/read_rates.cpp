@@ -13,6 +13,7 @@
 #include "app/data_tools/page_cache.h"
 #include "app/run/data_parts.h"
 #include "app/run/device.h"
+#include "app/run/make_data.h"
 #include "core/check.h"
 #include "core/seconds_since.h"
 #include "data/loader/buffer_pool.h"

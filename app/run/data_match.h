@@ -4,6 +4,7 @@
 #pragma once
 
 #include "app/run/data_parts.h"
+#include "app/run/saved_data.h"
 
 namespace aifs::app {
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data of a run: datasets, roles of variables, and the tables between physical and normalised
-// values, which are those of a checkpoint where its weights are used.
+// values. make_data() (app/run/make_data.h) makes them.
 #pragma once
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +15,6 @@
 #include "data/loader/sampler.h"
 #include "data/transforms/post_processor.h"
 #include "parallel/process_mesh.h"
-#include "train/output/checkpoint.h"
 #include "train/rollout.h"
 
 namespace aifs::app {
@@ -37,46 +35,9 @@ struct DataParts {
   std::shared_ptr<const DataStores> stores;  // null: data that are no files
 };
 
-// What weights of a checkpoint are wanted for. Going on with a run and scoring weights need the
-// tables that they were trained with; a new run may start from them with tables of its own.
-enum class WeightUse { kResume, kScore, kStart };
-
-// What a checkpoint says of the data that its weights belong to.
-struct SavedData {
-  WeightUse use = WeightUse::kResume;
-  std::string checkpoint;                       // for messages
-  std::optional<data::DataRecord> record = {};  // none: written by a program that kept none
-  std::map<std::string, data::DataRecord> datasets = {};  // instead of it, of a run of several
-  int64_t times_in = 1, times_out = 1;                    // of inputs and outputs of a step
-};
-
-SavedData saved_data(WeightUse use, const train::CheckpointInfo& checkpoint);
-// As text and back, to be given to other ranks; an empty text is none.
-std::string to_text(const std::optional<SavedData>& saved);
-std::optional<SavedData> saved_data_from_text(const std::string& text);
-
-// Opens the data of a configuration from its stores; null for those that are no files. With
-// `saved`, the tables are those that data.tables chooses; what differs from the checkpoint in a way
-// that gives its weights another meaning is a DataError (ConfigError where weights of another run
-// start a new one) that names each difference, what only changes the course of training is a
-// warning. Throws ConfigError, DataError. Local.
-DataParts make_data(const RunConfig& config, const std::shared_ptr<DataStores>& stores,
-                    const SavedData* saved = nullptr);
-
-// The data of all datasets of a configuration, which have the same dates: one, or those of
-// data.datasets in their order. Throws as make_data(), naming the dataset, and DataError for dates
-// or datasets that differ from each other, or from those of a checkpoint.
-std::vector<DataParts> make_datasets(const RunConfig& config,
-                                     const std::shared_ptr<DataStores>& stores,
-                                     const SavedData* saved = nullptr);
-
 // Writes what checkpoints keep of them, as JSON: under their names, if the configuration names
 // them.
 std::string record_of(const RunConfig& config, const std::vector<DataParts>& datasets);
-
-// Throws ConfigError (path "data.datasets") for a configuration of several, where only one dataset
-// will do: `what` says why.
-void require_one_dataset(const RunConfig& config, const std::string& what, const std::string& hint);
 
 // What differs from a checkpoint, and what training and validation data have to say of themselves
 // (which may list their folders), each thing once.

@@ -12,6 +12,7 @@
 #include "app/run/device.h"
 #include "app/run/failure.h"
 #include "app/run/host_share.h"
+#include "app/run/make_data.h"
 #include "app/run/signals.h"
 #include "core/check.h"
 #include "core/log.h"

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/run/data_parts.h"
+#include "app/run/make_data.h"
 #include "app/run/memory_budget.h"
 #include "app/run/model_graph.h"
 #include "core/check.h"

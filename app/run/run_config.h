@@ -93,27 +93,21 @@ std::vector<std::string> score_keys(const std::string& config_json, RunConfig& c
 std::string schema_json();
 std::string reference_markdown();
 
+constexpr auto enum_table(DeviceChoice) {
+  using enum DeviceChoice;
+  return std::to_array<EnumName<DeviceChoice>>({{kAuto, "auto"}, {kCpu, "cpu"}, {kCuda, "cuda"}});
+}
+
+constexpr auto enum_table(Mode) {
+  using enum Mode;
+  return std::to_array<EnumName<Mode>>(
+      {{kTrain, "train"}, {kValidate, "validate"}, {kIo, "io"}, {kSynthetic, "synthetic"}});
+}
+
+constexpr auto enum_table(LogLevel) {
+  using enum LogLevel;
+  return std::to_array<EnumName<LogLevel>>(
+      {{kDebug, "debug"}, {kInfo, "info"}, {kWarning, "warning"}, {kError, "error"}});
+}
+
 }  // namespace aifs::app
-
-template <>
-struct aifs::EnumNames<aifs::app::DeviceChoice> {
-  using D = aifs::app::DeviceChoice;
-  static constexpr std::array<std::pair<D, const char*>, 3> table{
-      {{D::kAuto, "auto"}, {D::kCpu, "cpu"}, {D::kCuda, "cuda"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::app::Mode> {
-  using M = aifs::app::Mode;
-  static constexpr std::array<std::pair<M, const char*>, 4> table{{{M::kTrain, "train"},
-                                                                   {M::kValidate, "validate"},
-                                                                   {M::kIo, "io"},
-                                                                   {M::kSynthetic, "synthetic"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::app::LogLevel> {
-  using L = aifs::app::LogLevel;
-  static constexpr std::array<std::pair<L, const char*>, 4> table{
-      {{L::kDebug, "debug"}, {L::kInfo, "info"}, {L::kWarning, "warning"}, {L::kError, "error"}}};
-};

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "app/run/data_parts.h"
 #include "app/run/run_config.h"
+#include "app/run/saved_data.h"
 #include "train/output/checkpoint.h"
 
 namespace aifs::app {

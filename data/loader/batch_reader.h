@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "data/loader/batch.h"
 #include "data/loader/buffer_pool.h"
-#include "data/loader/data_loader.h"
 #include "data/loader/row_assembly.h"
 
 namespace aifs::data {

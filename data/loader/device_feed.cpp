@@ -30,9 +30,23 @@ LoaderOptions for_device(LoaderOptions options, const c10::Device& device) {
   return options;
 }
 
+// (B, T, E, V, N) to (B, T, E, N, V), on the current stream.
+at::Tensor cells_of(const at::Tensor& fields) {
+  const at::NoGradGuard no_grad;
+  std::vector<int64_t> sizes = fields.sizes().vec();
+  std::swap(sizes[3], sizes[4]);
+  at::Tensor cells = at::empty(sizes, fields.options());
+  const at::Tensor from = fields.flatten(0, 2), to = cells.flatten(0, 2);
+  for (int64_t row = 0; row < from.size(0); ++row)
+    fields_to_cells(from[row], to[row]);
+  return cells;
+}
+
 }  // namespace
 
-// One batch waits on the device for the caller; the thread brings the next one when it is taken.
+// One batch waits on the device for the caller, as fields; the thread brings the next one when it
+// is taken. The caller's own stream turns fields into cells: a kernel beside those of a step that
+// fill the GPU would slow them by more than it takes alone.
 class DeviceFeed::Copies {
  public:
   Copies(DataLoader& loader, c10::Device device)
@@ -61,39 +75,30 @@ class DeviceFeed::Copies {
 
   void run();
   Batch copy(const Batch& host);
-  at::Tensor cells_of(const at::Tensor& fields);
+  at::Tensor fields_of(const at::Tensor& host);
 
   DataLoader& loader_;
   c10::Device device_;
   c10::impl::VirtualGuardImpl guard_;
   c10::Stream stream_;
-  at::Tensor staging_;  // fields of one row on the device
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Place place_ = Place::kEmpty;
-  Batch batch_;  // on the device; its copy has ended
+  Batch batch_;  // on the device, values (B, T, E, V, N); its copy has ended
   std::exception_ptr error_;
   bool stopping_ = false;
   double waited_s_ = 0.0;
   std::thread thread_;  // the last one: it uses the others
 };
 
-// (B, T, E, V, N) on the host to (B, T, E, N, V) on the device, row by row through one buffer: the
-// stream keeps the order.
-at::Tensor DeviceFeed::Copies::cells_of(const at::Tensor& fields) {
-  std::vector<int64_t> sizes = fields.sizes().vec();
-  std::swap(sizes[3], sizes[4]);
-  const at::Tensor cells = at::empty(sizes, fields.options().device(device_).pinned_memory(false));
-  const at::Tensor rows = fields.flatten(0, 2), turned = cells.flatten(0, 2);
-  if (rows.size(0) == 0) return cells;
-  if (!staging_.defined() || staging_.sizes() != rows[0].sizes())
-    staging_ = at::empty(rows[0].sizes(), cells.options());
-  for (int64_t row = 0; row < rows.size(0); ++row) {
-    copy_fields(rows[row], staging_);
-    fields_to_cells(staging_, turned[row]);
-  }
-  return cells;
+// (B, T, E, V, N) of the host, whose variables may lie apart, on the device.
+at::Tensor DeviceFeed::Copies::fields_of(const at::Tensor& host) {
+  at::Tensor fields = at::empty(host.sizes(), host.options().device(device_).pinned_memory(false));
+  const at::Tensor from = host.flatten(0, 2), to = fields.flatten(0, 2);
+  for (int64_t row = 0; row < from.size(0); ++row)
+    copy_fields(from[row], to[row]);
+  return fields;
 }
 
 Batch DeviceFeed::Copies::copy(const Batch& host) {
@@ -102,7 +107,7 @@ Batch DeviceFeed::Copies::copy(const Batch& host) {
   const c10::StreamGuard on_side_stream(stream_);
   Batch batch;
   batch.anchors = host.anchors;
-  batch.values = cells_of(host.values);
+  batch.values = fields_of(host.values);
   if (host.nan_mask.defined())
     batch.nan_mask = host.nan_mask.to(device_, at::kByte, /*non_blocking=*/true);
   // The host's memory is free again, and the batch is there: nobody waits here but this thread.
@@ -170,6 +175,7 @@ bool DeviceFeed::Copies::take(Batch& out, const GiveUp& give_up) {
   for (const at::Tensor* tensor : {&out.values, &out.nan_mask}) {
     if (tensor->defined()) tensor->record_stream(current);
   }
+  if (out.values.defined()) out.values = cells_of(out.values);
   return true;
 }
 

@@ -18,10 +18,6 @@ namespace {
 
 enum class Axis { kOther, kTime, kLevel, kMember, kLatitude, kLongitude };
 
-bool is_one_of(const std::string& text, std::initializer_list<const char*> words) {
-  return std::ranges::any_of(words, [&](const char* word) { return text == word; });
-}
-
 bool is_pressure(const std::string& units) {
   return is_one_of(lower_case(units), {"hpa", "pa", "mb", "mbar", "millibar", "millibars", "bar",
                                        "hectopascal", "pascal", "kpa"});
@@ -313,7 +309,8 @@ CfFile read_cf_file(const NetcdfFile& file, const CfNames& names) {
 }
 
 void read_cf_field(const NetcdfFile& file, const CfGrid& grid, const CfField& field, int64_t time,
-                   int64_t begin, int64_t end, std::span<float> out) {
+                   NodeRange cells, std::span<float> out) {
+  const auto [begin, end] = cells;
   const size_t rank = field.variable.shape.size();
   std::vector<int64_t> start(rank, 0), count(rank, 1);
   const auto at = [](int axis) { return static_cast<size_t>(axis); };

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "data/fields/dataset.h"
 #include "data/sources/netcdf_file.h"
 
 namespace aifs::data {
@@ -63,9 +64,9 @@ using CfNames = std::map<std::string, std::string>;
 // is an error only if `names` names it.
 CfFile read_cf_file(const NetcdfFile& file, const CfNames& names);
 
-// The values of some cells [begin, end) of a field, member by member, NaN where they are missing.
-// `time`: index along the time axis, if the field has one. `out`: (members, end - begin).
+// Reads some cells of a field, member by member, NaN where they are missing. `time`: index along
+// the time axis, if the field has one. `out`: (members, cells.size()).
 void read_cf_field(const NetcdfFile& file, const CfGrid& grid, const CfField& field, int64_t time,
-                   int64_t begin, int64_t end, std::span<float> out);
+                   NodeRange cells, std::span<float> out);
 
 }  // namespace aifs::data

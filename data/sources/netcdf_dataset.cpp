@@ -389,13 +389,13 @@ void NetcdfDataset::State::read_column(const Column& column, int64_t row, NodeRa
   const std::shared_ptr<const NetcdfFile> file = pool.open(files[source.file].path);
   const int64_t members = source.field.members;
   if (turn == 0) {
-    read_cf_field(*file, grid(), source.field, place.time, nodes.begin, nodes.end, out);
+    read_cf_field(*file, grid(), source.field, place.time, nodes, out);
   } else {
     const int64_t width = grid().shape[1];
     const int64_t first = nodes.begin / width * width;
     const int64_t last = (nodes.end + width - 1) / width * width;
     std::vector<float> rows(static_cast<size_t>(members * (last - first)));
-    read_cf_field(*file, grid(), source.field, place.time, first, last, rows);
+    read_cf_field(*file, grid(), source.field, place.time, {first, last}, rows);
     for (int64_t member = 0; member < members; ++member) {
       for (int64_t cell = nodes.begin; cell < nodes.end; ++cell) {
         const int64_t from = cell / width * width + (cell % width + turn) % width;

@@ -77,15 +77,14 @@ void restore_nan(std::span<float> fields, const SampleShape& shape,
 // Position of the first NaN, or -1.
 int64_t first_nan(std::span<const float> values);
 
-}  // namespace aifs::data
+constexpr auto enum_table(ImputeMethod) {
+  using enum ImputeMethod;
+  return std::to_array<EnumName<ImputeMethod>>({{kMean, "mean"},
+                                                {kMinimum, "minimum"},
+                                                {kMaximum, "maximum"},
+                                                {kStdev, "stdev"},
+                                                {kConstant, "constant"},
+                                                {kCopy, "copy"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::data::ImputeMethod> {
-  using M = aifs::data::ImputeMethod;
-  static constexpr std::array<std::pair<M, const char*>, 6> table{{{M::kMean, "mean"},
-                                                                   {M::kMinimum, "minimum"},
-                                                                   {M::kMaximum, "maximum"},
-                                                                   {M::kStdev, "stdev"},
-                                                                   {M::kConstant, "constant"},
-                                                                   {M::kCopy, "copy"}}};
-};
+}  // namespace aifs::data

@@ -45,14 +45,13 @@ struct Normaliser {
   }
 };
 
-}  // namespace aifs::data
+constexpr auto enum_table(NormMethod) {
+  using enum NormMethod;
+  return std::to_array<EnumName<NormMethod>>({{kMeanStd, "mean-std"},
+                                              {kStd, "std"},
+                                              {kMinMax, "min-max"},
+                                              {kMax, "max"},
+                                              {kNone, "none"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::data::NormMethod> {
-  using M = aifs::data::NormMethod;
-  static constexpr std::array<std::pair<M, const char*>, 5> table{{{M::kMeanStd, "mean-std"},
-                                                                   {M::kStd, "std"},
-                                                                   {M::kMinMax, "min-max"},
-                                                                   {M::kMax, "max"},
-                                                                   {M::kNone, "none"}}};
-};
+}  // namespace aifs::data

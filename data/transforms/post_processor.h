@@ -58,16 +58,14 @@ class PostProcessor {
   size_t width_ = 0;
 };
 
-}  // namespace aifs::data
+constexpr auto enum_table(PostMethod) {
+  using enum PostMethod;
+  return std::to_array<EnumName<PostMethod>>({{kRelu, "relu"},
+                                              {kHardtanh, "hardtanh"},
+                                              {kHardtanh01, "hardtanh_0_1"},
+                                              {kThreshold, "threshold"},
+                                              {kConditionalZero, "conditional_zero"},
+                                              {kConditionalNan, "conditional_nan"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::data::PostMethod> {
-  using M = aifs::data::PostMethod;
-  static constexpr std::array<std::pair<M, const char*>, 6> table{
-      {{M::kRelu, "relu"},
-       {M::kHardtanh, "hardtanh"},
-       {M::kHardtanh01, "hardtanh_0_1"},
-       {M::kThreshold, "threshold"},
-       {M::kConditionalZero, "conditional_zero"},
-       {M::kConditionalNan, "conditional_nan"}}};
-};
+}  // namespace aifs::data

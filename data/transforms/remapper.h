@@ -81,19 +81,17 @@ class Remapper {
   int64_t width_ = 0;
 };
 
-}  // namespace aifs::data
+constexpr auto enum_table(RemapMethod) {
+  using enum RemapMethod;
+  return std::to_array<EnumName<RemapMethod>>({{kLog1p, "log1p"},
+                                               {kSqrt, "sqrt"},
+                                               {kPower, "power"},
+                                               {kBoxCox, "boxcox"},
+                                               {kAtanh, "atanh"},
+                                               {kAsinh, "asinh"},
+                                               {kAffine, "affine"},
+                                               {kDisplace, "displace_boundary_atoms"},
+                                               {kNone, "none"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::data::RemapMethod> {
-  using M = aifs::data::RemapMethod;
-  static constexpr std::array<std::pair<M, const char*>, 9> table{
-      {{M::kLog1p, "log1p"},
-       {M::kSqrt, "sqrt"},
-       {M::kPower, "power"},
-       {M::kBoxCox, "boxcox"},
-       {M::kAtanh, "atanh"},
-       {M::kAsinh, "asinh"},
-       {M::kAffine, "affine"},
-       {M::kDisplace, "displace_boundary_atoms"},
-       {M::kNone, "none"}}};
-};
+}  // namespace aifs::data

@@ -17,7 +17,6 @@ namespace aifs::zarr {
 namespace {
 
 constexpr size_t kGuessBytes = 512;
-constexpr size_t kHeaderBytes = BLOSC_MIN_HEADER_LENGTH;
 // Limits of c-blosc within which the bytes of a block are compressed as one stream per byte of an
 // item.
 constexpr size_t kMostStreams = 16, kLeastStreamBytes = 128;
@@ -48,11 +47,12 @@ size_t promised_bytes(const std::byte* head, size_t room) {
 
 std::unique_ptr<BloscBlocks> BloscBlocks::open(const ValueFile& file, size_t offset, size_t size,
                                                size_t decoded_bytes, size_t item_bytes) {
-  if (size < kHeaderBytes) {
-    throw DataError(concat("shorter than a Blosc header: ", size, " of ", kHeaderBytes, " bytes"));
+  if (size < kBloscHeaderBytes) {
+    throw DataError(
+        concat("shorter than a Blosc header: ", size, " of ", kBloscHeaderBytes, " bytes"));
   }
-  std::array<std::byte, kHeaderBytes> head{};
-  file.read(offset, kHeaderBytes, head.data());
+  std::array<std::byte, kBloscHeaderBytes> head{};
+  file.read(offset, kBloscHeaderBytes, head.data());
   std::unique_ptr<BloscBlocks> blocks(new BloscBlocks());
   BloscHeader& header = blocks->header_;
   const DecodeRequest request{.size = decoded_bytes, .exact = true};
@@ -70,7 +70,7 @@ std::unique_ptr<BloscBlocks> BloscBlocks::open(const ValueFile& file, size_t off
   const bool same_items = !blocks->shuffled_ || header.type_bytes == item_bytes;
   if ((bit_shuffled && !header.copied) || !whole_items || !same_items) return nullptr;
   if (header.copied) {
-    if (size - kHeaderBytes < decoded_bytes) throw_corrupt("shorter than its copied content");
+    if (size - kBloscHeaderBytes < decoded_bytes) throw_corrupt("shorter than its copied content");
   } else {
     constexpr int kDontSplit = 0x10, kFormatShift = 5;
     blocks->split_ = (flags & kDontSplit) == 0 && header.type_bytes <= kMostStreams &&
@@ -99,15 +99,15 @@ void BloscBlocks::read_table(const ValueFile& file, size_t offset) {
   if (header_.copied) {
     for (size_t block = 0; block < count; ++block) {
       const ByteRange bytes = range(block);
-      encoded_.push_back({kHeaderBytes + bytes.begin, kHeaderBytes + bytes.end});
+      encoded_.push_back({kBloscHeaderBytes + bytes.begin, kBloscHeaderBytes + bytes.end});
     }
     return;
   }
-  const size_t table_end = kHeaderBytes + 4 * count;
+  const size_t table_end = kBloscHeaderBytes + 4 * count;
   if (table_end > header_.encoded_bytes) throw_corrupt("the table of Blosc blocks does not fit in");
   Buffer table;
   table.resize(4 * count);
-  file.read(offset + kHeaderBytes, table.size(), table.data());
+  file.read(offset + kBloscHeaderBytes, table.size(), table.data());
   std::vector<size_t> starts;
   for (size_t block = 0; block < count; ++block) {
     const auto start = static_cast<uint32_t>(i32_at(table.data() + 4 * block));

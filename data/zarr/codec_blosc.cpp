@@ -13,7 +13,7 @@ namespace aifs::zarr {
 
 namespace {
 
-constexpr size_t kBloscHeader = BLOSC_MIN_HEADER_LENGTH;
+static_assert(kBloscHeaderBytes == BLOSC_MIN_HEADER_LENGTH);
 constexpr int kInnerCodecShift = 5;  // the upper bits of the flags
 // Decoding single blocks copies every block once more; below this share it still pays.
 constexpr double kPartialShare = 0.75;
@@ -32,10 +32,10 @@ void check_body(const BloscHeader& header, std::span<const std::byte> encoded) {
     throw_corrupt("its Blosc header contradicts itself");
   }
   if (header.copied) return;
-  const size_t table_end = kBloscHeader + 4 * header.num_blocks();
+  const size_t table_end = kBloscHeaderBytes + 4 * header.num_blocks();
   if (table_end > encoded.size()) throw_corrupt("the table of Blosc blocks does not fit in");
   for (size_t block = 0; block < header.num_blocks(); ++block) {
-    const size_t start = u32_at(encoded, kBloscHeader + 4 * block);
+    const size_t start = u32_at(encoded, kBloscHeaderBytes + 4 * block);
     if (start < table_end || start >= encoded.size()) {
       throw DataError(concat("damaged Blosc buffer: block ", block, " of ", header.num_blocks(),
                              " has an offset outside the buffer (", start, " of ", encoded.size(),
@@ -117,8 +117,9 @@ BloscHeader read_blosc_header(std::span<const std::byte> encoded, const DecodeRe
 
 BloscHeader read_blosc_header(std::span<const std::byte> encoded, size_t size,
                               const DecodeRequest* request) {
-  if (size < kBloscHeader) {
-    throw DataError(concat("shorter than a Blosc header: ", size, " of ", kBloscHeader, " bytes"));
+  if (size < kBloscHeaderBytes) {
+    throw DataError(
+        concat("shorter than a Blosc header: ", size, " of ", kBloscHeaderBytes, " bytes"));
   }
   const int version = std::to_integer<int>(encoded[0]);
   if (version != BLOSC_VERSION_FORMAT) {

@@ -9,7 +9,9 @@
 
 namespace aifs::zarr {
 
-// The 16 bytes every buffer starts with.
+inline constexpr size_t kBloscHeaderBytes = 16;
+
+// What every buffer starts with.
 struct BloscHeader {
   size_t decoded_bytes = 0;  // nbytes
   size_t block_bytes = 0;    // blocksize

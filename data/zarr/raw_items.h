@@ -20,11 +20,12 @@ void read_raw(const Array& array, const Region& region, std::span<std::byte> out
 // True if the regions, which do not overlap each other, hold all of `region`.
 bool covers(const std::vector<Region>& regions, const Region& region);
 
-// Copies a block of items between C-ordered arrays that hold it: `extent` items along each axis,
-// from `from_first` of an array of `from_shape` to `to_first` of one of `to_shape`.
+// Where a block of items begins in an array of a shape.
 struct BlockPlace {
   std::vector<int64_t> shape, first;
 };
+// Copies a block of items between C-ordered arrays that hold it: `extent` items along each axis,
+// from `from_place` to `to_place`.
 void copy_block(const std::byte* from, const BlockPlace& from_place, std::byte* to,
                 const BlockPlace& to_place, const std::vector<int64_t>& extent, int64_t item_bytes);
 

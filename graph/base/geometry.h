@@ -54,11 +54,9 @@ double squared_distance(const Point<Real>& a, const Point<Real>& b) {
 // Chord on the unit sphere that spans an arc of this length on the Earth.
 double chord_of_arc(double arc_km);
 
-}  // namespace aifs::graph
+constexpr auto enum_table(DegreeArithmetic) {
+  using enum DegreeArithmetic;
+  return std::to_array<EnumName<DegreeArithmetic>>({{kFloat64, "float64"}, {kFloat32, "float32"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::graph::DegreeArithmetic> {
-  using K = aifs::graph::DegreeArithmetic;
-  static constexpr std::array<std::pair<K, const char*>, 2> table{
-      {{K::kFloat64, "float64"}, {K::kFloat32, "float32"}}};
-};
+}  // namespace aifs::graph

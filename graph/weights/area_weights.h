@@ -34,15 +34,13 @@ std::vector<double> cosine_latitude_weights(std::span<const float> lat_rad, doub
 // 2 pi R (sin upper - sin lower) / nodes, with R = 6371 (one factor only, as in Anemoi).
 std::vector<double> isolatitude_weights(std::span<const float> lat_rad);
 
-}  // namespace aifs::graph
+constexpr auto enum_table(AreaWeightKind) {
+  using enum AreaWeightKind;
+  return std::to_array<EnumName<AreaWeightKind>>({{kSpherical, "spherical"},
+                                                  {kUniform, "uniform"},
+                                                  {kCosineLatitude, "cosine_latitude"},
+                                                  {kIsolatitude, "isolatitude"},
+                                                  {kPlanar, "planar"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::graph::AreaWeightKind> {
-  using K = aifs::graph::AreaWeightKind;
-  static constexpr std::array<std::pair<K, const char*>, 5> table{
-      {{K::kSpherical, "spherical"},
-       {K::kUniform, "uniform"},
-       {K::kCosineLatitude, "cosine_latitude"},
-       {K::kIsolatitude, "isolatitude"},
-       {K::kPlanar, "planar"}}};
-};
+}  // namespace aifs::graph

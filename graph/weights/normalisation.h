@@ -28,16 +28,15 @@ template <class Real>
 void normalise_grouped(Norm norm, std::vector<Real>& values, int64_t width,
                        std::span<const int32_t> group, int64_t num_groups);
 
-}  // namespace aifs::graph
+constexpr auto enum_table(Norm) {
+  using enum Norm;
+  return std::to_array<EnumName<Norm>>({{kNone, "none"},
+                                        {kL1, "l1"},
+                                        {kL2, "l2"},
+                                        {kUnitMax, "unit-max"},
+                                        {kUnitRange, "unit-range"},
+                                        {kUnitStd, "unit-std"},
+                                        {kLog1p, "log1p"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::graph::Norm> {
-  using K = aifs::graph::Norm;
-  static constexpr std::array<std::pair<K, const char*>, 7> table{{{K::kNone, "none"},
-                                                                   {K::kL1, "l1"},
-                                                                   {K::kL2, "l2"},
-                                                                   {K::kUnitMax, "unit-max"},
-                                                                   {K::kUnitRange, "unit-range"},
-                                                                   {K::kUnitStd, "unit-std"},
-                                                                   {K::kLog1p, "log1p"}}};
-};
+}  // namespace aifs::graph

@@ -18,10 +18,6 @@
 
 namespace aifs::model {
 
-at::Tensor gradient_or_zeros(const at::Tensor& gradient, const at::Tensor& like) {
-  return gradient.defined() ? gradient.contiguous() : at::zeros_like(like);
-}
-
 namespace {
 
 using torch::autograd::AutogradContext;

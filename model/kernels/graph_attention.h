@@ -11,25 +11,10 @@
 // Same numbers up to rounding, and e is narrow. A column of ones in e carries the bias.
 #pragma once
 
+#include "model/kernels/attention_types.h"
 #include "model/kernels/segment.h"
 
 namespace aifs::model {
-
-struct AttentionInputs {
-  at::Tensor query;           // (num_targets, H d)
-  at::Tensor query_on_edges;  // (num_targets, H D)
-  at::Tensor key, value;      // (num_sources, H d)
-  at::Tensor edge_features;   // (M, D)
-  double scale = 1.0;         // 1 / sqrt(d) as a rule
-};
-
-// A gradient of what is like `like`, contiguous; zeros where none came.
-at::Tensor gradient_or_zeros(const at::Tensor& gradient, const at::Tensor& like);
-
-struct AttentionSums {
-  at::Tensor nodes;  // (num_targets, H d); zero where no edge ends
-  at::Tensor edges;  // (num_targets, H D)
-};
 
 // 16-bit inputs are widened: scores, weights and sums are fp32, the result has the inputs' type.
 AttentionSums graph_attention(const AttentionInputs& inputs, int64_t num_heads,

@@ -3,7 +3,8 @@
 // without widening. In a program without CUDA nothing is supported.
 #pragma once
 
-#include "model/kernels/graph_attention.h"
+#include "model/kernels/attention_types.h"
+#include "model/kernels/segment.h"
 
 namespace aifs::model::cuda_attention {
 

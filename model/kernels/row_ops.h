@@ -7,6 +7,7 @@
 // Everything is deterministic.
 #pragma once
 
+#include "model/kernels/row_types.h"
 #include "model/kernels/segment.h"
 
 namespace aifs::model {
@@ -14,17 +15,6 @@ namespace aifs::model {
 // Whether the kernels can work on such rows there: norms at all, or GELUs and sums of columns.
 bool row_ops_support(const at::Device& device, at::ScalarType type, int64_t width);
 bool gelu_rows_support(const at::Device& device, at::ScalarType type, int64_t width);
-
-// What of a GELU is kept for its backward pass: nothing, the values before it, which take little
-// memory but are to be activated again, or its derivative in 8 bits (gelu_slope.h). There are no
-// derivatives of types wider than 16 bits: kSlope means kPre then.
-enum class Keep { kNothing, kPre, kSlope };
-bool slope_kept(Keep keep, at::ScalarType type);
-struct Activated {
-  at::Tensor kept;  // undefined, like out, or bytes
-  at::Tensor out;
-  bool has_slope() const { return kept.defined() && kept.scalar_type() == at::kByte; }
-};
 
 // gelu(pre); may take the place of `pre`.
 Activated gelu_rows_(const at::Tensor& pre, Keep keep);
@@ -52,10 +42,8 @@ Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
 at::Tensor gelu_backward_(const at::Tensor& gradient, const Activated& x,
                           const at::Tensor& bias_gradient);
 
-// The same of the gradient d weight of x; weight (of d, of x).
-struct ProductGeluGradient {
-  at::Tensor gradient, activated;
-};
+// The gradient and the activated rows of gelu_backward_() of the gradient d weight of x; weight (of
+// d, of x).
 ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor& weight,
                                           const Activated& x, const at::Tensor& bias_gradient);
 
@@ -63,6 +51,9 @@ ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor&
 // columns.
 at::Tensor linear_backward(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& x,
                            const at::Tensor& d_weight);
+
+// x b, (rows, K) times (K, N).
+at::Tensor product(const at::Tensor& x, const at::Tensor& b);
 
 // Whether product_sum() is one kernel.
 bool product_sum_fits(const at::Tensor& d, const at::Tensor& weight);
@@ -80,36 +71,17 @@ at::Tensor sum_edge_rows(const at::Tensor& rows, const EdgeIndex& edges, bool at
 // sum += the sum of rows, (C) wide.
 void add_column_sums(const at::Tensor& sum, const at::Tensor& rows);
 
-struct NormParameters {
-  at::Tensor weight, bias;  // (C) wide
-  double eps = 1e-5;
-};
-
 // norm(z) * weight + bias + residual (undefined: none); with edges also its sum at their targets,
 // and the rows themselves only if they are wanted.
-struct NormResult {
-  at::Tensor rows, sums;
-  at::Tensor statistics;  // (rows, 2) mean and 1 / deviation
-};
 NormResult norm_rows(const at::Tensor& z, const at::Tensor& residual, const NormParameters& norm,
                      const EdgeIndex* sum_over, bool rows_wanted = true);
 
 // x + addend, rounded, and its norm.
-struct SumAndNorm {
-  at::Tensor sum, rows, statistics;
-};
 SumAndNorm norm_sum(const at::Tensor& x, const at::Tensor& addend, const NormParameters& norm);
 
 // Backward of norm_rows(): d_rows or d_sums may be undefined, not both. `d_past`, what comes to z
 // past the norm, is added to d_z (not with edges). Adds to gradients (C) wide: of weight and bias,
 // and the sum of d_z over rows, that of the bias before.
-struct NormSums {
-  at::Tensor weight, bias, z;
-};
-struct NormGradient {
-  at::Tensor d_residual;  // d_rows plus the gradient of the target's sum, if wanted
-  at::Tensor d_z;
-};
 NormGradient norm_backward(const at::Tensor& d_rows, const at::Tensor& d_sums, const at::Tensor& z,
                            const at::Tensor& statistics, const NormParameters& norm,
                            const EdgeIndex* sum_over, const NormSums& sums,

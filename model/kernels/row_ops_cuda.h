@@ -3,7 +3,8 @@
 // kernels on the current stream. In a program without CUDA nothing is supported and calls throw.
 #pragma once
 
-#include "model/kernels/row_ops.h"
+#include "model/kernels/edge_index.h"
+#include "model/kernels/row_types.h"
 
 namespace aifs::model::cuda_rows {
 

@@ -25,21 +25,20 @@ enum class Activation {
 
 at::Tensor activate(const at::Tensor& x, Activation activation);
 
-}  // namespace aifs::model
+constexpr auto enum_table(Activation) {
+  using enum Activation;
+  return std::to_array<EnumName<Activation>>({{kGelu, "gelu"},
+                                              {kSilu, "silu"},
+                                              {kRelu, "relu"},
+                                              {kLeakyRelu, "leaky_relu"},
+                                              {kElu, "elu"},
+                                              {kSelu, "selu"},
+                                              {kSoftplus, "softplus"},
+                                              {kTanh, "tanh"},
+                                              {kSigmoid, "sigmoid"},
+                                              {kMish, "mish"},
+                                              {kHardswish, "hardswish"},
+                                              {kIdentity, "identity"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::model::Activation> {
-  using A = aifs::model::Activation;
-  static constexpr std::array<std::pair<A, const char*>, 12> table{{{A::kGelu, "gelu"},
-                                                                    {A::kSilu, "silu"},
-                                                                    {A::kRelu, "relu"},
-                                                                    {A::kLeakyRelu, "leaky_relu"},
-                                                                    {A::kElu, "elu"},
-                                                                    {A::kSelu, "selu"},
-                                                                    {A::kSoftplus, "softplus"},
-                                                                    {A::kTanh, "tanh"},
-                                                                    {A::kSigmoid, "sigmoid"},
-                                                                    {A::kMish, "mish"},
-                                                                    {A::kHardswish, "hardswish"},
-                                                                    {A::kIdentity, "identity"}}};
-};
+}  // namespace aifs::model

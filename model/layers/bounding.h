@@ -72,18 +72,16 @@ class Bounding {
 // Whether none of them reads a column that another one changes.
 bool independent(const std::vector<Bounding>& boundings);
 
-}  // namespace aifs::model
+constexpr auto enum_table(BoundingKind) {
+  using enum BoundingKind;
+  return std::to_array<EnumName<BoundingKind>>({{kRelu, "relu"},
+                                                {kLeakyRelu, "leaky_relu"},
+                                                {kHardtanh, "hardtanh"},
+                                                {kLeakyHardtanh, "leaky_hardtanh"},
+                                                {kFraction, "fraction"},
+                                                {kLeakyFraction, "leaky_fraction"},
+                                                {kNormalizedRelu, "normalized_relu"},
+                                                {kNormalizedLeakyRelu, "normalized_leaky_relu"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::model::BoundingKind> {
-  using K = aifs::model::BoundingKind;
-  static constexpr std::array<std::pair<K, const char*>, 8> table{
-      {{K::kRelu, "relu"},
-       {K::kLeakyRelu, "leaky_relu"},
-       {K::kHardtanh, "hardtanh"},
-       {K::kLeakyHardtanh, "leaky_hardtanh"},
-       {K::kFraction, "fraction"},
-       {K::kLeakyFraction, "leaky_fraction"},
-       {K::kNormalizedRelu, "normalized_relu"},
-       {K::kNormalizedLeakyRelu, "normalized_leaky_relu"}}};
-};
+}  // namespace aifs::model

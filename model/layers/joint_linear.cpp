@@ -77,12 +77,13 @@ struct MixedLinear : torch::autograd::Function<MixedLinear> {
 
 }  // namespace
 
-std::vector<at::Tensor> joint_linear(const at::Tensor& x, const std::vector<const Linear*>& maps) {
+std::vector<at::Tensor> joint_linear(const at::Tensor& x,
+                                     const std::vector<const LinearMap*>& maps) {
   const at::ScalarType type = x.scalar_type();
   const bool mixed = x.is_cuda() && x.element_size() < maps[0]->weight.element_size();
   std::vector<at::Tensor> results;
   if (!mixed) {
-    for (const Linear* map : maps) {
+    for (const LinearMap* map : maps) {
       const std::optional<at::Tensor> bias =
           map->bias.defined() ? std::optional(map->bias.to(type)) : std::nullopt;
       results.push_back(at::linear(x, map->weight.to(type), bias));
@@ -90,7 +91,7 @@ std::vector<at::Tensor> joint_linear(const at::Tensor& x, const std::vector<cons
     return results;
   }
   std::vector<at::Tensor> all{x.reshape({-1, x.size(-1)})}, working;
-  for (const Linear* map : maps) {
+  for (const LinearMap* map : maps) {
     all.push_back(map->weight);
     if (map->bias.defined()) all.push_back(map->bias);
     working.push_back(map->working_weight(type));

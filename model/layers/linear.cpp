@@ -5,13 +5,12 @@
 
 #include <cmath>
 
-#include "model/layers/joint_linear.h"
-
 namespace aifs::model {
 
 Linear::Linear(const ParameterScope& scope, int64_t in, int64_t out, bool with_bias,
                LinearStart start, const LinearSlices& slices)
-    : set(&scope.set()), ranks_(slices.in ? scope.ranks() : TensorRanks()), slices_(slices) {
+    : ranks_(slices.in ? scope.ranks() : TensorRanks()), slices_(slices) {
+  set = &scope.set();
   const Init init = start == LinearStart::kZeros
                         ? Init::zeros()
                         : Init::uniform(1.0 / std::sqrt(static_cast<double>(in)));

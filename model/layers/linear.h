@@ -4,7 +4,7 @@
 // slices of the input channels, give slices of the output channels, or both.
 #pragma once
 
-#include "model/base/parameters.h"
+#include "model/layers/joint_linear.h"
 
 namespace aifs::model {
 
@@ -17,16 +17,12 @@ struct LinearSlices {
   int64_t unit = 1;  // channels that stay on one rank (a head)
 };
 
-struct Linear {
-  at::Tensor weight, bias;            // bias may be undefined
-  const ParameterSet* set = nullptr;  // that they belong to
+struct Linear : LinearMap {
   Linear() = default;
   Linear(const ParameterScope& scope, int64_t in, int64_t out, bool with_bias = true,
          LinearStart start = LinearStart::kUniform, const LinearSlices& slices = {});
   // Collective over the tensor ranks if the input is sliced.
   at::Tensor forward(const at::Tensor& x) const;
-  // The weight in another type, without a gradient.
-  at::Tensor working_weight(at::ScalarType type) const { return set->working(weight, type); }
 
  private:
   TensorRanks ranks_;  // over which products are summed

@@ -20,7 +20,7 @@ enum class MlpImplementation { kMlp, kGlu, kSwiglu, kGeglu, kReglu };
 
 // Which code runs between the matrix products: LibTorch's operators, or one kernel for each chain
 // of row-wise work (model/layers/fused_mlp.h). auto: fused on a GPU where rows have a type it
-// knows.
+// knows, and on a CPU in fp32 up to kWidestRowProduct (model/kernels/row_products.h).
 enum class KernelChoice { kAuto, kReference, kFused };
 
 // Width of hidden layers: channels * ratio, halves rounded up.
@@ -87,21 +87,16 @@ class Mlp {
   std::optional<LayerNorm> layer_norm_;
 };
 
+constexpr auto enum_table(KernelChoice) {
+  using enum KernelChoice;
+  return std::to_array<EnumName<KernelChoice>>(
+      {{kAuto, "auto"}, {kReference, "reference"}, {kFused, "fused"}});
+}
+
+constexpr auto enum_table(MlpImplementation) {
+  using enum MlpImplementation;
+  return std::to_array<EnumName<MlpImplementation>>(
+      {{kMlp, "mlp"}, {kGlu, "glu"}, {kSwiglu, "swiglu"}, {kGeglu, "geglu"}, {kReglu, "reglu"}});
+}
+
 }  // namespace aifs::model
-
-template <>
-struct aifs::EnumNames<aifs::model::KernelChoice> {
-  using K = aifs::model::KernelChoice;
-  static constexpr std::array<std::pair<K, const char*>, 3> table{
-      {{K::kAuto, "auto"}, {K::kReference, "reference"}, {K::kFused, "fused"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::model::MlpImplementation> {
-  using M = aifs::model::MlpImplementation;
-  static constexpr std::array<std::pair<M, const char*>, 5> table{{{M::kMlp, "mlp"},
-                                                                   {M::kGlu, "glu"},
-                                                                   {M::kSwiglu, "swiglu"},
-                                                                   {M::kGeglu, "geglu"},
-                                                                   {M::kReglu, "reglu"}}};
-};

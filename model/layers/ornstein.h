@@ -7,7 +7,7 @@
 // The trap: the reference filters in place, so that the encoder sees the filtered state too.
 #pragma once
 
-#include "model/layers/residual.h"
+#include "model/layers/residual_base.h"
 
 namespace aifs::model {
 

@@ -82,14 +82,13 @@ at::Tensor over_chunks(const std::vector<EdgeChunk>& chunks,
                        const at::Tensor& target_rows, const at::Tensor& edge_rows,
                        const TensorList& shared);
 
-}  // namespace aifs::model
+constexpr auto enum_table(RecomputePolicy) {
+  using enum RecomputePolicy;
+  return std::to_array<EnumName<RecomputePolicy>>({{kNone, "none"},
+                                                   {kEmbedding, "embedding"},
+                                                   {kMlp, "mlp"},
+                                                   {kBlock, "block"},
+                                                   {kFull, "full"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::model::RecomputePolicy> {
-  using R = aifs::model::RecomputePolicy;
-  static constexpr std::array<std::pair<R, const char*>, 5> table{{{R::kNone, "none"},
-                                                                   {R::kEmbedding, "embedding"},
-                                                                   {R::kMlp, "mlp"},
-                                                                   {R::kBlock, "block"},
-                                                                   {R::kFull, "full"}}};
-};
+}  // namespace aifs::model

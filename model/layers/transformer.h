@@ -137,11 +137,9 @@ class TransformerDecoder : public Decoder {
   Linear extractor_;
 };
 
-}  // namespace aifs::model
+constexpr auto enum_table(AttentionBackend) {
+  using enum AttentionBackend;
+  return std::to_array<EnumName<AttentionBackend>>({{kSdpa, "sdpa"}, {kFlash, "flash"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::model::AttentionBackend> {
-  using A = aifs::model::AttentionBackend;
-  static constexpr std::array<std::pair<A, const char*>, 2> table{
-      {{A::kSdpa, "sdpa"}, {A::kFlash, "flash"}}};
-};
+}  // namespace aifs::model

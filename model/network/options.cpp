@@ -240,7 +240,8 @@ void ModelOptions::bind(config::Binder& b) {
            {"added to the variance in every LayerNorm"});
   b.choice("kernels", kernels,
            {"code between matrix products: LibTorch's operators (reference), own kernels that read "
-            "and write each row once (fused), or those on a GPU where there are any (auto)"});
+            "and write each row once (fused), or those where there are any on a GPU, and in fp32 "
+            "on a CPU (auto)"});
   b.choice("aggregation", aggregation,
            {"how the latents of several datasets become one: their sum, their mean, or all side by "
             "side (concat; the processor is then as wide as all encoders together)"});

@@ -142,40 +142,33 @@ void check_stages(const BlockOptions& processor, int64_t stages);
 // slices.
 void check_slices(const BlockOptions& processor, int64_t ranks);
 
+constexpr auto enum_table(BlockKind) {
+  using enum BlockKind;
+  return std::to_array<EnumName<BlockKind>>({{kGnn, "gnn"},
+                                             {kGraphTransformer, "graph_transformer"},
+                                             {kTransformer, "transformer"},
+                                             {kPointWise, "point_wise"},
+                                             {kNone, "none"}});
+}
+
+constexpr auto enum_table(Aggregation) {
+  using enum Aggregation;
+  return std::to_array<EnumName<Aggregation>>(
+      {{kSum, "sum"}, {kMean, "mean"}, {kConcat, "concat"}});
+}
+
+constexpr auto enum_table(NoiseKind) {
+  using enum NoiseKind;
+  return std::to_array<EnumName<NoiseKind>>({{kNone, "none"}, {kConditioning, "conditioning"}});
+}
+
+constexpr auto enum_table(TargetFeature) {
+  using enum TargetFeature;
+  return std::to_array<EnumName<TargetFeature>>({{kEncodedData, "encoded_data"},
+                                                 {kCoordinates, "coordinates"},
+                                                 {kForcings, "forcings"},
+                                                 {kPrognostics, "prognostics"},
+                                                 {kTrainable, "trainable_parameters"}});
+}
+
 }  // namespace aifs::model
-
-template <>
-struct aifs::EnumNames<aifs::model::BlockKind> {
-  using K = aifs::model::BlockKind;
-  static constexpr std::array<std::pair<K, const char*>, 5> table{
-      {{K::kGnn, "gnn"},
-       {K::kGraphTransformer, "graph_transformer"},
-       {K::kTransformer, "transformer"},
-       {K::kPointWise, "point_wise"},
-       {K::kNone, "none"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::model::Aggregation> {
-  using A = aifs::model::Aggregation;
-  static constexpr std::array<std::pair<A, const char*>, 3> table{
-      {{A::kSum, "sum"}, {A::kMean, "mean"}, {A::kConcat, "concat"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::model::NoiseKind> {
-  using K = aifs::model::NoiseKind;
-  static constexpr std::array<std::pair<K, const char*>, 2> table{
-      {{K::kNone, "none"}, {K::kConditioning, "conditioning"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::model::TargetFeature> {
-  using F = aifs::model::TargetFeature;
-  static constexpr std::array<std::pair<F, const char*>, 5> table{
-      {{F::kEncodedData, "encoded_data"},
-       {F::kCoordinates, "coordinates"},
-       {F::kForcings, "forcings"},
-       {F::kPrognostics, "prognostics"},
-       {F::kTrainable, "trainable_parameters"}}};
-};

@@ -97,11 +97,10 @@ void keep_own_edges(EdgeTensors& tensors, const graph::EdgeSet& edges,
 EdgeTensors make_edge_tensors(const graph::EdgeSet& edges, int64_t num_sources, int64_t num_targets,
                               const std::vector<std::string>& attributes, at::ScalarType dtype);
 
-}  // namespace aifs::model
+constexpr auto enum_table(AttentionSharing) {
+  using enum AttentionSharing;
+  return std::to_array<EnumName<AttentionSharing>>(
+      {{kAuto, "auto"}, {kHeads, "heads"}, {kSequence, "sequence"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::model::AttentionSharing> {
-  using A = aifs::model::AttentionSharing;
-  static constexpr std::array<std::pair<A, const char*>, 3> table{
-      {{A::kAuto, "auto"}, {A::kHeads, "heads"}, {A::kSequence, "sequence"}}};
-};
+}  // namespace aifs::model

@@ -89,18 +89,16 @@ class CountingCommunicator : public Communicator {
   std::shared_ptr<CommunicationCount> count_;
 };
 
-}  // namespace aifs::parallel
+constexpr auto enum_table(Operation) {
+  using enum Operation;
+  return std::to_array<EnumName<Operation>>({{kAllReduce, "all-reduce"},
+                                             {kBroadcast, "broadcast"},
+                                             {kAllGather, "all-gather"},
+                                             {kReduceScatter, "reduce-scatter"},
+                                             {kAllToAll, "all-to-all"},
+                                             {kSend, "send"},
+                                             {kReceive, "receive"},
+                                             {kBarrier, "barrier"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::parallel::Operation> {
-  using O = aifs::parallel::Operation;
-  static constexpr std::array<std::pair<O, const char*>, 8> table{
-      {{O::kAllReduce, "all-reduce"},
-       {O::kBroadcast, "broadcast"},
-       {O::kAllGather, "all-gather"},
-       {O::kReduceScatter, "reduce-scatter"},
-       {O::kAllToAll, "all-to-all"},
-       {O::kSend, "send"},
-       {O::kReceive, "receive"},
-       {O::kBarrier, "barrier"}}};
-};
+}  // namespace aifs::parallel

@@ -61,8 +61,9 @@ inline double parameter_difference(const fs::path& a, const fs::path& b) {
   return worst / largest;
 }
 
-inline constexpr const char* kFiveSteps = "--set train.max_steps=5 --set checkpoint.every_steps=0 ";
-inline constexpr const char* kLast = "checkpoints/step-00000005";
+inline constexpr const char* kThreeSteps =
+    "--set train.max_steps=3 --set checkpoint.every_steps=0 ";
+inline constexpr const char* kLast = "checkpoints/step-00000003";
 
 // The folder of a run that ends well.
 inline fs::path train_ranks(const TemporaryFolder& folder, int ranks, const std::string& name,
@@ -74,7 +75,7 @@ inline fs::path train_ranks(const TemporaryFolder& folder, int ranks, const std:
   return dir;
 }
 
-// Losses and weights after five steps are the same but for rounding.
+// Losses and weights after three steps are the same but for rounding.
 inline void require_alike(const fs::path& dir, const fs::path& wanted,
                           const std::string& precision) {
   const bool single = precision == "fp32";

@@ -27,7 +27,7 @@ TEST_CASE("the demo learns: every prognostic variable beats persistence", "[conf
   const test::TemporaryFolder folder;
   const auto result = test::run_train(
       folder.path() / "r",
-      "--set run.device=cpu --set train.max_steps=1000 --set train.validation.every_steps=0 --set "
+      "--set run.device=cpu --set train.max_steps=400 --set train.validation.every_steps=0 --set "
       "checkpoint.every_steps=0",
       (test::source_folder() / "configs/demo.json").string());
   INFO(result.err);

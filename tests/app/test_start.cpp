@@ -77,6 +77,21 @@ TEST_CASE("threads are as many as cores that the process may use", "[start]") {
   }
 }
 
+TEST_CASE("threads that wait sleep, and a run of one thread loads its libraries once", "[start]") {
+  const test::TemporaryFolder folder;
+  const std::string spin = "  GOMP_SPINCOUNT = '";
+  for (const int threads : {1, 2}) {
+    const auto result = run_in("-u OMP_WAIT_POLICY -u GOMP_SPINCOUNT OMP_DISPLAY_ENV=verbose",
+                               folder.path() / std::to_string(threads),
+                               concat(kOneStep, " --set run.threads=", threads));
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    if (count(result.err, spin) == 0) continue;  // another library of OpenMP
+    REQUIRE(count(result.err, spin) == threads);
+    REQUIRE(count(result.err, spin + "1000'") == threads - 1);
+  }
+}
+
 TEST_CASE("what is printed goes into no file where the terminal is closed", "[start]") {
   const test::TemporaryFolder folder;
   const fs::path run = folder.path() / "run";

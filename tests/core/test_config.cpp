@@ -16,6 +16,11 @@ namespace {
 
 enum class Colour { kRed, kGreen };
 
+constexpr auto enum_table(Colour) {
+  using enum Colour;
+  return std::to_array<EnumName<Colour>>({{kRed, "red"}, {kGreen, "green"}});
+}
+
 struct Item {
   std::string file;
   double weight = 1.0;
@@ -85,12 +90,6 @@ std::string error_of(const std::string& text) {
 }
 
 }  // namespace
-
-template <>
-struct aifs::EnumNames<Colour> {
-  static constexpr std::array<std::pair<Colour, const char*>, 2> table{
-      {{Colour::kRed, "red"}, {Colour::kGreen, "green"}}};
-};
 
 TEST_CASE("values, comments and defaults are read", "[config]") {
   const Outer o = parse(R"({

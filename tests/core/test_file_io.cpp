@@ -10,6 +10,7 @@
 #include "core/check.h"
 #include "core/host.h"
 #include "tests/support/catch.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/paths.h"
 
 using namespace aifs;
@@ -46,6 +47,21 @@ TEST_CASE("a write that fails leaves no half file", "[file_io]") {
   for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder.path()))
     ++entries;
   REQUIRE(entries == 1);
+}
+
+TEST_CASE("a text is appended behind the header of a new file, whole or not at all", "[file_io]") {
+  const test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "log";
+  REQUIRE(append_whole(path, "one\n", "header\n").empty());
+  REQUIRE(append_whole(path, "two\n", "header\n").empty());
+  const std::string before = "header\none\ntwo\n";
+  REQUIRE(read_file(path) == before);
+  {
+    const test::FileSizeLimit limit(before.size() + 3);
+    REQUIRE_THAT(append_whole(path, "three\n"), ContainsSubstring("too large"));
+  }
+  REQUIRE(read_file(path) == before);
+  REQUIRE_THAT(append_whole("/nowhere/at/all", "x"), ContainsSubstring("No such file"));
 }
 
 TEST_CASE("names of temporary files are nobody else's", "[file_io]") {

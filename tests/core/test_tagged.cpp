@@ -56,6 +56,10 @@ const std::vector<config::Kind<Shape>>& Shape::kinds() {
 }
 
 enum class Colour { kGrey, kRed };
+constexpr auto enum_table(Colour) {
+  using enum Colour;
+  return std::to_array<EnumName<Colour>>({{kGrey, "grey"}, {kRed, "red"}});
+}
 
 struct Drawing {
   config::Tagged<Shape> shape;
@@ -101,12 +105,6 @@ Json written(Page page) {
 }
 
 }  // namespace
-
-template <>
-struct aifs::EnumNames<Colour> {
-  static constexpr std::array<std::pair<Colour, const char*>, 2> table{
-      {{Colour::kGrey, "grey"}, {Colour::kRed, "red"}}};
-};
 
 TEST_CASE("the kind says which options are read, wherever it stands", "[tagged]") {
   REQUIRE(parse("{}").drawing.shape.name() == "square");

@@ -49,6 +49,13 @@ class EnergyLoss : public ElementaryLoss {
   bool fair_;
 };
 
+constexpr auto enum_table(NormOver) {
+  using enum NormOver;
+  return std::to_array<EnumName<NormOver>>({{kSpatial, "spatial"},
+                                            {kVariables, "variables"},
+                                            {kSpatialAndVariables, "spatial_and_variables"}});
+}
+
 struct EnergyScoreKind : LossKind {
   NormOver norm_over = NormOver::kSpatial;
   bool fair = true;
@@ -62,12 +69,3 @@ struct EnergyScoreKind : LossKind {
 void bind_fair(config::Binder& b, bool& fair);
 
 }  // namespace aifs::train
-
-template <>
-struct aifs::EnumNames<aifs::train::NormOver> {
-  using K = aifs::train::NormOver;
-  static constexpr std::array<std::pair<K, const char*>, 3> table{
-      {{K::kSpatial, "spatial"},
-       {K::kVariables, "variables"},
-       {K::kSpatialAndVariables, "spatial_and_variables"}}};
-};

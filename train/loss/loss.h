@@ -22,7 +22,7 @@ struct PointwiseLoss {
   PointwiseError error = mse_error();
   // NaN in prediction or target count as no error there (the point still counts in every mean).
   bool ignore_nans = false;
-  std::vector<Scaler> scalers;
+  std::vector<Scaler> scalers = {};
   NodeSlice nodes = {};
 
   // prediction (B, T, E, N, V_out), target of the same shape or with E = 1, both normalised and in

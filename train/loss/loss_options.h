@@ -96,20 +96,18 @@ struct LossOptions : LossTermOptions {
   void check_names(const data::VariableTable& table) const;
 };
 
-}  // namespace aifs::train
+constexpr auto enum_table(ScalerKind) {
+  using enum ScalerKind;
+  return std::to_array<EnumName<ScalerKind>>({{kPressureLevel, "pressure_level"},
+                                              {kGeneralVariable, "general_variable"},
+                                              {kNodeWeights, "node_weights"},
+                                              {kTimeSteps, "time_steps"},
+                                              {kStdevTendency, "stdev_tendency"},
+                                              {kVarTendency, "var_tendency"},
+                                              {kNanMask, "nan_mask_weights"},
+                                              {kLeadTimeDecay, "lead_time_decay"},
+                                              {kVariableMask, "variable_mask"},
+                                              {kSpectral, "spectral"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::train::ScalerKind> {
-  using K = aifs::train::ScalerKind;
-  static constexpr std::array<std::pair<K, const char*>, 10> table{
-      {{K::kPressureLevel, "pressure_level"},
-       {K::kGeneralVariable, "general_variable"},
-       {K::kNodeWeights, "node_weights"},
-       {K::kTimeSteps, "time_steps"},
-       {K::kStdevTendency, "stdev_tendency"},
-       {K::kVarTendency, "var_tendency"},
-       {K::kNanMask, "nan_mask_weights"},
-       {K::kLeadTimeDecay, "lead_time_decay"},
-       {K::kVariableMask, "variable_mask"},
-       {K::kSpectral, "spectral"}}};
-};
+}  // namespace aifs::train

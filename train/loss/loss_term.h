@@ -133,11 +133,10 @@ class TimeAggregateLoss : public Loss {
   at::Tensor time_weights_;
 };
 
-}  // namespace aifs::train
+constexpr auto enum_table(TimeAggregate) {
+  using enum TimeAggregate;
+  return std::to_array<EnumName<TimeAggregate>>(
+      {{kMean, "mean"}, {kMin, "min"}, {kMax, "max"}, {kDiff, "diff"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::train::TimeAggregate> {
-  using K = aifs::train::TimeAggregate;
-  static constexpr std::array<std::pair<K, const char*>, 4> table{
-      {{K::kMean, "mean"}, {K::kMin, "min"}, {K::kMax, "max"}, {K::kDiff, "diff"}}};
-};
+}  // namespace aifs::train

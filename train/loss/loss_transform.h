@@ -18,6 +18,14 @@ namespace aifs::train {
 
 enum class TransformKind { kFft2d, kDct2d, kOctahedralSht, kReducedSht };
 
+constexpr auto enum_table(TransformKind) {
+  using enum TransformKind;
+  return std::to_array<EnumName<TransformKind>>({{kFft2d, "fft2d"},
+                                                 {kDct2d, "dct2d"},
+                                                 {kOctahedralSht, "octahedral_sht"},
+                                                 {kReducedSht, "reduced_sht"}});
+}
+
 // What a transform on so many rings is truncated at if nothing else is asked for.
 inline int64_t default_truncation(int64_t rings) {
   return rings / 2 - 1;
@@ -75,13 +83,3 @@ struct TransformOptions {
 };
 
 }  // namespace aifs::train
-
-template <>
-struct aifs::EnumNames<aifs::train::TransformKind> {
-  using K = aifs::train::TransformKind;
-  static constexpr std::array<std::pair<K, const char*>, 4> table{
-      {{K::kFft2d, "fft2d"},
-       {K::kDct2d, "dct2d"},
-       {K::kOctahedralSht, "octahedral_sht"},
-       {K::kReducedSht, "reduced_sht"}}};
-};

@@ -86,27 +86,22 @@ at::Tensor spectral_weights(int64_t modes, int64_t repeats);
 Scaler over_axes(std::string name, const at::Tensor& values, std::vector<Axis> axes);
 Scaler over_axis(std::string name, const at::Tensor& values, Axis axis);
 
+constexpr auto enum_table(LevelScaling) {
+  using enum LevelScaling;
+  return std::to_array<EnumName<LevelScaling>>(
+      {{kRelu, "relu"}, {kLinear, "linear"}, {kPolynomial, "polynomial"}, {kNone, "none"}});
+}
+
+constexpr auto enum_table(LeadTimeDecay) {
+  using enum LeadTimeDecay;
+  return std::to_array<EnumName<LeadTimeDecay>>(
+      {{kLinear, "linear"}, {kExponential, "exponential"}});
+}
+
+constexpr auto enum_table(WeightNorm) {
+  using enum WeightNorm;
+  return std::to_array<EnumName<WeightNorm>>(
+      {{kNone, "none"}, {kUnitSum, "unit-sum"}, {kUnitMean, "unit-mean"}});
+}
+
 }  // namespace aifs::train
-
-template <>
-struct aifs::EnumNames<aifs::train::LevelScaling> {
-  using K = aifs::train::LevelScaling;
-  static constexpr std::array<std::pair<K, const char*>, 4> table{{{K::kRelu, "relu"},
-                                                                   {K::kLinear, "linear"},
-                                                                   {K::kPolynomial, "polynomial"},
-                                                                   {K::kNone, "none"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::train::LeadTimeDecay> {
-  using K = aifs::train::LeadTimeDecay;
-  static constexpr std::array<std::pair<K, const char*>, 2> table{
-      {{K::kLinear, "linear"}, {K::kExponential, "exponential"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::train::WeightNorm> {
-  using K = aifs::train::WeightNorm;
-  static constexpr std::array<std::pair<K, const char*>, 3> table{
-      {{K::kNone, "none"}, {K::kUnitSum, "unit-sum"}, {K::kUnitMean, "unit-mean"}}};
-};

@@ -27,14 +27,18 @@ struct Lists {
   const int64_t* from;   // input node of an entry
 };
 
+struct Sizes {
+  int64_t outputs, inputs, copies, width;
+};
+
 template <class T>
-void gather_rows(T* out, const T* x, const Lists& lists, const T* values, int64_t outputs,
-                 int64_t inputs, int64_t copies, int64_t width) {
-  at::parallel_for(0, copies * outputs, kGrain, [&](int64_t first, int64_t last) {
+void gather_rows(T* out, const T* x, const Lists& lists, const T* values, const Sizes& sizes) {
+  const int64_t width = sizes.width;
+  at::parallel_for(0, sizes.copies * sizes.outputs, kGrain, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       T* sum = out + i * width;
-      const T* field = x + i / outputs * inputs * width;
-      const int64_t node = i % outputs;
+      const T* field = x + i / sizes.outputs * sizes.inputs * width;
+      const int64_t node = i % sizes.outputs;
       for (int64_t k = lists.begin[node]; k < lists.begin[node + 1]; ++k) {
         const int64_t entry = lists.order ? lists.order[k] : k;
         const T* row = field + lists.from[entry] * width;
@@ -92,7 +96,7 @@ at::Tensor product(const at::Tensor& x, const Lists& lists, const at::Tensor& va
   AT_DISPATCH_FLOATING_TYPES(from.scalar_type(), "sparse_rows", [&] {
     const at::Tensor typed = values.to(from.scalar_type());
     gather_rows(out.data_ptr<scalar_t>(), from.const_data_ptr<scalar_t>(), lists,
-                typed.const_data_ptr<scalar_t>(), outputs, inputs, copies, width);
+                typed.const_data_ptr<scalar_t>(), {outputs, inputs, copies, width});
   });
   return out;
 }

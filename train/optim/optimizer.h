@@ -132,25 +132,20 @@ class AdamW {
 double clipped_step(AdamW& optimizer, double lr, const OwnGradients& gradients, ClipKind kind,
                     double limit);
 
+constexpr auto enum_table(ClipKind) {
+  using enum ClipKind;
+  return std::to_array<EnumName<ClipKind>>({{kNone, "none"}, {kValue, "value"}, {kNorm, "norm"}});
+}
+
+constexpr auto enum_table(OptimizerKind) {
+  using enum OptimizerKind;
+  return std::to_array<EnumName<OptimizerKind>>({{kAdamW, "adamw"}, {kAdemamix, "ademamix"}});
+}
+
+constexpr auto enum_table(LrScaling) {
+  using enum LrScaling;
+  return std::to_array<EnumName<LrScaling>>(
+      {{kNone, "none"}, {kLinear, "linear"}, {kSqrt, "sqrt"}});
+}
+
 }  // namespace aifs::train
-
-template <>
-struct aifs::EnumNames<aifs::train::ClipKind> {
-  using K = aifs::train::ClipKind;
-  static constexpr std::array<std::pair<K, const char*>, 3> table{
-      {{K::kNone, "none"}, {K::kValue, "value"}, {K::kNorm, "norm"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::train::OptimizerKind> {
-  using K = aifs::train::OptimizerKind;
-  static constexpr std::array<std::pair<K, const char*>, 2> table{
-      {{K::kAdamW, "adamw"}, {K::kAdemamix, "ademamix"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::train::LrScaling> {
-  using K = aifs::train::LrScaling;
-  static constexpr std::array<std::pair<K, const char*>, 3> table{
-      {{K::kNone, "none"}, {K::kLinear, "linear"}, {K::kSqrt, "sqrt"}}};
-};

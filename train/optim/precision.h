@@ -69,14 +69,13 @@ class LossScale {
   int64_t good_steps_ = 0;
 };
 
-}  // namespace aifs::train
+constexpr auto enum_table(Precision) {
+  using enum Precision;
+  return std::to_array<EnumName<Precision>>({{kFp32, "fp32"},
+                                             {kFp64, "fp64"},
+                                             {kTf32, "tf32"},
+                                             {kBf16Mixed, "bf16-mixed"},
+                                             {kFp16Mixed, "fp16-mixed"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::train::Precision> {
-  using K = aifs::train::Precision;
-  static constexpr std::array<std::pair<K, const char*>, 5> table{{{K::kFp32, "fp32"},
-                                                                   {K::kFp64, "fp64"},
-                                                                   {K::kTf32, "tf32"},
-                                                                   {K::kBf16Mixed, "bf16-mixed"},
-                                                                   {K::kFp16Mixed, "fp16-mixed"}}};
-};
+}  // namespace aifs::train

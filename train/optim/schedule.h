@@ -49,11 +49,9 @@ int64_t rollout_at(const RolloutOptions& options, int64_t epoch, int64_t finishe
 // does not tell how far a rollout grows, its maximum.
 int64_t longest_rollout(const RolloutOptions& options, int64_t max_epochs, int64_t max_steps);
 
-}  // namespace aifs::train
+constexpr auto enum_table(ScheduleKind) {
+  using enum ScheduleKind;
+  return std::to_array<EnumName<ScheduleKind>>({{kCosine, "cosine"}, {kConstant, "constant"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::train::ScheduleKind> {
-  using K = aifs::train::ScheduleKind;
-  static constexpr std::array<std::pair<K, const char*>, 2> table{
-      {{K::kCosine, "cosine"}, {K::kConstant, "constant"}}};
-};
+}  // namespace aifs::train

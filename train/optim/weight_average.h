@@ -37,11 +37,10 @@ class WeightAverage {
   int64_t num_updates_ = 0;
 };
 
-}  // namespace aifs::train
+constexpr auto enum_table(AverageKind) {
+  using enum AverageKind;
+  return std::to_array<EnumName<AverageKind>>(
+      {{kNone, "none"}, {kExponential, "ema"}, {kMean, "mean"}});
+}
 
-template <>
-struct aifs::EnumNames<aifs::train::AverageKind> {
-  using K = aifs::train::AverageKind;
-  static constexpr std::array<std::pair<K, const char*>, 3> table{
-      {{K::kNone, "none"}, {K::kExponential, "ema"}, {K::kMean, "mean"}}};
-};
+}  // namespace aifs::train

@@ -454,7 +454,7 @@ void load_average(const CheckpointInfo& checkpoint, model::ParameterSet& paramet
 
 namespace {
 
-// Whether a buffer is made of the graph's coordinates (TrainableFeatures) or of statistics
+// Whether a buffer is made of the graph's coordinates (NodeAttributes) or of statistics
 // (Bounding), by the names that Anemoi gives them.
 bool follows_from_data(const model::Parameter& parameter) {
   const std::string& name = parameter.name;

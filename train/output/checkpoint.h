@@ -3,7 +3,7 @@
 //   parameters.safetensors   the state dict under Anemoi's names
 //   optimizer.safetensors    moment1/<name>, moment2/<name> and the other states of the optimiser
 //   manifest.json            format, versions, configuration and its hash, graph hash, position in
-//                            the data, generator state, and the SHA-256 of every file
+//                            the data, and the SHA-256 of every file
 //   COMPLETE                 written last
 // A checkpoint is written beside, under a name that no reader looks at and no other writer uses,
 // and renamed when complete (where folders cannot be renamed its files are moved, COMPLETE last);

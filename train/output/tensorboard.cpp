@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/output/tensorboard.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <chrono>
 #include <string_view>
 
@@ -130,43 +127,13 @@ std::string file_name() {
                 ::getpid());
 }
 
-bool write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return false;
-    }
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
-}
-
-// Appends all records or none, the version first if the file is new or empty. The file is opened
-// every time: an open descriptor would go on accepting data after the folder was removed.
-// Gives the reason of a failure, or "".
-std::string append_records(const fs::path& path, const std::string& records) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (fd < 0) return system_error_text();
-  std::string reason;
-  struct stat before {};
-  if (::fstat(fd, &before) != 0) {
-    reason = system_error_text();
-  } else if (!write_all(fd, before.st_size == 0 ? version_record() + records : records)) {
-    reason = system_error_text();
-    if (::ftruncate(fd, before.st_size) != 0) reason += "; a part of a record remains";
-  }
-  if (::close(fd) != 0 && reason.empty()) reason = system_error_text();
-  return reason;
-}
-
 }  // namespace
 
 TensorBoardWriter::TensorBoardWriter(const fs::path& folder, int64_t resume_step)
     : path_(folder / file_name()) {
   make_directories(folder);
   const std::string reason =
-      append_records(path_, resume_step >= 0 ? start_record(resume_step + 1) : "");
+      append_whole(path_, resume_step >= 0 ? start_record(resume_step + 1) : "", version_record());
   if (!reason.empty()) throw Error(concat("cannot write '", path_.string(), "': ", reason));
 }
 
@@ -180,7 +147,7 @@ void TensorBoardWriter::add_scalar(const std::string& tag, double value, int64_t
 
 void TensorBoardWriter::flush() {
   if (pending_.empty()) return;
-  const std::string reason = append_records(path_, pending_);
+  const std::string reason = append_whole(path_, pending_, version_record());
   pending_.clear();
   if (reason.empty()) return;
   if (num_failures_++ == 0) {

@@ -60,34 +60,29 @@ double bucket_mb(const ShardingOptions& sharding, const ReductionOptions& reduct
 // Throws ConfigError (paths under "parallel") for choices that do not go together.
 void check_reduction(const ShardingOptions& sharding, const ReductionOptions& reduction);
 
+constexpr auto enum_table(Sharding) {
+  using enum Sharding;
+  return std::to_array<EnumName<Sharding>>({{kNone, "none"},
+                                            {kOptimizer, "optimizer"},
+                                            {kGradients, "gradients"},
+                                            {kParameters, "parameters"}});
+}
+
+constexpr auto enum_table(Prefetch) {
+  using enum Prefetch;
+  return std::to_array<EnumName<Prefetch>>({{kNone, "none"}, {kPre, "pre"}, {kPost, "post"}});
+}
+
+constexpr auto enum_table(Offload) {
+  using enum Offload;
+  return std::to_array<EnumName<Offload>>(
+      {{kNone, "none"}, {kOptimizer, "optimizer"}, {kParameters, "parameters"}});
+}
+
+constexpr auto enum_table(Compression) {
+  using enum Compression;
+  return std::to_array<EnumName<Compression>>(
+      {{kNone, "none"}, {kBf16, "bf16"}, {kFp16, "fp16"}, {kPowerSgd, "powersgd"}});
+}
+
 }  // namespace aifs::train
-
-template <>
-struct aifs::EnumNames<aifs::train::Sharding> {
-  using S = aifs::train::Sharding;
-  static constexpr std::array<std::pair<S, const char*>, 4> table{{{S::kNone, "none"},
-                                                                   {S::kOptimizer, "optimizer"},
-                                                                   {S::kGradients, "gradients"},
-                                                                   {S::kParameters, "parameters"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::train::Prefetch> {
-  using P = aifs::train::Prefetch;
-  static constexpr std::array<std::pair<P, const char*>, 3> table{
-      {{P::kNone, "none"}, {P::kPre, "pre"}, {P::kPost, "post"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::train::Offload> {
-  using O = aifs::train::Offload;
-  static constexpr std::array<std::pair<O, const char*>, 3> table{
-      {{O::kNone, "none"}, {O::kOptimizer, "optimizer"}, {O::kParameters, "parameters"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::train::Compression> {
-  using C = aifs::train::Compression;
-  static constexpr std::array<std::pair<C, const char*>, 4> table{
-      {{C::kNone, "none"}, {C::kBf16, "bf16"}, {C::kFp16, "fp16"}, {C::kPowerSgd, "powersgd"}}};
-};

@@ -2,7 +2,7 @@
 // What the warps of deep_product.cuh share, and how those that finish tiles work.
 #pragma once
 
-#include "model/kernels/cuda/tall_product.cuh"
+#include "model/kernels/cuda/tall_tiles.cuh"
 
 namespace aifs::model::cuda {
 

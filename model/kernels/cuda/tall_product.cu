@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel for weights at most 512 deep and the launch of all; tall_product.cuh says how it
+// The kernel for weights at most 512 deep and the launch of all; tall_tiles.cuh says how it
 // works.
 #include "model/kernels/cuda/tall_product.h"
 
@@ -8,7 +8,7 @@
 #include "model/kernels/cuda/current_card.h"
 #include "model/kernels/cuda/deep_product.cuh"
 #include "model/kernels/cuda/shared_room.h"
-#include "model/kernels/cuda/tall_product.cuh"
+#include "model/kernels/cuda/tall_tiles.cuh"
 
 namespace aifs::model::cuda {
 

@@ -39,7 +39,7 @@ std::vector<float> field_of(const NetcdfFile& file, const CfFile& cf, const std:
     if (field.name != name) continue;
     if (end < 0) end = static_cast<int64_t>(cf.grid->latitudes_deg.size());
     std::vector<float> out(static_cast<size_t>(field.members * (end - begin)));
-    read_cf_field(file, *cf.grid, field, time, begin, end, out);
+    read_cf_field(file, *cf.grid, field, time, {begin, end}, out);
     return out;
   }
   FAIL("no field " << name);

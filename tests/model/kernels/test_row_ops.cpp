@@ -35,6 +35,37 @@ const int64_t kSlices = 24;
 const int64_t kWidthOfMany = 16;
 #endif
 
+// The graph: some targets without edges, some with one, one with a third of all.
+constexpr int64_t kSources = 90, kTargets = 70, kEdges = 1500;
+constexpr int64_t kManyEdges = 20001;  // several rows, or tiles of them, for every warp of a card
+
+// Rows, depth and width of products; the last ones also with the columns that are used.
+using Shapes = std::vector<std::tuple<int64_t, int64_t, int64_t>>;
+using NarrowShapes = std::vector<std::tuple<int64_t, int64_t, int64_t, int64_t>>;
+#ifdef AIFS_GPU_TEST
+const Shapes kProducts{
+    {0, 64, 128},           {1, 16, 128},      {63, 96, 256},      {kEdges, 512, 512},
+    {kManyEdges, 512, 512}, {30001, 64, 256},  {30001, 192, 128},  {30001, 448, 384},
+    {3000, 216, 384},       {300, 1024, 128},  {300, 24, 40},      {63, 520, 256},
+    {0, 1024, 1024},        {1, 640, 2048},    {64, 1024, 640},    {65, 2048, 1024},
+    {127, 640, 4096},       {129, 4096, 640},  {kEdges, 640, 640}, {kEdges, 1024, 1024},
+    {20000, 1024, 1024},    {5000, 1000, 1024}};
+const Shapes kPairProducts{{0, 512, 512},    {1, 512, 512},     {65, 320, 256},
+                           {3000, 512, 512}, {20000, 512, 512}, {3000, 1024, 1024},
+                           {300, 520, 128},  {300, 64, 128},    {300, 24, 40}};
+const NarrowShapes kNarrowProducts{{0, 512, 16, 11},   {1, 512, 16, 16},   {63, 128, 16, 11},
+                                   {64, 256, 16, 12},  {3000, 384, 16, 3}, {40000, 512, 16, 11},
+                                   {300, 640, 16, 11}, {300, 512, 24, 20}, {300, 40, 16, 9}};
+const std::vector<int64_t> kProductWidths{128, 512, 1024};
+#else  // the library's products, whatever the shape
+const Shapes kProducts{{0, 64, 128},     {1, 16, 128},     {63, 96, 64},
+                       {kEdges, 64, 32}, {kEdges, 24, 40}, {300, 24, 40}};
+const Shapes kPairProducts{{0, 64, 64}, {1, 64, 32}, {65, 80, 64}, {300, 64, 128}, {300, 24, 40}};
+const NarrowShapes kNarrowProducts{{0, 512, 16, 11},  {1, 512, 16, 16},  {63, 128, 16, 11},
+                                   {300, 384, 16, 3}, {300, 40, 24, 20}, {300, 40, 16, 9}};
+const std::vector<int64_t> kProductWidths{128};
+#endif
+
 // Largest relative difference of one rounded result, with room for what is computed in fp32 inside.
 double rounding(at::ScalarType type) {
   switch (type) {
@@ -48,10 +79,6 @@ double rounding(at::ScalarType type) {
       return 1.2e-2;
   }
 }
-
-// The graph: some targets without edges, some with one, one with a third of all.
-constexpr int64_t kSources = 90, kTargets = 70, kEdges = 1500;
-constexpr int64_t kManyEdges = 20001;  // several rows, or tiles of them, for every warp of a card
 
 struct Setup {
   at::ScalarType type;
@@ -195,28 +222,7 @@ TEST_CASE("backward of GELU gives gradient, activation and column sum", "[row_op
 }
 
 TEST_CASE("products with GELU before and behind them", "[row_ops]") {
-  for (const auto& [rows, depth, width] : {std::tuple<int64_t, int64_t, int64_t>{0, 64, 128},
-                                           {1, 16, 128},
-                                           {63, 96, 256},
-                                           {kEdges, 512, 512},
-                                           {kManyEdges, 512, 512},
-                                           {30001, 64, 256},
-                                           {30001, 192, 128},
-                                           {30001, 448, 384},
-                                           {3000, 216, 384},
-                                           {300, 1024, 128},
-                                           {300, 24, 40},
-                                           {63, 520, 256},
-                                           {0, 1024, 1024},
-                                           {1, 640, 2048},
-                                           {64, 1024, 640},
-                                           {65, 2048, 1024},
-                                           {127, 640, 4096},
-                                           {129, 4096, 640},
-                                           {kEdges, 640, 640},
-                                           {kEdges, 1024, 1024},
-                                           {20000, 1024, 1024},
-                                           {5000, 1000, 1024}}) {
+  for (const auto& [rows, depth, width] : kProducts) {
     for (const at::ScalarType type : kTypes) {
       if (type != at::kBFloat16 && rows > 3000) continue;  // nothing special there
       INFO(at::toString(type) << ", " << rows << " rows, " << depth << " to " << width);
@@ -283,15 +289,7 @@ TEST_CASE("products with GELU before and behind them", "[row_ops]") {
 }
 
 TEST_CASE("a product of two tensors side by side, with GELU", "[row_ops]") {
-  for (const auto& [rows, depth, width] : {std::tuple<int64_t, int64_t, int64_t>{0, 512, 512},
-                                           {1, 512, 512},
-                                           {65, 320, 256},
-                                           {3000, 512, 512},
-                                           {20000, 512, 512},
-                                           {3000, 1024, 1024},
-                                           {300, 520, 128},
-                                           {300, 64, 128},
-                                           {300, 24, 40}}) {
+  for (const auto& [rows, depth, width] : kPairProducts) {
     for (const at::ScalarType type : kTypes) {
       if (type != at::kBFloat16 && rows > 3000) continue;  // nothing special there
       INFO(at::toString(type) << ", " << rows << " rows, twice " << depth << " to " << width);
@@ -331,7 +329,7 @@ TEST_CASE("NaN passes through products with GELU, and nothing else becomes it", 
   const auto nan = std::numeric_limits<double>::quiet_NaN();
   constexpr int64_t kRows = 300, kBad = 77;
   for (const at::ScalarType type : kTypes) {
-    for (const int64_t width : {int64_t{128}, int64_t{512}, int64_t{1024}}) {
+    for (const int64_t width : kProductWidths) {
       INFO(at::toString(type) << ", " << width << " columns");
       const Setup s{type, width};
       const auto require_bad_row = [&](const at::Tensor& rows) {
@@ -362,16 +360,7 @@ TEST_CASE("NaN passes through products with GELU, and nothing else becomes it", 
 
 TEST_CASE("a linear map of few columns, backward", "[row_ops]") {
   for (const at::ScalarType type : kTypes) {
-    for (const auto& [rows, width, columns, used] :
-         {std::tuple<int64_t, int64_t, int64_t, int64_t>{0, 512, 16, 11},
-          {1, 512, 16, 16},
-          {63, 128, 16, 11},
-          {64, 256, 16, 12},
-          {3000, 384, 16, 3},
-          {40000, 512, 16, 11},
-          {300, 640, 16, 11},
-          {300, 512, 24, 20},
-          {300, 40, 16, 9}}) {
+    for (const auto& [rows, width, columns, used] : kNarrowProducts) {
       INFO(at::toString(type) << ", " << rows << " rows, " << columns << " to " << width);
       const Setup s{type, width}, in{type, columns};
       const at::Tensor d = s.rows(rows, 1), x = in.rows(rows, 2), weight = in.rows(width, 3);

@@ -27,9 +27,11 @@ namespace {
 struct Result {
   at::Tensor output, gradients;
 };
-Result run_network(KernelChoice kernels, const at::Device& device, at::ScalarType weights,
-                   at::ScalarType activations, int64_t channels, bool again = false,
-                   int64_t chunks = 1) {
+struct Types {
+  at::ScalarType weights, activations;
+};
+Result run_network(KernelChoice kernels, const at::Device& device, const Types& types,
+                   int64_t channels, bool again = false, int64_t chunks = 1) {
   const FieldLayout layout = test::toy_layout();
   ModelOptions options;
   options.channels = channels;
@@ -40,7 +42,8 @@ Result run_network(KernelChoice kernels, const at::Device& device, at::ScalarTyp
     options.decoder.recompute = RecomputePolicy::kBlock;
     options.decoder.chunks = chunks;
   }
-  ParameterSet parameters(weights, 3, activations);
+  const at::ScalarType weights = types.weights;
+  ParameterSet parameters(weights, 3, types.activations);
   const auto graph = GraphTensors::create(test::random_graph({37, 11, 33, 66, 111}, 5),
                                           options.edge_attributes, weights)
                          .to(device);
@@ -129,10 +132,10 @@ TEST_CASE("gradients of every form of a fused MLP are central differences", "[fu
 
 TEST_CASE("a network with fused kernels is the reference network", "[fused_mlp]") {
   const Result expected =
-      run_network(KernelChoice::kReference, at::kCPU, at::kDouble, at::kDouble, 16);
+      run_network(KernelChoice::kReference, at::kCPU, {at::kDouble, at::kDouble}, 16);
   for (const int64_t chunks : {0, 1, 2, 5}) {
     const bool again = chunks % 2 == 0;
-    const Result got = run_network(KernelChoice::kFused, at::kCPU, at::kDouble, at::kDouble, 16,
+    const Result got = run_network(KernelChoice::kFused, at::kCPU, {at::kDouble, at::kDouble}, 16,
                                    again, std::max<int64_t>(chunks, 1));
     REQUIRE(relative_difference(got.output, expected.output) <= 1e-13);
     REQUIRE(relative_difference(got.gradients, expected.gradients) <= 1e-12);
@@ -231,13 +234,13 @@ TEST_CASE("fp32 and bfloat16 with fused kernels stay near the reference in fp64"
   for (const int64_t channels : {24, 64, 136}) {
     INFO(channels << " channels");
     const Result expected =
-        run_network(KernelChoice::kReference, at::kCPU, at::kDouble, at::kDouble, channels);
+        run_network(KernelChoice::kReference, at::kCPU, {at::kDouble, at::kDouble}, channels);
     const Result single =
-        run_network(KernelChoice::kFused, kDevice, at::kFloat, at::kFloat, channels);
+        run_network(KernelChoice::kFused, kDevice, {at::kFloat, at::kFloat}, channels);
     REQUIRE(relative_difference(single.output, expected.output) <= 1e-5);
     REQUIRE(relative_difference(single.gradients, expected.gradients) <= 1e-4);
     const Result mixed =
-        run_network(KernelChoice::kFused, kDevice, at::kFloat, at::kBFloat16, channels);
+        run_network(KernelChoice::kFused, kDevice, {at::kFloat, at::kBFloat16}, channels);
     REQUIRE(relative_difference(mixed.output, expected.output) <= 1e-2);
     REQUIRE(relative_difference(mixed.gradients, expected.gradients) <= 5e-2);
   }
@@ -246,22 +249,23 @@ TEST_CASE("fp32 and bfloat16 with fused kernels stay near the reference in fp64"
 #ifdef AIFS_GPU_TEST
 TEST_CASE("the reference kernels on a GPU give the same", "[fused_mlp]") {
   const Result expected =
-      run_network(KernelChoice::kReference, at::kCPU, at::kDouble, at::kDouble, 64);
-  const Result exact = run_network(KernelChoice::kReference, kDevice, at::kDouble, at::kDouble, 64);
+      run_network(KernelChoice::kReference, at::kCPU, {at::kDouble, at::kDouble}, 64);
+  const Result exact =
+      run_network(KernelChoice::kReference, kDevice, {at::kDouble, at::kDouble}, 64);
   REQUIRE(relative_difference(exact.gradients, expected.gradients) <= 1e-11);
   const Result single =
-      run_network(KernelChoice::kReference, kDevice, at::kFloat, at::kFloat, 64, true);
+      run_network(KernelChoice::kReference, kDevice, {at::kFloat, at::kFloat}, 64, true);
   REQUIRE(relative_difference(single.output, expected.output) <= 1e-5);
   REQUIRE(relative_difference(single.gradients, expected.gradients) <= 1e-4);
   const Result mixed =
-      run_network(KernelChoice::kReference, kDevice, at::kFloat, at::kBFloat16, 64);
+      run_network(KernelChoice::kReference, kDevice, {at::kFloat, at::kBFloat16}, 64);
   REQUIRE(relative_difference(mixed.gradients, expected.gradients) <= 5e-2);
 }
 
 TEST_CASE("a step on a GPU gives the same bits every time", "[fused_mlp]") {
   for (const KernelChoice kernels : {KernelChoice::kReference, KernelChoice::kFused}) {
-    const Result first = run_network(kernels, kDevice, at::kFloat, at::kBFloat16, 64);
-    const Result second = run_network(kernels, kDevice, at::kFloat, at::kBFloat16, 64);
+    const Result first = run_network(kernels, kDevice, {at::kFloat, at::kBFloat16}, 64);
+    const Result second = run_network(kernels, kDevice, {at::kFloat, at::kBFloat16}, 64);
     REQUIRE(at::equal(first.gradients, second.gradients));
     REQUIRE(at::equal(first.output, second.output));
   }

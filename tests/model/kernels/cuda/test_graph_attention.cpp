@@ -41,9 +41,11 @@ AttentionInputs from_list(const std::vector<at::Tensor>& t) {
 
 // Attention as it is written in papers: keys and values of edges, softmax, weighted sum. `map`
 // (H d, D) takes edge features to keys and values.
-at::Tensor attention_by_hand(const at::Tensor& query, const at::Tensor& key,
-                             const at::Tensor& value, const at::Tensor& e, const at::Tensor& map,
-                             int64_t heads, const EdgeIndex& edges) {
+struct ByHand {
+  at::Tensor query, key, value, e, map;
+};
+at::Tensor attention_by_hand(const ByHand& inputs, int64_t heads, const EdgeIndex& edges) {
+  const auto& [query, key, value, e, map] = inputs;
   const int64_t width = query.size(1) / heads;
   at::Tensor out = at::zeros_like(query);
   for (int64_t i = 0; i < edges.num_targets; ++i) {
@@ -100,7 +102,7 @@ TEST_CASE("projected queries and sums are attention with features in keys and va
   const at::Tensor out =
       sums.nodes +
       at::einsum("nhc,hdc->nhd", {sums.edges.view({-1, 3, 4}), by_head}).reshape({-1, 15});
-  REQUIRE(max_difference(out, attention_by_hand(query, key, value, e, map, 3, *edges)) <=
+  REQUIRE(max_difference(out, attention_by_hand({query, key, value, e, map}, 3, *edges)) <=
           kRounding);
 }
 

@@ -18,8 +18,8 @@
 
 #include "model/kernels/cuda/fast_gelu.cuh"
 #include "model/kernels/cuda/hopper.cuh"
+#include "model/kernels/cuda/product_operands.h"
 #include "model/kernels/cuda/row_tile.cuh"
-#include "model/kernels/cuda/tall_product.h"
 
 namespace aifs::model::cuda {
 
