@@ -164,7 +164,12 @@ Json transform_of(const Place& loss, const std::string& name) {
     transform["x_dim"] = loss["x_dim"].integer();
     transform["y_dim"] = loss["y_dim"].integer();
   }
-  if (loss["apply_filter"]) transform["filter"] = loss["apply_filter"].boolean();
+  const Place filter = loss["apply_filter"];
+  if (transform["kind"] != Json("fft2d") && name != "LogFFT2Distance") {
+    filter.no_effect("is for Fourier transforms");
+  } else if (filter) {
+    transform["filter"] = filter.boolean();
+  }
   if (const Place subgrid = loss["subgrid"]; subgrid.is_list()) {
     Json ends = Json::array();
     for (const double end : subgrid.numbers())
@@ -207,7 +212,7 @@ void LossReader::elementary(const Place& loss, const Around& around) {
   put("ignore_nans", "ignore_nans");
   put("variables", "predicted_variables");
   put("target_variables", "target_variables");
-  if (kind == "huber") put("huber_delta", "delta");
+  if (kind == "huber") put("delta", "delta");
   if (kind == "crps" || kind == "spectral_crps" || kind == "graph_edge_crps") {
     const double usual = name == "KernelCRPS" ? (loss["fair"].boolean(true) ? 1.0 : 0.0)
                          : kind == "crps"     ? 0.95

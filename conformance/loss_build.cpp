@@ -10,6 +10,10 @@
 #include "graph/nodes/gaussian_grid.h"
 #include "train/loss/ensemble_loss.h"
 #include "train/loss/graph_loss.h"
+#include "train/loss/huber.h"
+#include "train/loss/logcosh.h"
+#include "train/loss/mae.h"
+#include "train/loss/mse.h"
 #include "train/loss/multi_scale_loss.h"
 #include "train/loss/spectral_loss.h"
 
@@ -127,10 +131,11 @@ ElementaryOptions Builder::elementary(const Json& config, const Json& scalers) c
 }
 
 LossPtr Builder::pointwise(const Json& config, const Json& scalers) {
-  using K = train::LossKind;
-  static const std::map<std::string, K> kinds{
-      {"MSELoss", K::kMse},     {"RMSELoss", K::kRmse},       {"MAELoss", K::kMae},
-      {"HuberLoss", K::kHuber}, {"LogCoshLoss", K::kLogCosh}, {"WeightedMSELoss", K::kMse}};
+  const double delta = config.value("delta", 1.0);
+  const std::map<std::string, train::PointwiseError> kinds{
+      {"MSELoss", train::mse_error()},         {"RMSELoss", train::rmse_error()},
+      {"MAELoss", train::mae_error()},         {"HuberLoss", train::huber_error(delta)},
+      {"LogCoshLoss", train::logcosh_error()}, {"WeightedMSELoss", train::mse_error()}};
   const auto name = config.at("class").get<std::string>();
   const auto found = kinds.find(name);
   if (found == kinds.end()) throw NotSupported("loss " + name);
@@ -141,8 +146,7 @@ LossPtr Builder::pointwise(const Json& config, const Json& scalers) {
     options.scalers.insert(options.scalers.begin(),
                            {"sample_weights", sample_weights_, {train::kBatch, train::kEnsemble}});
   }
-  return std::make_shared<train::PointwiseTerm>(found->second, config.value("delta", 1.0),
-                                                std::move(options));
+  return std::make_shared<train::PointwiseTerm>(found->second, std::move(options));
 }
 
 LossPtr Builder::crps(const Json& config, const Json& scalers) {

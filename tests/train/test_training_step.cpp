@@ -20,7 +20,7 @@ namespace {
 constexpr double kRate = 1e-2;
 
 LossPtr squared_errors() {
-  return std::make_shared<PointwiseTerm>(LossKind::kMse, 1.0, ElementaryOptions());
+  return std::make_shared<PointwiseTerm>(mse_error(), ElementaryOptions());
 }
 
 StepParts step_parts_of(SmallTraining& t) {

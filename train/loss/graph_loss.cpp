@@ -4,6 +4,9 @@
 #include <ATen/ATen.h>
 
 #include "core/check.h"
+#include "graph/edges/edge_attributes.h"
+#include "graph/edges/neighbour_edges.h"
+#include "train/loss/ensemble_loss.h"
 #include "train/loss/member_pairs.h"
 
 namespace aifs::train {
@@ -144,6 +147,88 @@ at::Tensor GraphEdgeLoss::value(const Fields& fields) const {
   const at::Tensor score = of_edges(members, truth, weight);
   return reduce_field(apply_scalers(score, fields.scalers, fields.nodes), fields.over_variables,
                       fields.nodes);
+}
+
+// --------------------------------------------------------------------------------- options ---
+
+void LossGraphOptions::bind(config::Binder& b) {
+  b.integer("neighbours", neighbours, {.min = 1, .max = 4096},
+            {"nearest nodes of each node, itself included"});
+  b.number(
+      "sigma", sigma, {.min = 0.0},
+      {"width of the Gaussian that weighs neighbours by distance; 0 weighs them equally", "rad"});
+  b.boolean("row_normalise", row_normalise, {"divide the weights of a node by their sum"});
+}
+
+GraphLossOptions LossGraphOptions::make(const graph::NodeSet& nodes, bool self_edges) const {
+  const graph::EdgeList list = graph::knn_edges(nodes, nodes, neighbours, /*num_threads=*/0);
+  LossGraphEdges edges;
+  edges.source.assign(list.source_index.begin(), list.source_index.end());
+  edges.target.assign(list.target_index.begin(), list.target_index.end());
+  if (sigma > 0.0) {
+    const graph::EdgeEnds ends{.source = nodes,
+                               .target = nodes,
+                               .source_index = list.source_index,
+                               .target_index = list.target_index,
+                               .num_threads = 0};
+    edges.weight = graph::gaussian_distance_weights<float>(ends, sigma);
+  }
+  edges.row_normalise = row_normalise;
+  edges.self_edges = self_edges;
+  return {loss_graph(edges, nodes.num_nodes()), row_normalise};
+}
+
+namespace {
+
+LossPtr make_edge_loss(const EdgeScoreOptions& score, const LossGraphOptions& graph,
+                       const LossPlace& place) {
+  return std::make_shared<GraphEdgeLoss>(
+      score, graph.make(place.inputs.nodes, /*self_edges=*/false), place.elementary(0));
+}
+
+}  // namespace
+
+void GraphScoreKind::bind(config::Binder& b) {
+  b.section("graph", graph, {"neighbourhoods of graph scores"});
+}
+
+void GraphEnergyScoreKind::bind(config::Binder& b) {
+  bind_fair(b, fair);
+  GraphScoreKind::bind(b);
+}
+
+LossPtr GraphEnergyScoreKind::make(const LossPlace& place) const {
+  return std::make_shared<GraphEnergyLoss>(
+      fair, graph.make(place.inputs.nodes, /*self_edges=*/true), place.elementary(0));
+}
+
+void GraphEdgeEnergyScoreKind::bind(config::Binder& b) {
+  bind_fair(b, fair);
+  GraphScoreKind::bind(b);
+}
+
+LossPtr GraphEdgeEnergyScoreKind::make(const LossPlace& place) const {
+  return make_edge_loss({.kind = EdgeScore::kEnergy, .fair = fair}, graph, place);
+}
+
+void GraphEdgeCrpsKind::bind(config::Binder& b) {
+  bind_alpha(b, alpha);
+  GraphScoreKind::bind(b);
+}
+
+LossPtr GraphEdgeCrpsKind::make(const LossPlace& place) const {
+  return make_edge_loss({.kind = EdgeScore::kCrps, .alpha = alpha}, graph, place);
+}
+
+void GraphVariogramScoreKind::bind(config::Binder& b) {
+  bind_fair(b, fair);
+  b.number("variogram_power", variogram_power, {.min = 1e-3}, {"power of the differences"});
+  GraphScoreKind::bind(b);
+}
+
+LossPtr GraphVariogramScoreKind::make(const LossPlace& place) const {
+  return make_edge_loss({.kind = EdgeScore::kVariogram, .fair = fair, .p = variogram_power}, graph,
+                        place);
 }
 
 }  // namespace aifs::train

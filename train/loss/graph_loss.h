@@ -3,7 +3,7 @@
 // edges. Every rank that shares a sample computes them from the whole field.
 #pragma once
 
-#include "train/loss/loss_term.h"
+#include "train/loss/loss_kind.h"
 #include "train/loss/sparse_rows.h"
 
 namespace aifs::train {
@@ -67,6 +67,50 @@ class GraphEdgeLoss : public ElementaryLoss {
 
   EdgeScoreOptions score_;
   GraphLossOptions graph_;
+};
+
+// Neighbours on the data grid.
+struct LossGraphOptions {
+  int64_t neighbours = 4;
+  double sigma = 0.0;  // radians; 0: all neighbours weigh the same
+  bool row_normalise = true;
+
+  void bind(config::Binder& b);
+  // `self_edges`: a node is a neighbour of itself.
+  GraphLossOptions make(const graph::NodeSet& nodes, bool self_edges) const;
+};
+
+// What the scores of a graph share.
+struct GraphScoreKind : LossKind {
+  LossGraphOptions graph;
+
+  void bind(config::Binder& b) override;
+  bool compares_members() const override { return true; }
+};
+
+struct GraphEnergyScoreKind : GraphScoreKind {
+  bool fair = true;
+  void bind(config::Binder& b) override;
+  LossPtr make(const LossPlace& place) const override;
+};
+
+struct GraphEdgeEnergyScoreKind : GraphScoreKind {
+  bool fair = true;
+  void bind(config::Binder& b) override;
+  LossPtr make(const LossPlace& place) const override;
+};
+
+struct GraphEdgeCrpsKind : GraphScoreKind {
+  double alpha = 0.95;
+  void bind(config::Binder& b) override;
+  LossPtr make(const LossPlace& place) const override;
+};
+
+struct GraphVariogramScoreKind : GraphScoreKind {
+  bool fair = true;
+  double variogram_power = 1.0;
+  void bind(config::Binder& b) override;
+  LossPtr make(const LossPlace& place) const override;
 };
 
 }  // namespace aifs::train

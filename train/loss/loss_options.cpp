@@ -48,60 +48,11 @@ void check_outputs(const std::vector<std::string>& wanted, const std::vector<std
 
 }  // namespace
 
-bool is_ensemble_score(LossChoice kind) {
-  return kind == LossChoice::kCrps || kind == LossChoice::kEnergyScore ||
-         kind == LossChoice::kSpectralCrps || is_graph_score(kind);
-}
-
-bool is_graph_score(LossChoice kind) {
-  return kind >= LossChoice::kGraphEnergyScore && kind <= LossChoice::kGraphVariogramScore;
-}
-
-bool is_spectral(LossChoice kind) {
-  return kind >= LossChoice::kSpectralAmse;
-}
-
 void TendencyScalerOptions::bind(config::Binder& b) {
   b.text("timestep", timestep,
          {"time difference whose tendency statistics are used; empty takes data.timestep"});
   b.boolean("skip_first_column", skip_first_column,
             {"leave the variable in dataset column 0 at weight 1, as Anemoi's release does"});
-}
-
-void LossGraphOptions::bind(config::Binder& b) {
-  b.integer("neighbours", neighbours, {.min = 1, .max = 4096},
-            {"nearest nodes of each node, itself included"});
-  b.number(
-      "sigma", sigma, {.min = 0.0},
-      {"width of the Gaussian that weighs neighbours by distance; 0 weighs them equally", "rad"});
-  b.boolean("row_normalise", row_normalise, {"divide the weights of a node by their sum"});
-}
-
-void ProjectionOptions::bind(config::Binder& b) {
-  b.text("grid", grid,
-         {"Gaussian grid to which fields are brought first, as \"o32\"; empty: none"});
-  b.integer("neighbours", neighbours, {.min = 1, .max = 4096}, {"nearest nodes that are averaged"});
-  b.number("sigma", sigma, {.min = 1e-9}, {"width of the Gaussian that weighs them", "rad"});
-}
-
-void TransformOptions::bind(config::Binder& b) {
-  b.choice("kind", kind, {"Fourier or cosine transform of a rectangle, or spherical harmonics"});
-  b.text("grid", grid,
-         {"sphere: the Gaussian grid, octahedral (o96) or reduced (n320); empty: graph.grid"});
-  b.integer("truncation", truncation, {.min = -1},
-            {"sphere: largest degree; -1: half the rings less one"});
-  b.integer("x_dim", x_dim, {.min = 0}, {"rectangle: points in the direction that runs fastest"});
-  b.integer("y_dim", y_dim, {.min = 0}, {"rectangle: points in the other direction"});
-  b.boolean("filter", filter, {"fft2d: leave out waves shorter than two points"});
-  b.integer_list("subgrid", subgrid, {.min = 0},
-                 {"rectangle: first node and the one after the last; empty: all nodes"});
-  b.section("projection", projection, {"another grid for the transform"});
-}
-
-void TransformOptions::validate(const std::string& path) const {
-  if (!subgrid.empty() && (subgrid.size() != 2 || subgrid[0] >= subgrid[1])) {
-    throw ConfigError(path + ".subgrid", "needs two numbers, the first less than the second");
-  }
 }
 
 void ScalesOptions::bind(config::Binder& b) {
@@ -138,19 +89,9 @@ void ScalesOptions::validate(const std::string& path) const {
 }
 
 void LossTermOptions::bind(config::Binder& b) {
+  kind.bind(b, "kind", {"error or score, of normalised values"});
   b.number("weight", weight, {}, {"factor of the loss"});
-  b.choice("kind", kind, {"error or score, of normalised values"});
-  b.number("huber_delta", huber_delta, {.min = 1e-9},
-           {"huber: where the error turns from quadratic to linear", "normalised"});
   b.boolean("ignore_nans", ignore_nans, {"count NaN in prediction or target as no error"});
-  b.number("alpha", alpha, {.min = 0.0, .max = 1.0},
-           {"crps, spectral_crps, graph_edge_crps: 1 is the fair score, 0 the plain one"});
-  b.boolean("fair", fair, {"energy and variogram scores: fair, or plain"});
-  b.choice("norm_over", norm_over, {"energy_score: what its norm goes over"});
-  b.number("variogram_power", variogram_power, {.min = 1e-3},
-           {"graph_variogram_score: power of the differences"});
-  b.boolean("coefficient_magnitude", coefficient_magnitude,
-            {"spectral_crps: of the moduli of coefficients"});
   b.text_list("variables", variables, {"predicted variables it looks at; empty: all"});
   b.text_list("target_variables", target_variables,
               {"what they are compared with, one each; empty: themselves"});
@@ -161,19 +102,18 @@ void LossTermOptions::bind(config::Binder& b) {
   b.text_list("time_aggregation", time_aggregation,
               {"compare mean, min, max or diff of the output times instead of each; empty: each"});
   b.section("scales", scales, {"a loss of each scale of the fields"});
-  b.section("graph", graph, {"neighbourhoods of graph scores"});
-  b.section("transform", transform, {"from nodes to waves, for spectral losses"});
 }
 
 void LossTermOptions::validate(const std::string& path) const {
+  const bool waves = kind->is_of_waves();
   const std::vector<ScalerKind> kinds = scaler_kinds(path + ".scalers");
-  const ScalerKind wanted = is_spectral(kind) ? ScalerKind::kSpectral : ScalerKind::kNodeWeights;
-  const ScalerKind other = is_spectral(kind) ? ScalerKind::kNodeWeights : ScalerKind::kSpectral;
+  const ScalerKind wanted = waves ? ScalerKind::kSpectral : ScalerKind::kNodeWeights;
+  const ScalerKind other = waves ? ScalerKind::kNodeWeights : ScalerKind::kSpectral;
   if (contains(kinds, other)) {
     throw ConfigError(path + ".scalers",
-                      concat("'", enum_name(other), "' is not for ", enum_name(kind)),
-                      is_spectral(kind) ? "its errors are of waves: use \"spectral\""
-                                        : "its errors are of nodes: use \"node_weights\"");
+                      concat("'", enum_name(other), "' is not for ", kind.name()),
+                      waves ? "its errors are of waves: use \"spectral\""
+                            : "its errors are of nodes: use \"node_weights\"");
   }
   if (!kinds.empty() && !contains(kinds, wanted)) {
     throw ConfigError(path + ".scalers",
@@ -186,22 +126,10 @@ void LossTermOptions::validate(const std::string& path) const {
         path + ".target_variables",
         concat("has ", target_variables.size(), " names for ", variables.size(), " in variables"));
   }
-  const bool by_degree = kind == LossChoice::kSpectralAmse || kind == LossChoice::kPowerSpectrum;
-  const bool sphere = transform.kind == TransformKind::kOctahedralSht ||
-                      transform.kind == TransformKind::kReducedSht;
-  if (by_degree && !sphere) {
-    throw ConfigError(path + ".transform.kind", concat(enum_name(kind), " needs the sphere"),
-                      "use octahedral_sht or reduced_sht");
-  }
-  if (is_spectral(kind) && ignore_nans) {
+  if (waves && ignore_nans) {
     throw ConfigError(path + ".ignore_nans", "a transform of a field with NaN is not defined");
   }
-  if (is_spectral(kind) && sphere && !transform.subgrid.empty()) {
-    throw ConfigError(path + ".transform.subgrid", "is for rectangles");
-  }
-  if (is_spectral(kind) && !sphere && (transform.x_dim == 0 || transform.y_dim == 0)) {
-    throw ConfigError(path + ".transform.x_dim", "a rectangle needs x_dim and y_dim");
-  }
+  kind->validate(path);
 }
 
 std::vector<ScalerKind> LossTermOptions::scaler_kinds(const std::string& path) const {
@@ -248,6 +176,11 @@ void LossOptions::validate(const std::string& path) const {
       throw ConfigError(path + ".tendency.timestep", error.what(), error.hint());
     }
   }
+  if (!terms.empty()) {
+    LossTermOptions own = *this, plain = LossOptions();
+    config::refuse_unused(config::fields_of(own), config::fields_of(plain), {"scalers"}, path,
+                          "a sum of terms, which have their own");
+  }
   const auto all = effective_terms();
   for (size_t i = 0; i < all.size(); ++i)
     all[i].second.validate(terms.empty() ? path : all[i].first);
@@ -282,9 +215,9 @@ void LossOptions::check(int64_t members, int64_t times_out) const {
         concat("has ", time_weights.size(), " values for data.multistep_output = ", times_out));
   }
   for (const auto& [path, term] : effective_terms()) {
-    if (is_ensemble_score(term.kind) && members < 2) {
+    if (term.kind->compares_members() && members < 2) {
       throw ConfigError(path + ".kind",
-                        concat("'", enum_name(term.kind), "' compares the members of an ensemble, ",
+                        concat("'", term.kind.name(), "' compares the members of an ensemble, ",
                                "the network predicts ", members),
                         "choose a loss of single forecasts, or a network with members");
     }

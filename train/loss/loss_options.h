@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The section "loss" of a configuration: one loss, or a weighted sum of several, with the scalers
-// they share. Which options a kind reads is said at each; options it does not read have no effect,
-// but a list or mask that none of the scalers in use reads is refused.
+// they share. Each kind has options of its own (loss_kind.h); those of another kind are refused,
+// and so is a list or mask that none of the scalers in use reads.
 #pragma once
 
 #include <map>
@@ -10,9 +10,8 @@
 
 #include "core/config.h"
 #include "data/fields/variables.h"
-#include "train/loss/ensemble_loss.h"
+#include "train/loss/loss_kind.h"
 #include "train/loss/scalers.h"
-#include "train/loss/spectral_loss.h"
 
 namespace aifs::train {
 
@@ -29,59 +28,10 @@ enum class ScalerKind {
   kSpectral
 };
 
-enum class LossChoice {
-  kMse,
-  kRmse,
-  kMae,
-  kHuber,
-  kLogCosh,
-  kCrps,
-  kEnergyScore,
-  kGraphEnergyScore,
-  kGraphEdgeEnergyScore,
-  kGraphEdgeCrps,
-  kGraphVariogramScore,
-  kSpectralAmse,
-  kPowerSpectrum,
-  kLogSpectralDistance,
-  kFourierCorrelation,
-  kSpectralCrps
-};
-bool is_ensemble_score(LossChoice kind);
-bool is_graph_score(LossChoice kind);
-bool is_spectral(LossChoice kind);
-
 struct TendencyScalerOptions {
   std::string timestep;  // empty: data.timestep
   bool skip_first_column = false;
   void bind(config::Binder& b);
-};
-
-// Neighbours on the data grid for graph scores.
-struct LossGraphOptions {
-  int64_t neighbours = 4;
-  double sigma = 0.0;  // radians; 0: all neighbours weigh the same
-  bool row_normalise = true;
-  void bind(config::Binder& b);
-};
-
-struct ProjectionOptions {
-  std::string grid;  // empty: none
-  int64_t neighbours = 3;
-  double sigma = 0.1;
-  void bind(config::Binder& b);
-};
-
-struct TransformOptions {
-  TransformKind kind = TransformKind::kOctahedralSht;
-  std::string grid;         // sphere; empty: that of the data
-  int64_t truncation = -1;  // sphere; -1: half the rings, less one
-  int64_t x_dim = 0, y_dim = 0;
-  bool filter = false;
-  std::vector<int64_t> subgrid;
-  ProjectionOptions projection;
-  void bind(config::Binder& b);
-  void validate(const std::string& path) const;
 };
 
 // Smoothers made from neighbours, to which the fields as they are come as the last scale, or read
@@ -98,22 +48,14 @@ struct ScalesOptions {
 };
 
 struct LossTermOptions {
+  config::Tagged<LossKind> kind;  // mse
   double weight = 1.0;
-  LossChoice kind = LossChoice::kMse;
-  double huber_delta = 1.0;
   bool ignore_nans = false;
-  double alpha = 0.95;
-  bool fair = true;
-  NormOver norm_over = NormOver::kSpatial;
-  double variogram_power = 1.0;
-  bool coefficient_magnitude = false;
   std::vector<std::string> variables;         // empty: all outputs
   std::vector<std::string> target_variables;  // empty: the same
   std::vector<std::string> scalers;
   std::vector<std::string> time_aggregation;
   ScalesOptions scales;
-  LossGraphOptions graph;
-  TransformOptions transform;
 
   void bind(config::Binder& b);
   void validate(const std::string& path) const;
@@ -166,26 +108,6 @@ constexpr auto enum_table(ScalerKind) {
                                               {kLeadTimeDecay, "lead_time_decay"},
                                               {kVariableMask, "variable_mask"},
                                               {kSpectral, "spectral"}});
-}
-
-constexpr auto enum_table(LossChoice) {
-  using enum LossChoice;
-  return std::to_array<EnumName<LossChoice>>({{kMse, "mse"},
-                                              {kRmse, "rmse"},
-                                              {kMae, "mae"},
-                                              {kHuber, "huber"},
-                                              {kLogCosh, "logcosh"},
-                                              {kCrps, "crps"},
-                                              {kEnergyScore, "energy_score"},
-                                              {kGraphEnergyScore, "graph_energy_score"},
-                                              {kGraphEdgeEnergyScore, "graph_edge_energy_score"},
-                                              {kGraphEdgeCrps, "graph_edge_crps"},
-                                              {kGraphVariogramScore, "graph_variogram_score"},
-                                              {kSpectralAmse, "spectral_amse"},
-                                              {kPowerSpectrum, "power_spectrum"},
-                                              {kLogSpectralDistance, "log_spectral_distance"},
-                                              {kFourierCorrelation, "fourier_correlation"},
-                                              {kSpectralCrps, "spectral_crps"}});
 }
 
 }  // namespace aifs::train

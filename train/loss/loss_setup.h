@@ -2,24 +2,9 @@
 // From the section "loss" to a Loss for one dataset and graph.
 #pragma once
 
-#include "data/fields/dataset.h"
-#include "graph/base/graph.h"
-#include "train/loss/loss.h"
 #include "train/loss/loss_options.h"
 
 namespace aifs::train {
-
-struct LossInputs {
-  const data::VariableTable& variables;
-  const data::Statistics& statistics;                     // after the normaliser's remap
-  const std::map<int64_t, data::Statistics>& tendencies;  // by time difference in seconds
-  const graph::NodeSet& nodes;                            // of the data grid, all of them
-  std::string grid_name = {};                             // graph.grid
-  int64_t timestep_s = 0;
-  int64_t times_out = 1;
-  at::ScalarType dtype = at::kFloat;
-  at::Device device = at::kCPU;
-};
 
 // Throws ConfigError or DataError if a loss or a scaler lacks what it needs. The NaN-mask scaler
 // depends on the batch: it comes with each call, as do this rank's nodes.

@@ -32,7 +32,7 @@ TEST_CASE("the loss is one term, or those that are listed", "[loss_options]") {
   const auto one = read("{}").effective_terms();
   REQUIRE(one.size() == 1);
   REQUIRE(one[0].first == "loss");
-  REQUIRE(one[0].second.kind == LossChoice::kMse);
+  REQUIRE(one[0].second.kind.name() == "mse");
   const auto two = read(R"({"terms": [{"kind": "mae", "weight": 2},
                              {"kind": "rmse", "scalers": ["node_weights"]}]})")
                        .effective_terms();
@@ -41,6 +41,30 @@ TEST_CASE("the loss is one term, or those that are listed", "[loss_options]") {
   REQUIRE(two[0].second.scalers.size() == 4);  // those of the section
   REQUIRE(two[1].second.scalers.size() == 1);
   REQUIRE(two[1].first == "loss.terms.1");
+}
+
+TEST_CASE("an option that a kind does not read is refused, with those that it reads",
+          "[loss_options]") {
+  REQUIRE(path_of_error(R"({"kind": "mse", "delta": 1})") == "loss.delta");
+  REQUIRE(path_of_error(R"({"kind": "crps", "fair": true})", 2) == "loss.fair");
+  REQUIRE(path_of_error(R"({"terms": [{}, {"graph": {"neighbours": 2}}]})") ==
+          "loss.terms.1.graph");
+  REQUIRE(path_of_error(R"({"transform": {"kind": "fft2d"}})") == "loss.transform");
+  REQUIRE(path_of_error(R"({"kind": "mse", "delta": null})") == "none");
+  try {
+    read(R"({"kind": "crps", "huber_delta": 1})");
+    FAIL("no error");
+  } catch (const ConfigError& error) {
+    REQUIRE_THAT(error.what(), ContainsSubstring("is an option of huber, not of crps"));
+    REQUIRE_THAT(error.hint(), ContainsSubstring("the options of crps are alpha"));
+  }
+}
+
+TEST_CASE("a sum of terms takes scalers over, and nothing else of a term", "[loss_options]") {
+  REQUIRE(path_of_error(R"({"kind": "mae", "terms": [{}]})") == "loss.kind");
+  REQUIRE(path_of_error(R"({"kind": "huber", "terms": [{}]})") == "loss.kind");
+  REQUIRE(path_of_error(R"({"weight": 2, "terms": [{}]})") == "loss.weight");
+  REQUIRE(path_of_error(R"({"scalers": ["node_weights"], "terms": [{}]})") == "none");
 }
 
 TEST_CASE("combinations that are not defined are found", "[loss_options]") {
