@@ -228,6 +228,9 @@ namespace {
 app::RunConfig on_small_graph(app::RunConfig config) {
   config.graph.grid = "o16";
   config.graph.hidden.refinement = 2;
+  // A window of attention must be smaller than the mesh.
+  constexpr int64_t kHiddenNodes = 162;
+  config.model.processor.window = std::min(config.model.processor.window, kHiddenNodes - 1);
   config.graph.processor.levels = {};
   config.graph.file = "";
   config.train.cuda_graph = train::DeviceGraphs::kOff;
