@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "model/kernels/count_work.h"
 #include "model/kernels/row_parts.h"
 
 namespace aifs::model {
@@ -332,20 +333,63 @@ RowMlpGradients Call<T>::backward(const RowMlpResult& kept, const at::Tensor& d_
   return work.gradients;
 }
 
+// Kernels read rows one after the other: copies of what lies otherwise.
+RowMlp in_one_piece(RowMlp mlp) {
+  for (at::Tensor& x : mlp.inputs)
+    x = x.contiguous();
+  if (mlp.at_target.defined()) mlp.at_target = mlp.at_target.contiguous();
+  if (mlp.at_source.defined()) mlp.at_source = mlp.at_source.contiguous();
+  return mlp;
+}
+
+at::Tensor in_one_piece(const at::Tensor& d) {
+  return d.defined() ? d.contiguous() : d;
+}
+
+double products_of(const std::vector<at::Tensor>& weights, int64_t rows) {
+  double sum = 0.0;
+  for (const at::Tensor& weight : weights)
+    sum += 2.0 * static_cast<double>(rows) * static_cast<double>(weight.numel());
+  return sum;
+}
+
 }  // namespace
 
 RowMlpResult mlp_rows(const RowMlp& mlp, const RowMlpWanted& wanted) {
   AIFS_CHECK(!mlp.edges || mlp.norm, "sums at targets without a norm");
-  return AT_DISPATCH_FLOATING_TYPES(mlp.inputs[0].scalar_type(), "mlp_rows",
-                                    [&] { return Call<scalar_t>(mlp).forward(wanted); });
+  const RowMlp call = in_one_piece(mlp);
+  const int64_t rows = call.inputs[0].size(0);
+  const RowMlpResult result =
+      AT_DISPATCH_FLOATING_TYPES(call.inputs[0].scalar_type(), "mlp_rows",
+                                 [&] { return Call<scalar_t>(call).forward(wanted); });
+  std::vector<at::Tensor> moved = call.inputs;
+  moved.insert(moved.end(), {call.at_target, call.at_source, result.rows, result.sums, result.z});
+  moved.insert(moved.end(), result.pre.begin(), result.pre.end());
+  count_work("MLP", moved, products_of(call.first, rows) + products_of(call.weights, rows));
+  return result;
 }
 
 RowMlpGradients mlp_rows_backward(const RowMlp& mlp, const RowMlpResult& kept,
                                   const at::Tensor& d_rows, const at::Tensor& d_sums,
                                   const RowMlpSums& sums, bool inputs_wanted) {
-  return AT_DISPATCH_FLOATING_TYPES(mlp.inputs[0].scalar_type(), "mlp_rows_backward", [&] {
-    return Call<scalar_t>(mlp).backward(kept, d_rows, d_sums, sums, inputs_wanted);
-  });
+  const RowMlp call = in_one_piece(mlp);
+  const at::Tensor at_rows = in_one_piece(d_rows), at_targets = in_one_piece(d_sums);
+  const int64_t rows = call.inputs[0].size(0);
+  const RowMlpGradients result =
+      AT_DISPATCH_FLOATING_TYPES(call.inputs[0].scalar_type(), "mlp_rows_backward", [&] {
+        return Call<scalar_t>(call).backward(kept, at_rows, at_targets, sums, inputs_wanted);
+      });
+  std::vector<at::Tensor> moved = call.inputs;
+  moved.insert(moved.end(), {at_rows, at_targets, kept.z, result.at_edges, result.at_target});
+  moved.insert(moved.end(), kept.pre.begin(), kept.pre.end());
+  moved.insert(moved.end(), result.inputs.begin(), result.inputs.end());
+  const double first = products_of(call.first, rows), others = products_of(call.weights, rows);
+  // Gradients of weights and of what they multiply, and hidden layers that were not kept.
+  double operations = first + 2.0 * others + (inputs_wanted ? first : 0.0);
+  if (kept.pre.empty())
+    operations += first + others - 2.0 * static_cast<double>(rows * call.weights.back().numel());
+  count_work("MLP backward", moved, operations);
+  return result;
 }
 
 }  // namespace aifs::model

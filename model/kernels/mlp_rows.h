@@ -18,7 +18,7 @@ namespace aifs::model {
 // What is computed. The first linear gives the sum of products of several inputs and, with edges,
 // at_target[target[m]] + at_source[source[m]].
 struct RowMlp {
-  std::vector<at::Tensor> inputs;      // (rows, K_i), contiguous
+  std::vector<at::Tensor> inputs;      // (rows, K_i)
   std::vector<at::Tensor> first;       // (H, K_i) parts of the first weight, rows may be apart
   std::vector<at::Tensor> weights;     // of the other linears, (out, in)
   std::vector<at::Tensor> biases;      // of all linears
@@ -52,7 +52,7 @@ struct RowMlpGradients {
   at::Tensor at_edges, at_target;
 };
 // `kept` is a result of mlp_rows(): z and statistics if there is a norm, `pre` or nothing, which is
-// then computed again. d_rows and d_sums (with edges) are contiguous or undefined, not both.
+// then computed again. d_rows and d_sums (with edges) may be undefined, but not both.
 RowMlpGradients mlp_rows_backward(const RowMlp& mlp, const RowMlpResult& kept,
                                   const at::Tensor& d_rows, const at::Tensor& d_sums,
                                   const RowMlpSums& sums, bool inputs_wanted);

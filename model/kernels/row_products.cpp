@@ -3,6 +3,7 @@
 
 #include <ATen/Dispatch.h>
 
+#include "model/kernels/count_work.h"
 #include "model/kernels/row_parts.h"
 
 namespace aifs::model {
@@ -61,6 +62,11 @@ void add_outer_rows(const at::Tensor& sum, const at::Tensor& d, const at::Tensor
   sums.finish();
 }
 
+// Of the products of rows with `width` others.
+double operations_of(const at::Tensor& rows, int64_t width) {
+  return 2.0 * static_cast<double>(rows.numel()) * static_cast<double>(width);
+}
+
 }  // namespace
 
 bool row_products_support(const at::Tensor& rows, int64_t widest) {
@@ -70,15 +76,19 @@ bool row_products_support(const at::Tensor& rows, int64_t widest) {
 }
 
 at::Tensor product_rows(const at::Tensor& x, const at::Tensor& b, const at::Tensor& addend) {
+  const at::Tensor rows = x.contiguous(), more = addend.defined() ? addend.contiguous() : addend;
   const at::Tensor out = at::empty({x.size(0), b.size(1)}, x.options());
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "product_rows",
-                             [&] { multiply_rows<scalar_t>(out, x, b, addend); });
+                             [&] { multiply_rows<scalar_t>(out, rows, b, more); });
+  count_work("product of rows", {rows, b, more, out}, operations_of(rows, b.size(1)));
   return out;
 }
 
 void add_outer_product(const at::Tensor& sum, const at::Tensor& d, const at::Tensor& x) {
+  const at::Tensor d_rows = d.contiguous(), rows = x.contiguous();
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "add_outer_product",
-                             [&] { add_outer_rows<scalar_t>(sum, d, x); });
+                             [&] { add_outer_rows<scalar_t>(sum, d_rows, rows); });
+  count_work("gradient of a weight", {d_rows, rows, sum}, operations_of(rows, d.size(1)));
 }
 
 }  // namespace aifs::model
