@@ -22,9 +22,10 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   const int exit_code = run(argc, argv);
   std::fflush(nullptr);
-  // Ranks leave MPI when static objects end; LibTorch takes a tenth of a second to take itself
-  // apart, which others save.
-  const bool is_rank = std::getenv("OMPI_COMM_WORLD_RANK") || std::getenv("PMI_RANK");
+  // Ranks leave each other when static objects end; LibTorch takes a tenth of a second to take
+  // itself apart, which others save.
+  const bool is_rank =
+      std::getenv("OMPI_COMM_WORLD_RANK") || std::getenv("PMI_RANK") || std::getenv("RANK");
   if (!is_rank) std::_Exit(exit_code);
   return exit_code;
 }
