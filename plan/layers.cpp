@@ -30,13 +30,14 @@ model::Activation activation_of(const model::MlpOptions& options) {
 
 // The products of the first linear, `out` wide, and what a backward pass of LibTorch's operators
 // would keep of them.
-Rows first_linear(Tape& tape, const MlpInput& in, int64_t out, bool fused) {
+Rows first_linear(Tape& tape, const MlpInput& in, int64_t out, Tape::Keep keep) {
+  const bool fused = keep != Tape::Keep::kAll;
   const auto n = [](int64_t v) { return static_cast<double>(v); };
   const int64_t width = in.a.width;
   switch (in.kind) {
     case MlpInput::Kind::kPlain:
       tape.save(in.a);
-      return tape.linear(in.a, out, true, fused ? Tape::Keep::kFused : Tape::Keep::kAll);
+      return tape.linear(in.a, out, true, keep);
     case MlpInput::Kind::kPair:
       tape.weight(out, 2 * width, true);
       tape.save(in.a);
@@ -69,11 +70,16 @@ Rows first_linear(Tape& tape, const MlpInput& in, int64_t out, bool fused) {
   return tape.make(in.a.rows, out);
 }
 
+// Whether a fused MLP goes through its rows in blocks (model/kernels/mlp_rows.h).
+bool goes_in_blocks(const model::MlpOptions& options, const PartContext& context) {
+  return !context.gpu && context.wide &&
+         std::max(options.hidden, options.out) <= model::kWidestRowProduct;
+}
+
 }  // namespace
 
 bool is_fused(const model::MlpOptions& options, const PartContext& context) {
-  const bool own = context.gpu || (context.wide && std::max(options.hidden, options.out) <=
-                                                       model::kWidestRowProduct);
+  const bool own = context.gpu || goes_in_blocks(options, context);
   const bool wanted = options.kernels == model::KernelChoice::kFused ||
                       (options.kernels == model::KernelChoice::kAuto && own);
   return wanted && context.tensor == 1 && options.implementation == MlpImplementation::kMlp &&
@@ -87,13 +93,14 @@ Rows mlp(Tape& tape, const model::MlpOptions& options, const PartContext& contex
   // One operation keeps its operands, what goes into the norm, and of each GELU what goes into it
   // or, in 16 bits, what comes out and its slope in a byte.
   const bool fused = is_fused(options, context);
-  const auto keep = fused ? Tape::Keep::kFused : Tape::Keep::kAll;
+  const bool blocks = fused && goes_in_blocks(options, context);
+  const auto keep = blocks ? Tape::Keep::kBlocks : fused ? Tape::Keep::kFused : Tape::Keep::kAll;
   const int64_t hidden = context.most(options.hidden);
   const auto hidden_layers = [&] {
     Rows h;
     for (int64_t i = 0; i <= options.extra_layers; ++i) {
       const auto apply = [&] {
-        if (i == 0) return first_linear(tape, input, hidden, fused);
+        if (i == 0) return first_linear(tape, input, hidden, keep);
         if (context.tensor == 1) return tape.linear(h, hidden, true, keep);
         // The whole rows come together again before the next product.
         const Rows whole = tape.make(h.rows, options.hidden);
@@ -115,8 +122,16 @@ Rows mlp(Tape& tape, const model::MlpOptions& options, const PartContext& contex
   Rows out = tape.linear(h, options.out, true, keep);
   if (context.tensor > 1) tape.tensor_sum(out.storage);
   if (options.layer_norm) out = tape.layer_norm(out, true, keep);
-  // Gradients of result, norm and residual, and a recomputed hidden layer.
-  if (fused) tape.transient((input.rows_wanted ? 4.0 : 3.0) * out.storage);
+  if (blocks) {  // gradients of the result and of the operands
+    double at_hand = out.storage;
+    for (const Rows& x : operands)
+      at_hand += x.storage;
+    if (input.e.id != 0)
+      at_hand += static_cast<double>(input.e.rows * hidden * tape.types().activation);
+    tape.transient(at_hand);
+  } else if (fused) {  // of result, norm and residual, and a recomputed hidden layer
+    tape.transient((input.rows_wanted ? 4.0 : 3.0) * out.storage);
+  }
   if (!residual) return out;
   const Rows& operand = input.kind == MlpInput::Kind::kEdges ? input.e : input.a;
   if (!fused || input.rows_wanted) return tape.add(out, operand);

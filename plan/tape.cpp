@@ -123,7 +123,8 @@ Rows Tape::linear(const Rows& x, int64_t out, bool bias, Keep keep) {
   }
   product(static_cast<double>(x.rows), static_cast<double>(x.width), static_cast<double>(out));
   const Rows y = make(x.rows, out);
-  transient(static_cast<double>(x.rows * (x.width + out) * types_.activation));
+  if (keep != Keep::kBlocks)
+    transient(static_cast<double>(x.rows * (x.width + out) * types_.activation));
   return y;
 }
 
@@ -135,7 +136,7 @@ Rows Tape::activation(const Rows& x, model::Activation kind, Keep keep) {
       kind == Activation::kRelu || kind == Activation::kTanh || kind == Activation::kSigmoid;
   save(keeps_result ? y : x);
   if (keep == Keep::kAll) move(x.storage + y.storage);
-  transient(x.storage + y.storage);
+  if (keep != Keep::kBlocks) transient(x.storage + y.storage);
   return y;
 }
 
@@ -150,21 +151,22 @@ Rows Tape::layer_norm(const Rows& x, bool bias, Keep keep) {
   parameter(x.width);
   if (bias) parameter(x.width);
   return normalised(
-      x, keep == Keep::kAll && types_.activation < (bias ? types_.kept() : types_.wide()));
+      x, keep == Keep::kAll && types_.activation < (bias ? types_.kept() : types_.wide()), keep);
 }
 
-Rows Tape::normalised(const Rows& x, bool widens) {
+Rows Tape::normalised(const Rows& x, bool widens, Keep keep) {
   const Rows y = make(x.rows, x.width);
   const Rows input = widens ? make(x.rows, x.width, types_.wide()) : x;
   save(input);
   save_bytes(static_cast<double>(2 * x.rows * types_.wide()));
   move(x.storage + y.storage);
-  transient(x.storage + y.storage + (widens ? 2.0 * input.storage : 0.0));
+  if (keep != Keep::kBlocks)
+    transient(x.storage + y.storage + (widens ? 2.0 * input.storage : 0.0));
   return y;
 }
 
 Rows Tape::conditional_norm(const Rows& x, const Rows& condition) {
-  const Rows y = normalised(x, types_.activation < types_.wide());
+  const Rows y = normalised(x, types_.activation < types_.wide(), Keep::kAll);
   const Rows scale = linear(condition, x.width), shift = linear(condition, x.width);
   save(y);
   save(scale);

@@ -100,8 +100,9 @@ class Tape {
   }
 
   // Whether an operation stands alone, with what its backward pass needs, or is part of a larger
-  // one, which keeps its operands itself and does row-wise work while it multiplies.
-  enum class Keep { kAll, kFused };
+  // one, which keeps its operands itself and does row-wise work while it multiplies; kBlocks: block
+  // of rows after block, so that its own gradients are never all there.
+  enum class Keep { kAll, kFused, kBlocks };
 
   // Operations. Rows that come out are new tensors unless stated.
   Rows make(int64_t rows, int64_t width) { return make(rows, width, types_.activation); }
@@ -151,7 +152,7 @@ class Tape {
     double bytes = 0.0;
     int64_t runs = 1;
   };
-  Rows normalised(const Rows& x, bool widens);
+  Rows normalised(const Rows& x, bool widens, Keep keep);
   bool is_saved(const Rows& x) const;
   int64_t forward_runs() const;
 
