@@ -60,8 +60,51 @@ TEST_CASE("combinations that are not defined are found", "[loss_options]") {
           "loss.scales.files");
   REQUIRE(path_of_error(R"({"scales": {"num_scales": 2, "weights": [1, 1]}})") ==
           "loss.scales.weights");
+  REQUIRE(path_of_error(R"({"scales": {"smoothers": [{}], "weights": [1, 1]}})") == "none");
+  REQUIRE(path_of_error(R"({"scales": {"smoothers": [{}], "num_scales": 1, "weights": [1, 1]}})") ==
+          "loss.scales.smoothers");
+  REQUIRE(path_of_error(R"({"scales": {"of_aggregates": true}})") == "loss.scales.of_aggregates");
   REQUIRE(path_of_error(R"({"variables": ["a"], "target_variables": ["a", "b"]})") ==
           "loss.target_variables");
+}
+
+TEST_CASE("named scalers say what their kind reads, and some loss uses them", "[loss_options]") {
+  const auto fault = [](const std::string& scaler, const std::string& used = "own") {
+    return path_of_error(R"({"scalers": ["node_weights", ")" + used +
+                         R"("], "named_scalers": {"own": )" + scaler + "}}");
+  };
+  REQUIRE(fault(R"({"kind": "node_weights", "node_attribute": "x", "norm": "unit-mean"})") ==
+          "none");
+  REQUIRE(fault(R"({"kind": "node_weights", "time_weights": [1]})") ==
+          "loss.named_scalers.own.time_weights");
+  REQUIRE(fault(R"({"kind": "nan_mask_weights", "norm": "unit-sum"})") ==
+          "loss.named_scalers.own.norm");
+  REQUIRE(fault(R"({"kind": "values", "values": [1]})") == "loss.named_scalers.own.axes");
+  REQUIRE(fault(R"({"kind": "values", "axes": ["node"], "values": [1]})") ==
+          "loss.named_scalers.own.axes.0");
+  REQUIRE(fault(R"({"kind": "values", "axes": ["grid", "time"], "values": [1]})") ==
+          "loss.named_scalers.own.axes");
+  REQUIRE(fault(R"({"kind": "values", "axes": ["time", "grid"], "values": [1]})") ==
+          "loss.named_scalers.own.shape");
+  REQUIRE(fault(R"({"kind": "values", "axes": ["time", "grid"], "shape": [1, 2],
+                    "values": [1]})") == "loss.named_scalers.own.values");
+  REQUIRE(fault("{}", "pressure_level") == "loss.named_scalers.own");  // no loss uses it
+  REQUIRE(fault("{}", "values") == "loss.scalers.1");                  // a kind without a name
+  const std::string on_grid = R"("axes": ["grid"], "values": [1]}}})";
+  REQUIRE(path_of_error(R"({"scalers": ["own"], "named_scalers": {"own": {"kind": "values", )" +
+                        on_grid) == "none");
+}
+
+TEST_CASE("neighbours of graph scores are nearest nodes or edges of the graph", "[loss_options]") {
+  const auto fault = [](const std::string& graph, const char* kind = "graph_energy_score") {
+    return path_of_error(concat(R"({"kind": ")", kind, R"(", "graph": )", graph, "}"), 2);
+  };
+  REQUIRE(fault(R"({"neighbours": 0})") == "none");
+  REQUIRE(fault(R"({"neighbours": 0})", "graph_edge_crps") == "loss.graph.neighbours");
+  REQUIRE(fault(R"({"of_graph": true, "edge_weight": "w"})", "graph_edge_crps") == "none");
+  REQUIRE(fault(R"({"of_graph": true, "sigma": 0.1})") == "loss.graph.sigma");
+  REQUIRE(fault(R"({"edge_weight": "w"})") == "loss.graph.edge_weight");
+  REQUIRE(fault(R"({"source_weight": "w"})") == "loss.graph.source_weight");
 }
 
 TEST_CASE("spectral losses weigh waves, on the sphere or a rectangle", "[loss_options]") {
