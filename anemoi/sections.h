@@ -43,7 +43,19 @@ bool is_whole_epoch(const Place& limit);
 // Their product; ConfigError about `place` if it is larger than any integer.
 int64_t checked_product(int64_t a, int64_t b, const Place& place);
 
-struct LossRules;
+// How a section "loss" is made.
+struct LossRules {
+  // Every scaler keeps its name, as one of loss.named_scalers.
+  bool keeps_names = false;
+  // Names of scalers without a definition, which the caller adds to loss.named_scalers.
+  std::vector<std::string> defined_elsewhere = {};
+  // Scalers that are translated even if no loss uses them.
+  std::vector<std::string> also = {};
+  // The scaler that comes first in losses of class Weighted...; empty: none.
+  std::string sample_weights = {};
+  // Whether the graph has edges from data nodes to data nodes, for loss_graph.
+  bool has_data_edges = false;
+};
 
 void import_data(Translation& t);
 // `variables` of the dataset, if they are known.

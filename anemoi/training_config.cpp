@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "anemoi/document.h"
-#include "anemoi/loss_section.h"
 #include "anemoi/sections.h"
 #include "core/check.h"
 #include "core/join.h"
