@@ -56,7 +56,9 @@ void import_kernels(const Place& kernels, const PartContext& context) {
   for (const auto& [key, kernel] : kernels.members()) {
     if (!kernel) continue;
     const std::string name = kernel.class_name();
-    if (key == "Activation") {
+    if (key == "Activation" && *context.out.find("kind") == "none") {
+      kernel.no_effect("there are no layers");
+    } else if (key == "Activation") {
       const std::string activation = import_activation(kernel, name);
       if (!activation.empty()) context.out.set("activation", activation, kernel);
     } else if (key == "Linear") {
@@ -75,6 +77,11 @@ void import_kernels(const Place& kernels, const PartContext& context) {
 }
 
 void import_mlp(const Place& block, const std::string& kind, const Section& out) {
+  if (kind == "none") {
+    for (const char* key : {"mlp_extra_layers", "mlp_hidden_ratio", "mlp_implementation"})
+      block[key].no_effect("there are no layers");
+    return;
+  }
   const auto put = [&](const char* key, const Json& value) { out.set(key, value, block[key]); };
   const Place extra = block["mlp_extra_layers"];
   if (kind == "gnn") {
@@ -83,7 +90,12 @@ void import_mlp(const Place& block, const std::string& kind, const Section& out)
     extra.no_effect("is for message passing");
   }
   if (block["mlp_hidden_ratio"]) put("mlp_hidden_ratio", block["mlp_hidden_ratio"].number());
-  if (block["mlp_implementation"]) put("mlp_implementation", block["mlp_implementation"].text());
+  const Place implementation = block["mlp_implementation"];
+  if (kind == "point_wise") {
+    implementation.no_effect("has one form in point-wise parts");
+  } else if (implementation) {
+    put("mlp_implementation", implementation.text());
+  }
 }
 
 void import_attention(const Place& block, const std::string& kind, const Section& out) {
@@ -216,7 +228,9 @@ void import_block(const Place& block, const PartContext& context) {
   import_window(block, context, kind);
   import_memory(block, context, kind);
   import_kernels(block["layer_kernels"], context);
-  if (const Place activation = block["activation"]) {
+  if (const Place activation = block["activation"]; kind == "none") {
+    activation.no_effect("there are no layers");
+  } else if (activation) {
     const std::string known = import_activation(activation, activation.text());
     if (!known.empty()) context.out.set("activation", known, activation);
   }

@@ -192,8 +192,8 @@ Json projection_of(const Place& config) {
 }
 
 Json transform_of(const Place& loss, const std::string& name) {
-  const Place kind = loss["transform"];
-  Json transform{{"kind", kind.text("fft2d")}};
+  Json transform{{"kind", "fft2d"}};
+  if (name != "LogFFT2Distance") transform["kind"] = loss["transform"].text("fft2d");
   const bool sphere =
       transform["kind"] == Json("octahedral_sht") || transform["kind"] == Json("reduced_sht");
   if (sphere) {
@@ -210,8 +210,15 @@ Json transform_of(const Place& loss, const std::string& name) {
     for (const char* key : {"nlat", "truncation", "grid"})
       loss[key].no_effect("is for the sphere");
   }
-  if (loss["apply_filter"]) transform["filter"] = loss["apply_filter"].boolean();
-  if (const Place subgrid = loss["subgrid"]; subgrid.is_list()) {
+  const Place filter = loss["apply_filter"];
+  if (transform["kind"] != Json("fft2d")) {
+    filter.no_effect("is for Fourier transforms");
+  } else if (filter) {
+    transform["filter"] = filter.boolean();
+  }
+  if (const Place subgrid = loss["subgrid"]; sphere) {
+    subgrid.expect(nullptr, "is for rectangles");
+  } else if (subgrid.is_list()) {
     Json ends = Json::array();
     for (const double end : subgrid.numbers())
       ends.push_back(static_cast<int64_t>(end));
@@ -223,7 +230,6 @@ Json transform_of(const Place& loss, const std::string& name) {
     const Json projection = projection_of(config);
     if (!projection.is_null()) transform["projection"] = projection;
   }
-  if (name == "LogFFT2Distance") transform["kind"] = "fft2d";
   return transform;
 }
 
@@ -259,14 +265,15 @@ void LossReader::elementary(const Place& loss, const Around& around) {
   put("ignore_nans", "ignore_nans");
   put("variables", "predicted_variables");
   put("target_variables", "target_variables");
-  if (kind == "huber") put("huber_delta", "delta");
+  if (kind == "huber") put("delta", "delta");
   if (kind == "crps" || kind == "spectral_crps" || kind == "graph_edge_crps") {
     const double usual = name == "KernelCRPS" ? (loss["fair"].boolean(true) ? 1.0 : 0.0)
                          : kind == "crps"     ? 0.95
                                               : 1.0;
     term["alpha"] = loss["alpha"].number(usual);
   }
-  if (kind == "energy_score" || kind.starts_with("graph_")) put("fair", "fair");
+  if (kind == "energy_score" || (kind.starts_with("graph_") && kind != "graph_edge_crps"))
+    put("fair", "fair");
   if (kind == "energy_score") put("norm_over", "norm_over");
   if (kind == "graph_variogram_score") put("variogram_power", "p");
   if (kind == "spectral_crps") put("coefficient_magnitude", "coefficient_magnitude");

@@ -13,9 +13,10 @@
 
 #include "app/run/device.h"
 #include "bench/device_clock.h"
-#include "bench/step_case.h"
 #include "core/check.h"
+#include "core/file_io.h"
 #include "core/first_line.h"
+#include "graph/builder.h"
 #include "model/nodes/graph_tensors.h"
 
 namespace aifs::bench {
@@ -92,7 +93,7 @@ double distance_of(const KernelWork& work, at::ScalarType type) {
   return largest;
 }
 
-// Rows of a network of step_case.h.
+// Rows of a network.
 struct Place {
   const char* name;
   RowsOf rows;
@@ -182,9 +183,22 @@ std::vector<KernelCase> chosen_cases(const KernelBenchOptions& options) {
   return cases;
 }
 
+// The graph that graph.grid and graph.hidden.refinement give, "n320-tri6". Kept as a file if graphs
+// are kept.
 model::GraphTensors load_graph(const std::string& name, const KernelBenchOptions& options) {
-  const StepCase step_case = StepCase::parse(concat("gnn-1-", name, "-fp32"));
-  return model::GraphTensors::create(step_graph(step_case, options.graph_cache), {}, at::kFloat)
+  static const std::regex pattern("([on][0-9]{1,5})-tri([0-9]|1[0-2])");
+  std::smatch match;
+  if (!std::regex_match(name, match, pattern)) {
+    throw ConfigError("--graph", concat("'", name, "' is no graph"), "for example n320-tri6");
+  }
+  graph::GraphOptions graph;
+  graph.grid = match[1];
+  graph.hidden.refinement = std::stoll(match[2]);
+  if (!options.graph_cache.empty()) {
+    make_directories(options.graph_cache);
+    graph.file = fs::path(options.graph_cache) / (name + ".nc");
+  }
+  return model::GraphTensors::create(graph::load_or_build_graph(graph, {}), {}, at::kFloat)
       .to(options.device);
 }
 

@@ -33,15 +33,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct CommandLine {
-  std::vector<std::string> cases;
-  std::string device = "auto", kernels = "auto", json, graph_cache, trace, compare, text;
-  std::string recompute_mappers, recompute_processor;
-  int64_t steps = 20, warm_up = 5, layers = 16, threads = 0;
-  bool forward_only = false, no_check = false, no_time = false, profile = false;
-  bool cuda_graph = false, roofline = false;
-  std::optional<double> bucket_mb;
-  int64_t mapper_chunks = 0, encoder_chunks = 0, groups = 0, edge_ranges = 0, offload = 0;
-  int64_t rollout = 1, model_ranks = 1;
+  std::vector<std::string> configs;  // of steps
+  std::string device = "auto", json, graph_cache, trace, compare, text;
+  int64_t steps = 20, warm_up = 5, threads = 0;
+  bool forward_only = false, no_check = false, no_time = false, profile = false, roofline = false;
   int64_t smallest = 1 << 10, largest = 1 << 30;
   KernelBenchOptions lab;
   std::string config;
@@ -90,52 +85,49 @@ at::Device own_device(const CommandLine& c, int local_rank = parallel::launched_
   return app::choose_device(choice<app::DeviceChoice>("--device", c.device), local_rank);
 }
 
-// Runs one case; "error" instead of figures if it fails, so that the others still run.
-Json run_case(const CommandLine& c, const std::string& name, const at::Device& device,
-              const parallel::ProcessMesh& mesh) {
-  if (c.forward_only && c.rollout > 1)
-    throw ConfigError("--forward-only", "a forecast of several steps has a loss", "leave one out");
-  if (c.cuda_graph && c.offload > 0)
-    throw ConfigError("--cuda-graph", "copies to the host are not recorded", "leave --offload out");
-  StepCase step_case = StepCase::parse(name);
-  using model::RecomputePolicy;
-  if (!c.recompute_mappers.empty()) {
-    step_case.recompute_mappers =
-        choice<RecomputePolicy>("--recompute-mappers", c.recompute_mappers);
-  }
-  if (!c.recompute_processor.empty()) {
-    step_case.recompute_processor =
-        choice<RecomputePolicy>("--recompute-processor", c.recompute_processor);
-  }
-  if (c.mapper_chunks > 0) step_case.mapper_chunks = c.mapper_chunks;
-  if (c.encoder_chunks > 0) step_case.encoder_chunks = c.encoder_chunks;
-  if (c.groups > 0) step_case.groups = c.groups;
-  if (c.edge_ranges > 0) step_case.edge_ranges = c.edge_ranges;
-  if (c.offload > 0) step_case.offload = c.offload;
-  step_case.layers = c.layers;
-  step_case.rollout = c.rollout;
-  step_case.kernels = choice<model::KernelChoice>("--kernels", c.kernels);
+// The configuration of a case, with a file for its graph if graphs are kept.
+app::RunConfig load_case(const CommandLine& c, const std::string& file) {
+  app::RunConfig config = app::load_config(file, c.overrides);
+  graph::GraphOptions& graph = config.graph;
+  if (c.graph_cache.empty() || !graph.file.empty() || graph.grid == "dataset") return config;
+  make_directories(c.graph_cache);
+  graph.file = fs::path(c.graph_cache) / concat(graph.grid, "-tri", graph.hidden.refinement, ".nc");
+  return config;
+}
+
+void print_step(const std::string& name, const Json& json) {
+  std::printf("%-28s %-8s %9.2f ms  (spread %.1f %%)  peak %.2f GiB  %.1f TFLOP, MFU %.1f %%\n",
+              name.c_str(), json["mode"].get<std::string>().c_str(), json["step_ms"].get<double>(),
+              100.0 * json["spread"].get<double>(), json["peak_gib"].get<double>(),
+              json.value("tflop", 0.0), 100.0 * json.value("mfu", 0.0));
+}
+
+// Runs the case of a configuration, which has its file's name; "error" instead of figures if it
+// fails, so that the others still run.
+Json run_case(const CommandLine& c, const std::string& file, const at::Device& device,
+              parallel::Communicator& world) {
+  const std::string name = fs::path(file).stem().string();
   Json json{{"case", name}};
   try {
+    const app::RunConfig config = load_case(c, file);
+    const parallel::ProcessMesh mesh(
+        world, parallel::complete_sizes(config.parallel.sizes, world.size(), "parallel"));
     if (!c.no_time) {
-      json = time_steps(step_case, {.mesh = mesh,
-                                    .device = device,
-                                    .warm_up = c.warm_up,
-                                    .steps = c.steps,
-                                    .forward_only = c.forward_only,
-                                    .capture = c.cuda_graph,
-                                    .bucket_mb = c.bucket_mb,
-                                    .graph_cache = c.graph_cache,
-                                    .profile = c.profile,
-                                    .trace = c.trace,
-                                    .roofline = c.roofline});
-      std::printf("%-28s %-8s %9.2f ms  (spread %.1f %%)  peak %.2f GiB  %.1f TFLOP, MFU %.1f %%\n",
-                  name.c_str(), c.forward_only ? "forward" : "step", json["step_ms"].get<double>(),
-                  100.0 * json["spread"].get<double>(), json["peak_gib"].get<double>(),
-                  json["tflop"].get<double>(), 100.0 * json.value("mfu", 0.0));
+      json = time_steps(config, {.name = name,
+                                 .mesh = mesh,
+                                 .device = device,
+                                 .warm_up = c.warm_up,
+                                 .steps = c.steps,
+                                 .forward_only = c.forward_only,
+                                 .profile = c.profile,
+                                 .trace = c.trace,
+                                 .roofline = c.roofline});
+      print_step(name, json);
     }
-    if (!c.no_check) {
-      const Json& check = json["check"] = check_equality(step_case, device, mesh);
+    if (!c.no_check && !can_check(config)) {
+      std::printf("%-28s not compared: its data are on one grid, or its values are sharded\n", "");
+    } else if (!c.no_check) {
+      const Json& check = json["check"] = check_equality(config, device, mesh);
       std::printf("%-28s loss %.2e, gradients %.2e (cosine %.6f) from fp32 on the CPU: %s\n", "",
                   check["loss_relative"].get<double>(), check["gradient_rms"].get<double>(),
                   check["gradient_cosine"].get<double>(),
@@ -278,66 +270,43 @@ int run_steps(const CommandLine& c) {
   parallel::Runtime runtime(/*timeout_s=*/300.0);
   const at::Device device = own_device(c, runtime.local_rank());
   if (device.is_cuda() && runtime.size() > 1) runtime.use_nccl();
-  const parallel::ProcessMesh mesh(
-      runtime.world(),
-      parallel::complete_sizes({.model = c.model_ranks}, runtime.size(), "--model-ranks"));
-  if (!mesh.is_main() && !std::freopen("/dev/null", "w", stdout))
+  const bool is_main = runtime.rank() == 0;
+  if (!is_main && !std::freopen("/dev/null", "w", stdout))
     throw Error("standard output of a rank that has nothing to say cannot be closed");
   const Json earlier = earlier_results(c);
+  for (const std::string& file : c.configs)
+    load_case(c, file);  // what is wrong with one is said before others take their time
   Json results = Json::array();
   bool sound = true;
-  for (const std::string& name : c.cases) {
-    results.push_back(run_case(c, name, device, mesh));
+  for (const std::string& file : c.configs) {
+    results.push_back(run_case(c, file, device, runtime.world()));
     const Json& result = results.back();
     sound = sound && !result.contains("error") &&
             (!result.contains("check") || result["check"]["within"].get<bool>());
-    if (!c.json.empty() && mesh.is_main()) write_file_atomic(c.json, results.dump(2) + "\n");
+    if (!c.json.empty() && is_main) write_file_atomic(c.json, results.dump(2) + "\n");
   }
   return no_slower(c, results, earlier) && sound ? app::kSuccess : app::kNumerical;
 }
 
 void add_step_options(CLI::App& step, CommandLine& c) {
-  step.add_option("--case", c.cases,
-                  "<gnn|gt|transformer>-<channels>-<grid>-tri<n>-<fp32|tf32|bf16>; repeatable")
+  step.add_option("--config", c.configs,
+                  "configuration of a run, which is the case of its file's name; repeatable")
       ->required()
+      ->check(CLI::ExistingFile)
       ->take_all()
       ->allow_extra_args(false);
-  step.add_option("--kernels", c.kernels, "auto, reference or fused");
+  step.add_option("--set", c.overrides, "path.to.key=value, in all of them; repeatable")
+      ->take_all()
+      ->allow_extra_args(false);
   step.add_option("--steps", c.steps, "steps that are timed")->check(app::at_least(1));
-  step.add_option("--warm-up", c.warm_up, "steps before them")->check(app::at_least(1));
-  step.add_option("--layers", c.layers, "layers of the processor")->check(app::at_least(1));
+  step.add_option("--warm-up", c.warm_up,
+                  "steps before them; the second one records CUDA graphs, if there are any")
+      ->check(app::at_least(1));
   step.add_flag("--profile", c.profile, "time by kernel of one more step");
   step.add_option("--trace", c.trace, "file for a timeline of that step, of the first rank");
   step.add_flag("--roofline", c.roofline,
                 "least time of the kernels of one more step at the limits of the card");
-  step.add_flag("--forward-only", c.forward_only, "time the forward pass without gradients");
-  step.add_flag("--cuda-graph", c.cuda_graph, "launch loss and gradients as one CUDA graph");
-  step.add_option("--model-ranks", c.model_ranks,
-                  "ranks that share one sample; the others are replicas (start with mpirun)")
-      ->check(app::at_least(1));
-  step.add_option("--bucket-mb", c.bucket_mb,
-                  "reduce gradients in such parts during the backward pass; 0: all at its end; not "
-                  "given: as training does on one host")
-      ->check(CLI::Range(0.0, 1e6));
-  step.add_option("--recompute-mappers", c.recompute_mappers,
-                  "what encoder and decoder run again: none, embedding, mlp, block or full");
-  step.add_option("--recompute-processor", c.recompute_processor, "the same of the processor");
-  step.add_option("--mapper-chunks", c.mapper_chunks,
-                  "parts of the decoder's targets, each run again under block")
-      ->check(app::at_least(1));
-  step.add_option("--encoder-chunks", c.encoder_chunks, "the same of the encoder's")
-      ->check(app::at_least(1));
-  step.add_option("--groups", c.groups, "of the processor's layers, under full")
-      ->check(app::at_least(1));
-  step.add_option("--edge-ranges", c.edge_ranges,
-                  "ranges of targets in each layer of the processor, each run again")
-      ->check(app::at_least(1));
-  step.add_option("--offload", c.offload,
-                  "blocks or groups of the processor that keep their inputs on the host")
-      ->check(app::at_least(0));
-  step.add_option("--rollout", c.rollout,
-                  "steps of a forecast, each run again in the backward pass if there are several")
-      ->check(app::at_least(1));
+  step.add_flag("--forward-only", c.forward_only, "time forecasts without loss and gradients");
   step.add_flag("--no-check", c.no_check, "skip the comparison with fp32 on the CPU");
   step.add_flag("--no-time", c.no_time, "only compare");
 }
@@ -380,7 +349,8 @@ int main(int argc, char** argv) {
     c.text += aifs::concat(i == 1 ? "aifs-bench " : " ", argv[i]);
   CLI::App program("Measures parts of aifs-train.", "aifs-bench");
   program.require_subcommand(1);
-  CLI::App* step = program.add_subcommand("step", "whole training steps on synthetic inputs");
+  CLI::App* step = program.add_subcommand(
+      "step", "whole training steps of configurations, on their first batch");
   aifs::bench::add_step_options(*step, c);
   CLI::App* comm = program.add_subcommand(
       "comm", "every operation between ranks (start with mpirun), and a fit that plans can use");

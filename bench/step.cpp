@@ -2,25 +2,22 @@
 #include "bench/step.h"
 
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <functional>
-#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "app/run/device.h"
+#include "app/run/plan.h"
 #include "app/run/profiler.h"
 #include "bench/device_clock.h"
 #include "bench/kernels.h"
 #include "bench/roofline.h"
+#include "bench/step_run.h"
 #include "core/check.h"
-#include "train/device_graph.h"
-#include "train/optim/optimizer.h"
-#include "train/rollout.h"
-#include "train/sharding/gradient_reducer.h"
 
 namespace aifs::bench {
 
@@ -28,119 +25,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kClip = 32.0, kStepLearningRate = 1e-5;
-
-// The loss of a network as a function of its parameters: of a step, or the mean over a forecast as
-// the trainer makes it.
-class StepLoss {
- public:
-  StepLoss(const StepCase& step_case, const StepNetwork& net, const graph::Graph& graph,
-           const at::Device& device, const StepShares& shares)
-      : network_(net.network),
-        loss_(step_loss(graph, device, shares)),
-        rollout_(step_case.rollout),
-        forecaster_(net.network, step_variables(), {}, device,
-                    {.recompute_steps = step_case.recompute_steps}) {
-    const int64_t num_nodes = graph.nodes("data").num_nodes();
-    if (rollout_ == 1) {
-      fields_ = step_fields(num_nodes, device, shares);
-    } else {
-      batch_ = forecast_batch(num_nodes, rollout_, device, shares);
-    }
-  }
-
-  int64_t rollout() const { return rollout_; }
-  at::Tensor forward() const { return network_.forward(fields_.input); }  // of a single step
-  at::Tensor operator()() const {
-    if (rollout_ == 1) return loss_(network_.forward(fields_.input), fields_.truth);
-    at::Tensor sum;
-    forecaster_.run(batch_, rollout_, [&](const train::ForecastStep& step) {
-      const at::Tensor value = loss_(step.prediction, step.truth);
-      sum = sum.defined() ? sum + value : value;
-    });
-    return sum / static_cast<double>(rollout_);
-  }
-
- private:
-  const model::EncoderProcessorDecoder& network_;
-  train::PointwiseLoss loss_;
-  int64_t rollout_;
-  train::Forecaster forecaster_;
-  StepFields fields_;  // of a single step
-  at::Tensor batch_;   // of a forecast
-};
-
-// One training step; the loss as a tensor, so that the host need not wait.
-class Stepper {
- public:
-  Stepper(StepNetwork& net, const StepLoss& loss, const parallel::ProcessMesh& mesh,
-          std::optional<double> bucket_mb = {})
-      : net_(net),
-        loss_(loss),
-        shards_(net.parameters, {}, size_of_buckets(net, bucket_mb), mesh),
-        reducer_(net.parameters, shards_, {}, mesh, /*seed=*/0),
-        optimizer_(net.parameters, {}) {}
-
-  at::Tensor gradients() {
-    reducer_.start_step(0);
-    const at::Tensor value = loss_();
-    reducer_.start_pass(/*kind=*/loss_.rollout(), /*last=*/true);
-    value.backward();
-    reducer_.end_pass();
-    return value.detach();
-  }
-
-  void capture() {
-    captured_ = std::make_unique<train::DeviceGraph>([this] { captured_loss_ = gradients(); });
-  }
-
-  // MB of the largest of several buckets; 0: all gradients are reduced at once.
-  double bucket_mb() const {
-    const auto& buckets = shards_.layout().buckets();
-    if (buckets.size() == 1) return 0.0;
-    int64_t largest = 0;
-    for (const train::ShardBucket& bucket : buckets)
-      largest = std::max(largest, bucket.size());
-    return 1e-6 * static_cast<double>(largest * net_.parameters.flat_gradients().element_size());
-  }
-
-  double background_gib() const {
-    return static_cast<double>(reducer_.background_bytes()) / (1 << 30);
-  }
-
-  // Kernels are launched one by one from now on.
-  void release() { captured_.reset(); }
-
-  at::Tensor step() {
-    if (captured_) captured_->launch();
-    const at::Tensor value = captured_ ? captured_loss_ : gradients();
-    optimizer_.step(kStepLearningRate, kClip);
-    return value;
-  }
-
- private:
-  static double size_of_buckets(const StepNetwork& net, std::optional<double> bucket_mb) {
-    const train::ReductionOptions options{.overlap = bucket_mb != 0.0,
-                                          .bucket_mb = bucket_mb.value_or(0.0)};
-    return train::bucket_mb({}, options, /*one_host=*/true,
-                            1e-6 * static_cast<double>(net.parameters.flat_gradients().nbytes()));
-  }
-
-  StepNetwork& net_;
-  const StepLoss& loss_;
-  train::ParameterShards shards_;
-  train::GradientReducer reducer_;
-  train::AdamW optimizer_;
-  std::unique_ptr<train::DeviceGraph> captured_;  // the optimiser stays outside: its scalars change
-  at::Tensor captured_loss_;
-};
-
 double quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
   return values[static_cast<size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
 }
 
-// TFLOP/s of dense matrix products that an H100 or H200 has on paper.
+// Peak TFLOP/s of dense matrix products of an H100 or H200, by its data sheet.
 double peak_tflops(train::Precision precision) {
   switch (precision) {
     case train::Precision::kBf16Mixed:
@@ -152,17 +42,39 @@ double peak_tflops(train::Precision precision) {
   }
 }
 
-// Operations, and the share of the cards' peak that those of a plain model are.
-void add_operations(Json& json, const StepCase& step_case, const graph::Graph& graph,
-                    const StepBenchOptions& options) {
-  const StepOperations operations = step_operations(step_case, graph);
-  const double plain = 1e-12 * operations.plain / (options.forward_only ? 3.0 : 1.0);
+// Operations of a step in matrix products, on one rank that has all of a sample; none where there
+// is no plan of the configuration.
+std::optional<plan::FlopPlan> operations(const app::Run& run) {
+  app::RunConfig config = run.config();
+  config.parallel = {};
+  const data::VariableTable& variables = run.data().variables;
+  const int64_t prognostic = variables.num_prognostic();
+  app::PlanRequest request;
+  request.ranks = 1;
+  request.variables = {prognostic, variables.num_inputs() - prognostic,
+                       variables.num_outputs() - prognostic};
+  try {
+    plan::StepInput input = app::step_input(config, run.graph().graph, request);
+    input.network.model = run.model();
+    input.network.gpu = true;  // as tensor cores want the rows of 16-bit types
+    return plan::plan_step(input, run.graph().graph).flops;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// Adds operations, and the share of the GPUs' peak that those of a plain model are.
+void add_operations(Json& json, const app::Run& run, const StepBenchOptions& options) {
+  const std::optional<plan::FlopPlan> flops = operations(run);
+  if (!flops) return;
+  const double plain = 1e-12 * flops->useful_step / (options.forward_only ? 3.0 : 1.0);
   json["tflop"] = plain;
-  if (!options.forward_only) json["tflop_executed"] = 1e-12 * operations.executed;
+  if (!options.forward_only) json["tflop_executed"] = 1e-12 * flops->executed_step;
   if (!options.device.is_cuda()) return;
-  const double cards = static_cast<double>(options.mesh.sizes().model);
-  json["mfu"] =
-      plain / (1e-3 * json["step_ms"].get<double>()) / (cards * peak_tflops(step_case.precision));
+  const parallel::MeshSizes& sizes = options.mesh.sizes();
+  const double gpus = static_cast<double>(sizes.model * sizes.tensor);
+  json["mfu"] = plain / (1e-3 * json["step_ms"].get<double>()) /
+                (gpus * peak_tflops(run.config().train.precision));
 }
 
 // What two computations of the same network may differ by. Measured for Anemoi's own bfloat16
@@ -181,32 +93,75 @@ Limits limits_of(train::Precision precision) {
   }
 }
 
-// Adds the kernel times of one more run, and writes a trace if one is wanted.
-void add_profile(Json& json, const std::function<at::Tensor()>& run,
-                 const StepBenchOptions& options) {
+// MB of the largest of several buckets of gradients; 0: all are reduced at once.
+double largest_bucket_mb(StepRun& run) {
+  const auto& buckets = run.step().shards().layout().buckets();
+  if (buckets.size() == 1) return 0.0;
+  int64_t largest = 0;
+  for (const train::ShardBucket& bucket : buckets)
+    largest = std::max(largest, bucket.size());
+  return 1e-6 *
+         static_cast<double>(largest * run.run().parameters().flat_gradients().element_size());
+}
+
+// What says which work a result is of (bench/compare.h).
+Json describe(StepRun& step_run, const StepBenchOptions& options) {
+  const app::Run& run = step_run.run();
+  const app::RunConfig& config = run.config();
+  const model::ModelOptions& model = run.model();
+  const train::ReductionOptions& gradients = config.parallel.gradients;
+  const bool reduced = !options.forward_only && options.mesh.alike().size() > 1;
+  Json bucket_mb = 0.0;
+  if (reduced && gradients.overlap)
+    bucket_mb = gradients.bucket_mb > 0.0 ? Json(gradients.bucket_mb) : Json("auto");
+  const graph::Graph& graph = run.graph().graph;
+  Json json{{"case", options.name},
+            {"mode", options.forward_only ? "forward" : "step"},
+            {"recompute_mappers", enum_name(model.encoder.recompute)},
+            {"recompute_processor", enum_name(model.processor.recompute)},
+            {"mapper_chunks", model.decoder.chunks},
+            {"encoder_chunks", model.encoder.chunks},
+            {"groups", model.processor.chunks},
+            {"edge_ranges", model.processor.edge_ranges},
+            {"offload", model.processor.offload},
+            {"rollout", step_run.rollout()},
+            {"accumulate_batches", config.train.accumulate_batches},
+            {"kernels", enum_name(model.kernels)},
+            {"cuda_graph", !options.forward_only && step_run.step().is_recorded()},
+            {"ranks", {{"model", options.mesh.sizes().model}, {"data", options.mesh.sizes().data}}},
+            {"bucket_mb", bucket_mb},
+            {"largest_bucket_mb", reduced ? largest_bucket_mb(step_run) : 0.0},
+            {"parameters", run.parameters().num_trainable()}};
+  for (const graph::NodeSet& nodes : graph.node_sets)
+    json["nodes"].push_back(nodes.num_nodes());
+  for (const graph::EdgeSet& edges : graph.edge_sets)
+    json["edges"].push_back(edges.num_edges());
+  return json;
+}
+
+// Times one more step by kernel.
+void add_profile(Json& json, const std::function<void()>& step, const StepBenchOptions& options) {
   app::start_profile();
   options.mesh.world().barrier();  // which takes one rank longer than another
-  run();
+  step();
   app::wait_for(options.device);
   const bool is_first = options.mesh.world().rank() == 0;
   const app::GpuProfile profile = app::end_profile(is_first ? options.trace : "");
-  if (options.device.is_cuda()) {
-    json["gpu_busy_ms"] = profile.busy_ms;
-    json["gpu_span_ms"] = profile.span_ms;
-    for (const app::KernelTime& kernel : profile.kernels) {
-      json["kernel_times"].push_back(
-          {{"name", kernel.name}, {"ms", kernel.ms}, {"calls", kernel.calls}});
-    }
-    std::printf("%s\n", app::kernel_table(profile).c_str());
+  if (!options.device.is_cuda()) return;
+  json["gpu_busy_ms"] = profile.busy_ms;
+  json["gpu_span_ms"] = profile.span_ms;
+  for (const app::KernelTime& kernel : profile.kernels) {
+    json["kernel_times"].push_back(
+        {{"name", kernel.name}, {"ms", kernel.ms}, {"calls", kernel.calls}});
   }
+  std::printf("%s\n", app::kernel_table(profile).c_str());
 }
 
-// Adds what the work of a run takes at least, at the highest and at the sustained clock.
-void add_rooflines(Json& json, const std::function<at::Tensor()>& run, const at::Device& device) {
-  empty_memory_cache(device);
-  const std::vector<WorkOfCall> calls = calls_of([&] { run(); });
+// Counts what the kernels of one more step, launched one by one, have to do at least.
+void add_rooflines(Json& json, const std::function<void()>& step, const StepBenchOptions& options) {
+  const std::vector<WorkOfCall> calls = calls_of(step);
   for (const bool sustained : {false, true}) {
-    const Roofline least = roofline(calls, measure_limits(device, sustained));
+    const Roofline least = roofline(calls, measure_limits(options.device, sustained));
     std::printf("%s\n", least.table().c_str());
     Json& entry = json[sustained ? "roofline_sustained" : "roofline"] = least.to_json();
     entry["of_step"] = 1e3 * least.seconds() / json["step_ms"].get<double>();
@@ -215,112 +170,104 @@ void add_rooflines(Json& json, const std::function<at::Tensor()>& run, const at:
 
 }  // namespace
 
-Json time_steps(const StepCase& step_case, const StepBenchOptions& options) {
-  app::set_arithmetic(step_case.precision, options.device);
-  const graph::Graph graph = step_graph(step_case, options.graph_cache);
-  const StepShares shares(options.mesh, step_case, graph);
-  StepNetwork net(step_case, graph, options.device, shares);
-  const StepLoss loss(step_case, net, graph, options.device, shares);
-  Stepper stepper(net, loss, options.mesh, options.bucket_mb);
-  const auto run = [&] {
-    if (!options.forward_only) return stepper.step();
-    const at::NoGradGuard no_grad;
-    return loss.forward();
+Json time_steps(const app::RunConfig& config, const StepBenchOptions& options) {
+  StepRun run(config, options.mesh, options.device);
+  double first = 0.0, last = 0.0;
+  const std::function<void()> step = [&] {
+    if (options.forward_only) return run.forecast();
+    last = run.train();
   };
-  at::Tensor first, last;
+  reset_peak_memory(options.device);  // steps that are recorded allocate nothing later
   for (int64_t i = 0; i < options.warm_up; ++i) {
-    last = run();
+    step();
     if (i == 0) first = last;
   }
   app::wait_for(options.device);
-  reset_peak_memory(options.device);
-  const bool captured = options.capture && !options.forward_only && options.device.is_cuda();
-  if (captured) stepper.capture();  // replays allocate nothing: the peak is that of this run
   DeviceClock clock(options.device);
   clock.mark();
   for (int64_t i = 0; i < options.steps; ++i) {
-    last = run();
+    step();
     clock.mark();
   }
   const std::vector<double> ms = clock.intervals_ms();
   const PeakMemory peak = peak_memory(options.device);
-  const double background_gib = stepper.background_gib();  // not of the caching allocator
+  // Not of the caching allocator.
+  const double background_gib =
+      static_cast<double>(run.step().reducer().background_bytes()) / (1 << 30);
   const at::Tensor most = at::full({1}, peak.allocated_gib + background_gib, at::kDouble);
   options.mesh.world().all_reduce(most, parallel::Reduction::kMax);
-  const bool reduced = !options.forward_only && options.mesh.alike().size() > 1;
-  Json bucket_option = 0.0;
-  if (reduced) bucket_option = options.bucket_mb ? Json(*options.bucket_mb) : Json("auto");
-  Json json{{"case", step_case.name},
-            {"mode", options.forward_only ? "forward" : "step"},
-            {"recompute_mappers", enum_name(step_case.recompute_mappers)},
-            {"recompute_processor", enum_name(step_case.recompute_processor)},
-            {"mapper_chunks", step_case.mapper_chunks},
-            {"encoder_chunks", step_case.encoder_chunks},
-            {"groups", step_case.groups},
-            {"edge_ranges", step_case.edge_ranges},
-            {"offload", step_case.offload},
-            {"rollout", step_case.rollout},
-            {"kernels", enum_name(step_case.kernels)},
-            {"cuda_graph", captured},
-            {"step_ms", quantile(ms, 0.5)},
-            {"spread", (quantile(ms, 0.95) - quantile(ms, 0.05)) / quantile(ms, 0.5)},
-            {"min_ms", quantile(ms, 0.0)},
-            {"steps", options.steps},
-            {"peak_gib", most.item<double>()},
-            {"ranks", {{"model", options.mesh.sizes().model}, {"data", options.mesh.sizes().data}}},
-            {"bucket_mb", bucket_option},
-            {"largest_bucket_mb", reduced ? stepper.bucket_mb() : 0.0},
-            {"reserved_gib", peak.reserved_gib + background_gib},
-            {"nodes", {graph.nodes("data").num_nodes(), graph.nodes("hidden").num_nodes()}},
-            {"parameters", net.parameters.num_trainable()}};
-  for (const auto& edges : graph.edge_sets)
-    json["edges"].push_back(edges.num_edges());
-  add_operations(json, step_case, graph, options);
-  if (options.profile || !options.trace.empty()) add_profile(json, run, options);
+  Json json = describe(run, options);
+  json["step_ms"] = quantile(ms, 0.5);
+  json["spread"] = (quantile(ms, 0.95) - quantile(ms, 0.05)) / quantile(ms, 0.5);
+  json["min_ms"] = quantile(ms, 0.0);
+  json["steps"] = options.steps;
+  json["peak_gib"] = most.item<double>();
+  json["reserved_gib"] = peak.reserved_gib + background_gib;
+  add_operations(json, run.run(), options);
+  if (options.profile || !options.trace.empty()) add_profile(json, step, options);
   if (options.roofline) {
-    stepper.release();  // both would not fit
-    add_rooflines(json, run, options.device);
+    run.step().stop_recording();  // both would not fit
+    empty_memory_cache(options.device);
+    add_rooflines(json, step, options);
   }
   if (!options.forward_only) {
-    json["first_loss"] = first.item<double>();
-    json["last_loss"] = last.item<double>();
+    json["first_loss"] = first;
+    json["last_loss"] = last;
   }
   return json;
 }
 
-Json check_equality(const StepCase& step_case, const at::Device& device,
+bool can_check(const app::RunConfig& config) {
+  return config.data.kind == data::SourceKind::kAnalytic && config.graph.grid != "dataset" &&
+         config.parallel.sizes.tensor == 1 &&
+         config.parallel.sharding.states == train::Sharding::kNone;
+}
+
+namespace {
+
+app::RunConfig on_small_graph(app::RunConfig config) {
+  config.graph.grid = "o16";
+  config.graph.hidden.refinement = 2;
+  // A window of attention must be smaller than the mesh.
+  constexpr int64_t kHiddenNodes = 162;
+  config.model.processor.window = std::min(config.model.processor.window, kHiddenNodes - 1);
+  config.graph.processor.levels = {};
+  config.graph.file = "";
+  config.train.cuda_graph = train::DeviceGraphs::kOff;
+  return config;
+}
+
+// The same function of the same weights, as plainly as it can be computed.
+app::RunConfig plain(app::RunConfig config) {
+  config.train.precision = train::Precision::kFp32;
+  config.train.rollout.recompute = false;
+  config.parallel = {};
+  model::ModelOptions& model = config.model;
+  model.kernels = model::KernelChoice::kReference;
+  model.memory_budget = 0.0;
+  model.set_recompute(model::RecomputePolicy::kNone);
+  for (model::BlockOptions* block : std::initializer_list<model::BlockOptions*>{
+           &model.encoder, &model.processor, &model.decoder}) {
+    block->chunks = block->edge_ranges = 1;
+    block->offload = 0;
+  }
+  return config;
+}
+
+}  // namespace
+
+Json check_equality(const app::RunConfig& config, const at::Device& device,
                     const parallel::ProcessMesh& mesh) {
-  StepCase small = step_case, exact = step_case;
-  small.grid = exact.grid = "o16";
-  small.refinement = exact.refinement = 2;
-  exact.precision = train::Precision::kFp32;
-  exact.kernels = model::KernelChoice::kReference;
-  exact.recompute_mappers = exact.recompute_processor = model::RecomputePolicy::kNone;
-  exact.mapper_chunks = exact.encoder_chunks = exact.edge_ranges = 1;
-  exact.offload = 0;
-  exact.recompute_steps = false;
-  const graph::Graph graph = step_graph(small, "");
-  struct Result {
-    double loss;
-    at::Tensor gradients;
-  };
-  const auto compute = [&](const StepCase& which, const at::Device& where,
-                           const parallel::ProcessMesh& ranks) -> Result {
-    app::set_arithmetic(which.precision, where);
-    const StepShares shares(ranks, which, graph);
-    StepNetwork net(which, graph, where, shares);
-    const StepLoss loss(which, net, graph, where, shares);
-    const at::Tensor value = Stepper(net, loss, ranks).gradients();
-    return {value.item<double>(), net.parameters.flat_gradients().cpu().to(at::kDouble)};
-  };
+  const app::RunConfig small = on_small_graph(config);
   const parallel::ProcessMesh one;
-  const Result expected = compute(exact, at::kCPU, one), got = compute(small, device, mesh);
-  const double norm = expected.gradients.norm().item<double>();
+  const StepRun::Gradients expected = StepRun(plain(small), one, at::kCPU).gradients();
+  const StepRun::Gradients got = StepRun(small, mesh, device).gradients();
+  const double norm = expected.values.norm().item<double>();
   const double loss_relative = std::abs(got.loss - expected.loss) / expected.loss;
-  const double rms = (got.gradients - expected.gradients).norm().item<double>() / norm;
-  const double cosine = got.gradients.dot(expected.gradients).item<double>() /
-                        (norm * got.gradients.norm().item<double>());
-  const Limits limits = limits_of(step_case.precision);
+  const double rms = (got.values - expected.values).norm().item<double>() / norm;
+  const double cosine =
+      got.values.dot(expected.values).item<double>() / (norm * got.values.norm().item<double>());
+  const Limits limits = limits_of(config.train.precision);
   const bool within = loss_relative <= limits.loss_relative && rms <= limits.gradient_rms &&
                       cosine >= limits.gradient_cosine;
   return {{"graph", "o16-tri2"},

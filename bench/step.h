@@ -1,40 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of whole training steps: zero gradients, forward, loss, backward, clip by value, AdamW; or
-// of the forward pass alone.
+// Times of whole training steps (train/training_step.h) of the run that aifs-train would make of a
+// configuration, or of its forecasts alone.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
+#include <string>
 
-#include "bench/step_case.h"
+#include "app/run/run_config.h"
+#include "parallel/process_mesh.h"
 
 namespace aifs::bench {
 
 struct StepBenchOptions {
+  std::string name = {};  // of the case
   const parallel::ProcessMesh& mesh;
   at::Device device = at::kCPU;
-  int64_t warm_up = 5, steps = 20;
+  int64_t warm_up = 5, steps = 20;  // passes are recorded as CUDA graphs in the second step
   bool forward_only = false;
-  bool capture = false;  // gradients as one CUDA graph; not with forward_only
-  // Gradients reduced together during the backward pass, 0: all at its end; as in training on one
-  // host unless given.
-  std::optional<double> bucket_mb = {};
-  std::string graph_cache = {};
   bool profile = false;    // one more step, its time by kernel ("kernel_times" in the result)
   std::string trace = {};  // and a timeline of it
   bool roofline = false;   // one more step, the least time of its kernels ("roofline")
 };
 
-// Collective over the ranks of the mesh; times are this rank's, memory is the largest of any.
-// {case, step_ms (median), spread ((95 % - 5 %) / median), min_ms, peak_gib (with registered
-// gradients), ...}. With `roofline` what roofline.h says at the limits of the device ("roofline")
-// and at what it sustains ("roofline_sustained"), each with the share of the median step, of_step.
-nlohmann::ordered_json time_steps(const StepCase& step_case, const StepBenchOptions& options);
+// Collective over the ranks of the mesh, which has the sizes of `config.parallel`; times are this
+// rank's, memory is the largest of any. {case, step_ms (median), spread ((95 % - 5 %) / median),
+// min_ms, peak_gib (with registered gradients), ...}. With `roofline` what roofline.h says at the
+// limits of the device ("roofline") and at what it sustains ("roofline_sustained"), each with the
+// share of the median step, of_step. Throws ConfigError, DataError, or Error if a step is not
+// finite.
+nlohmann::ordered_json time_steps(const app::RunConfig& config, const StepBenchOptions& options);
 
-// Loss and gradients of a case's network on a small graph (O16, 2 levels), on `device` in its
-// precision and over the ranks of `mesh`, against one CPU in fp32: {loss_relative, gradient_cosine,
-// gradient_rms, within}.
-nlohmann::ordered_json check_equality(const StepCase& step_case, const at::Device& device,
+// Whether check_equality() can be asked: the data can be had on another grid, and each rank has all
+// values.
+bool can_check(const app::RunConfig& config);
+
+// Loss and gradients of the first batch on a small graph (O16, 2 levels), on `device` in the
+// configuration's precision and over the ranks of `mesh`, against one CPU in fp32 that recomputes
+// nothing: {loss_relative, gradient_cosine, gradient_rms, within}.
+nlohmann::ordered_json check_equality(const app::RunConfig& config, const at::Device& device,
                                       const parallel::ProcessMesh& mesh);
 
 }  // namespace aifs::bench

@@ -4,6 +4,7 @@
 // bfloat16 runs, which differ among themselves: limits are wide, and gradients are compared by
 // direction.
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <optional>
@@ -13,8 +14,7 @@
 #include "conformance/model_setup.h"
 #include "conformance/tensors.h"
 #include "model/base/precision.h"
-#include "train/optim/optimizer.h"
-#include "train/optim/precision.h"
+#include "train/training_step.h"
 
 namespace aifs::conformance {
 
@@ -29,35 +29,100 @@ constexpr double kHalfFactor = 10.0;
 // A tensor whose gradient is this small against the largest is noise of the others.
 constexpr double kNoise = 1e-4;
 
-// The model, batch and loss of a model case with one dataset and one step.
+// A loss of a case, which looks for its columns among all variables of a dataset.
+class OfOutputs : public train::Loss {
+ public:
+  OfOutputs(train::LossPtr loss, const data::VariableTable& variables)
+      : loss_(std::move(loss)),
+        num_variables_(variables.num_variables()),
+        outputs_(at::tensor(variables.output_columns(), at::kLong)) {}
+
+  at::Tensor operator()(const at::Tensor& prediction, const at::Tensor& target,
+                        const train::LossCall& call) const override {
+    std::vector<int64_t> sizes = target.sizes().vec();
+    sizes.back() = num_variables_;
+    return (*loss_)(prediction, target.new_zeros(sizes).index_copy(-1, outputs_, target), call);
+  }
+
+ private:
+  train::LossPtr loss_;
+  int64_t num_variables_;
+  at::Tensor outputs_;
+};
+
+// The model, batch and loss of a model case with one dataset and one step, and steps of training.
 struct MixedCase {
   CaseFile file;
   SafetensorsFile tensors;
   CaseModel model;
-  train::LossPtr loss;
-  at::Tensor x, target;  // the target with all variables
+  CaseDataset dataset;
+  parallel::ProcessMesh mesh;  // of one rank
+  train::Batches batch;
+  std::optional<train::TrainingStep> step;
 
   MixedCase(const fs::path& path, Precision precision)
-      : file(path), tensors(file.tensors()), model(file, tensors, precision) {
-    const std::vector<CaseDataset> datasets = datasets_of(file.json);
-    if (datasets.size() != 1) throw NotSupported("mixed precision with several datasets");
+      : file(path),
+        tensors(file.tensors()),
+        model(file, tensors, precision),
+        dataset(only_dataset(file.json)) {
     if (file.json.value("rollout_steps", int64_t{1}) != 1 || tensors.contains("noise/0"))
       throw NotSupported("mixed precision with several steps or members");
-    loss = case_loss(file.json, tensors, datasets[0], at::kFloat);
-    const at::Tensor batch = read_tensor(tensors, datasets[0].prefix + "batch", at::kFloat);
+    batch.emplace_back().values = read_tensor(tensors, dataset.prefix + "batch", at::kFloat);
+    batch[0].anchors.resize(static_cast<size_t>(batch[0].values.size(0)));
+    for (const auto& name :
+         file.json.value("parameters_without_gradient", std::vector<std::string>()))
+      model.parameters.mark_unused(name);
     const auto& layout = model.network->layout();
-    x = batch.narrow(1, 0, layout.times_in)
-            .index_select(-1, at::tensor(datasets[0].variables.input_columns(), at::kLong));
-    target = batch.narrow(1, layout.times_in, layout.times_out);
+    const train::LossPtr loss = case_loss(file.json, tensors, dataset, at::kFloat);
+    train::StepOptions options{.optimizer = optimizer_options(file.json)};
+    options.train.precision = precision;
+    step.emplace(
+        options,
+        train::StepParts{
+            .parameters = model.parameters,
+            .network = *model.network,
+            .datasets = {{dataset.variables, std::make_shared<OfOutputs>(loss, dataset.variables)}},
+            .window = {layout.times_in, layout.times_out},
+            .mesh = mesh});
+    step->begin();
   }
 
-  double forward_backward(at::Tensor* prediction) {
-    model.parameters.zero_gradients();
-    const at::Tensor y = model.network->forward(x);
-    if (prediction) *prediction = y.detach();
-    const at::Tensor value = (*loss)(y, target);
-    value.backward();
-    return value.item<double>();
+  at::Tensor prediction() {
+    const at::NoGradGuard no_grad;
+    at::Tensor result;
+    step->forecast(step->values_of(batch), {},
+                   [&](const train::ForecastStep& s) { result = s.prediction; });
+    return result;
+  }
+
+  // The loss; its gradients are those of the parameters then.
+  double add_gradients() {
+    step->start(0);
+    step->start_pass(batch, {});
+    const at::Tensor loss = step->forward();
+    step->backward(loss, {});
+    step->end_passes();
+    return step->value_of(loss);
+  }
+
+ private:
+  static CaseDataset only_dataset(const Json& json) {
+    std::vector<CaseDataset> datasets = datasets_of(json);
+    if (datasets.size() != 1) throw NotSupported("mixed precision with several datasets");
+    return datasets[0];
+  }
+
+  static train::OptimizerOptions optimizer_options(const Json& json) {
+    train::OptimizerOptions options;
+    options.clip = train::ClipKind::kValue;
+    options.clip_limit = 32.0;
+    if (!json.contains("optimizer") || !json["optimizer"].is_object()) return options;
+    const Json& o = json["optimizer"];
+    options.adamw.beta1 = o.at("betas").at(0).get<double>();
+    options.adamw.beta2 = o.at("betas").at(1).get<double>();
+    options.adamw.eps = o.at("eps").get<double>();
+    options.adamw.weight_decay = o.at("weight_decay").get<double>();
+    return options;
   }
 };
 
@@ -91,20 +156,13 @@ void compare_gradients(const MixedCase& run, Comparison& comparison) {
 
 void check_training(MixedCase& run, const Json& json, Comparison& comparison) {
   if (!json.contains("adamw_20_steps")) return;
-  const Json& o = run.file.json.at("optimizer");
-  train::AdamWOptions options;
-  options.beta1 = o.at("betas").at(0).get<double>();
-  options.beta2 = o.at("betas").at(1).get<double>();
-  options.eps = o.at("eps").get<double>();
-  options.weight_decay = o.at("weight_decay").get<double>();
-  train::AdamW optimizer(run.model.parameters, options);
-  optimizer.exclude(run.file.json.value("parameters_without_gradient", std::vector<std::string>()));
+  const double rate = run.file.json.at("optimizer").at("lr").get<double>();
   const auto losses = json["adamw_20_steps"].at("bf16").get<std::vector<double>>();
   for (size_t step = 0; step < losses.size(); ++step) {
-    const double value = run.forward_backward(nullptr);
+    const double value =
+        run.step->run(static_cast<int64_t>(step), {run.batch}, /*rollout=*/1, rate).loss;
     comparison.add(concat("losses[", step, "]"), relative_difference(value, losses[step]),
                    kStepLoss);
-    optimizer.step(o.at("lr").get<double>(), /*clip=*/32.0);
   }
 }
 
@@ -124,7 +182,7 @@ void check_types(const MixedCase& run, const Json& types, const at::Tensor& pred
       {"FractionBounding", prediction.scalar_type()},
       {"ReluBounding", prediction.scalar_type()},
       {"NormalizedReluBounding", prediction.scalar_type()},
-      {"SkipConnection", run.x.scalar_type()}};
+      {"SkipConnection", run.batch[0].values.scalar_type()}};
   for (const auto& [module, type] : ours) {
     if (!types.contains(module)) continue;
     const char* name = type == at::kBFloat16 ? "bfloat16" : "float32";
@@ -137,8 +195,8 @@ void check_case(const CaseFile& file, const fs::path& models, const std::string&
   const Json& json = file.json["cases"].at(name);
   const SafetensorsFile expected = file.tensors();
   MixedCase run(models, Precision::kBf16Mixed);
-  at::Tensor y;
-  const double loss = run.forward_backward(&y);
+  const at::Tensor y = run.prediction();
+  const double loss = run.add_gradients();
   comparison.require(y.scalar_type() == at::kFloat, "the prediction is not fp32");
   comparison.add("y_pred", max_difference(y, read_tensor(expected, name + "/y_pred")), kOutput);
   comparison.add("loss", relative_difference(loss, expected.doubles(name + "/loss").at(0)), kLoss);
@@ -147,8 +205,7 @@ void check_case(const CaseFile& file, const fs::path& models, const std::string&
     check_types(run, json["output_dtype_under_autocast"], y, comparison);
   }
   if (json.contains("float16_forward_against_float32")) {
-    at::Tensor half;
-    MixedCase(models, Precision::kFp16Mixed).forward_backward(&half);
+    const at::Tensor half = MixedCase(models, Precision::kFp16Mixed).prediction();
     const at::Tensor reference = read_tensor(run.tensors, "y_pred");
     const double spread =
         json["float16_forward_against_float32"].at("y_pred").at("max_abs").get<double>();

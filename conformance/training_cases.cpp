@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole training run as a plain loop: normalised batches in the order of the sampler, loss,
-// backward, clipping, AdamW at the scheduled rate. Loss and rate of every step, weights after some.
-// It is run again in mixed precision, and on a GPU where there is one, against the same losses.
+// A whole training run: normalised batches in the order of the sampler, and the program's own steps
+// (train/training_step.h) on them at the scheduled rate. Loss and rate of every step, weights after
+// some. It is run again in mixed precision, and on a GPU where there is one, against the same
+// losses.
 #include <ATen/ATen.h>
 
 #include "app/run/device.h"
@@ -12,9 +13,7 @@
 #include "conformance/tensors.h"
 #include "data/loader/sampler.h"
 #include "data/transforms/normaliser.h"
-#include "train/optim/optimizer.h"
-#include "train/optim/schedule.h"
-#include "train/optim/weight_average.h"
+#include "train/training_step.h"
 
 namespace aifs::conformance {
 
@@ -81,16 +80,13 @@ train::ScheduleOptions schedule_options(const Json& json) {
 }
 
 // "value 32", "norm 1.0".
-struct Clip {
-  train::ClipKind kind = train::ClipKind::kNone;
-  double limit = 0.0;
-};
-Clip read_clip(const Json& optimizer) {
-  const std::string text = optimizer.value("clip", std::string("none"));
+void read_clip(const std::string& text, train::OptimizerOptions& options) {
   for (const auto& [kind, known] : EnumNames<train::ClipKind>::table) {
     if (!text.starts_with(known)) continue;
     const std::string limit = text.substr(std::string(known).size());
-    return {kind, limit.empty() ? 0.0 : std::stod(limit)};
+    options.clip = kind;
+    options.clip_limit = limit.empty() ? 0.0 : std::stod(limit);
+    return;
   }
   throw NotSupported("clip " + text);
 }
@@ -103,9 +99,35 @@ train::AdamWOptions adamw_options(const Json& o) {
           .weight_decay = o.at("weight_decay").get<double>()};
 }
 
+train::OptimizerOptions optimizer_options(const Json& json) {
+  const Json& optimizer = json.at("optimizer");
+  train::OptimizerOptions options;
+  options.adamw = adamw_options(optimizer);
+  read_clip(optimizer.value("clip", std::string("none")), options);
+  const std::string average = json.value("ema", std::string());
+  const size_t at = average.find("decay ");
+  if (at != std::string::npos) {
+    options.average = {train::AverageKind::kExponential, std::stod(average.substr(at + 6))};
+  }
+  return options;
+}
+
+// A point-wise loss with the scalers of a case.
+class CaseLoss : public train::Loss {
+ public:
+  explicit CaseLoss(train::PointwiseLoss loss) : loss_(std::move(loss)) {}
+  at::Tensor operator()(const at::Tensor& prediction, const at::Tensor& target,
+                        const train::LossCall& call) const override {
+    return loss_(prediction, target, call.over_variables);
+  }
+
+ private:
+  train::PointwiseLoss loss_;
+};
+
 // The default loss of a forecaster, unless the case has its own.
-train::PointwiseLoss loss_of(const Json& json, const SafetensorsFile& tensors, at::ScalarType dtype,
-                             at::Device device) {
+train::LossPtr loss_of(const Json& json, const SafetensorsFile& tensors, at::ScalarType dtype,
+                       at::Device device) {
   const Json own = json.value("loss", Json::object());
   if (own.value("kind", std::string("MSE")) != "MSE") {
     throw NotSupported("loss " + own["kind"].get<std::string>());
@@ -123,7 +145,7 @@ train::PointwiseLoss loss_of(const Json& json, const SafetensorsFile& tensors, a
         of_batch ? train::over_axes(name, values, {train::kBatch, train::kGrid, train::kVariable})
                  : train::over_axis(name, values, axis_of_scaler(name, values.size(0), lengths)));
   }
-  return loss;
+  return std::make_shared<CaseLoss>(std::move(loss));
 }
 
 // The stored fields after the normaliser of the case, (times, E, N, V); its tables are compared
@@ -152,22 +174,28 @@ class TrainingRun {
               at::Device device, Comparison& comparison)
       : tensors_(tensors),
         precision_(precision),
-        device_(device),
         comparison_(comparison),
         model_(file, tensors, precision, device),
         variables_(variables_of(file.json)),
         fields_(normalised_fields(file.json, tensors, variables_, comparison)
                     .to(device, weight_type(precision))),
-        loss_(loss_of(file.json, tensors, weight_type(precision), device)),
-        schedule_(schedule_options(file.json)),
-        clip_(read_clip(file.json.at("optimizer"))),
-        optimizer_(model_.parameters, adamw_options(file.json["optimizer"])) {
-    optimizer_.exclude(file.json.value("parameters_without_gradient", std::vector<std::string>()));
-    const std::string note = file.json.value("ema", std::string());
-    const size_t at = note.find("decay ");
-    if (at != std::string::npos) {
-      average_.emplace(train::AverageKind::kExponential, std::stod(note.substr(at + 6)));
-    }
+        schedule_(schedule_options(file.json)) {
+    for (const auto& name :
+         file.json.value("parameters_without_gradient", std::vector<std::string>()))
+      model_.parameters.mark_unused(name);
+    const auto& layout = model_.network->layout();
+    train::StepOptions options{.optimizer = optimizer_options(file.json)};
+    options.train.precision = precision;
+    step_.emplace(
+        options,
+        train::StepParts{
+            .parameters = model_.parameters,
+            .network = *model_.network,
+            .datasets = {{variables_, loss_of(file.json, tensors, weight_type(precision), device)}},
+            .window = {layout.times_in, layout.times_out},
+            .mesh = mesh_,
+            .device = device});
+    step_->begin();
   }
 
   // The losses of all steps, each before the update.
@@ -187,7 +215,7 @@ class TrainingRun {
       const auto finished = static_cast<int64_t>(step);
       const double rate = train::learning_rate(schedule_, finished);
       comparison_.add(concat("lr[", step, "]"), relative_difference(rate, rates.at(step)), kRate);
-      losses.push_back(train_step(order[step], rate));
+      losses.push_back(step_->run(finished, {batch_of(order[step])}, /*rollout=*/1, rate).loss);
       // In fp32 the reference may be further from fp64 than the limit.
       const double own_error = precision_ == Precision::kFp32 && step < twin.size()
                                    ? relative_difference(expected.at(step), twin[step])
@@ -201,39 +229,28 @@ class TrainingRun {
   }
 
  private:
-  // (B, T, E, N, columns) of the samples that start at these times.
-  at::Tensor gather(const Indices& first_times, int64_t begin, int64_t count,
-                    const Indices& columns) const {
+  // All variables of the samples that start at these times.
+  train::Batches batch_of(const Indices& first_times) const {
+    const auto& layout = model_.network->layout();
     std::vector<at::Tensor> samples;
     for (const int64_t first : first_times)
-      samples.push_back(fields_.narrow(0, first + begin, count));
-    return at::stack(samples).index_select(-1, at::tensor(columns, at::kLong).to(device_));
-  }
-
-  // One step; the loss before the update.
-  double train_step(const Indices& first_times, double rate) {
-    const auto& layout = model_.network->layout();
-    const at::Tensor x = gather(first_times, 0, layout.times_in, variables_.input_columns());
-    const at::Tensor target =
-        gather(first_times, layout.times_in, layout.times_out, variables_.output_columns());
-    model_.parameters.zero_gradients();
-    const at::Tensor value = loss_(model_.network->forward(x), target);
-    value.backward();
-    train::clipped_step(optimizer_, rate, {.whole = {model_.parameters.flat_gradients()}},
-                        clip_.kind, clip_.limit);
-    if (average_) average_->update(model_.parameters.flat_values());
-    return value.item<double>();
+      samples.push_back(fields_.narrow(0, first, layout.times_in + layout.times_out));
+    data::Batch batch;
+    batch.anchors = first_times;
+    batch.values = at::stack(samples);
+    return {batch};
   }
 
   // Weights stored as "after<step>/..." and averages stored as "ema<step>/...".
   void compare_weights(int64_t step) {
+    const train::WeightAverage* average = step_->average();
     const std::string after = concat("after", step, "/"), ema = concat("ema", step, "/");
     for (const model::Parameter& parameter : model_.parameters.entries()) {
       if (tensors_.contains(after + parameter.name)) {
         compare(after + parameter.name, parameter.tensor);
       }
-      if (average_ && parameter.trainable && tensors_.contains(ema + parameter.name)) {
-        compare(ema + parameter.name, average_->values()
+      if (average && parameter.trainable && tensors_.contains(ema + parameter.name)) {
+        compare(ema + parameter.name, average->values()
                                           .narrow(0, parameter.offset, parameter.tensor.numel())
                                           .view(parameter.tensor.sizes()));
       }
@@ -246,16 +263,13 @@ class TrainingRun {
 
   const SafetensorsFile& tensors_;
   const Precision precision_;
-  const at::Device device_;
+  const parallel::ProcessMesh mesh_;  // of one rank
   Comparison& comparison_;
   CaseModel model_;
   const data::VariableTable variables_;
   const at::Tensor fields_;
-  const train::PointwiseLoss loss_;
   const train::ScheduleOptions schedule_;
-  const Clip clip_;
-  train::AdamW optimizer_;
-  std::optional<train::WeightAverage> average_;
+  std::optional<train::TrainingStep> step_;
 };
 
 }  // namespace

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "core/join.h"
 #include "core/json_read.h"
 #include "core/time.h"
 
@@ -126,23 +128,62 @@ void read_map(const Json& value, const std::string& path, const char* type, Read
     read_element(key, element, join_path(path, key));
 }
 
-std::vector<std::string> keys_of(const std::vector<Field>& fields) {
-  std::vector<std::string> keys;
-  for (const Field& field : fields)
-    keys.push_back(field.key);
-  return keys;
+bool is_read_by(const Field& field, const std::string& kind) {
+  return field.readers.empty() ||
+         std::find(field.readers.begin(), field.readers.end(), kind) != field.readers.end();
 }
 
-const Field* find_field(const std::vector<Field>& fields, const std::string& key) {
+bool has_name(const Field& field, const std::string& key) {
+  return field.key == key || (!field.formerly.empty() && field.formerly == key);
+}
+
+const Field* find_tag(const std::vector<Field>& fields) {
+  const auto found =
+      std::find_if(fields.begin(), fields.end(), [](const Field& field) { return field.is_tag; });
+  return found == fields.end() ? nullptr : &*found;
+}
+
+// The present kind; empty if there are no kinds.
+std::string kind_of(const std::vector<Field>& fields) {
+  const Field* tag = find_tag(fields);
+  return tag ? tag->write().get<std::string>() : "";
+}
+
+const Field* find_field(const std::vector<Field>& fields, const std::string& key,
+                        const std::string& kind) {
   for (const Field& field : fields) {
-    if (field.key == key) return &field;
+    if (has_name(field, key) && is_read_by(field, kind)) return &field;
   }
   return nullptr;
 }
 
-[[noreturn]] void unknown_key(const std::vector<Field>& fields, const std::string& key,
-                              const std::string& path) {
-  throw ConfigError(join_path(path, key), "no such key", nearest_names(key, keys_of(fields)));
+// Kinds that read a key.
+std::vector<std::string> readers_of(const std::vector<Field>& fields, const std::string& key) {
+  std::vector<std::string> readers;
+  for (const Field& field : fields) {
+    if (has_name(field, key))
+      readers.insert(readers.end(), field.readers.begin(), field.readers.end());
+  }
+  return readers;
+}
+
+[[noreturn]] void refuse_key(const std::vector<Field>& fields, const std::string& key,
+                             const std::string& kind, const std::string& path) {
+  std::vector<std::string> keys, own;
+  for (const Field& field : fields) {
+    if (!is_read_by(field, kind)) continue;
+    keys.push_back(field.key);
+    if (!field.readers.empty()) own.push_back(field.key);
+  }
+  const std::vector<std::string> readers = readers_of(fields, key);
+  if (readers.empty()) {
+    throw ConfigError(join_path(path, key), "no such key", nearest_names(key, keys));
+  }
+  throw ConfigError(join_path(path, key),
+                    concat("is an option of ", join(readers), ", not of ", kind),
+                    concat(own.empty() ? concat(kind, " has no options of its own")
+                                       : concat("the options of ", kind, " are ", join(own)),
+                           "; null takes away what a file underneath says"));
 }
 
 }  // namespace
@@ -338,6 +379,19 @@ void Binder::choice_by_index(const char* key, std::vector<std::string> names, Do
        }});
 }
 
+void Binder::tag(const char* key, std::vector<std::string> names, Doc doc,
+                 std::function<void(size_t)> assign, std::function<std::string()> current) {
+  choice_by_index(key, std::move(names), std::move(doc), std::move(assign), std::move(current));
+  fields_.back().is_tag = true;
+}
+
+void Binder::options_of_kind(const std::string& kind, std::vector<Field> fields) {
+  for (Field& field : fields) {
+    field.readers = {kind};
+    fields_.push_back(std::move(field));
+  }
+}
+
 void Binder::add_section(const char* key, Doc doc, std::vector<Field> children,
                          std::function<void(const std::string&)> validate, std::string shorthand) {
   auto shared = std::make_shared<std::vector<Field>>(children);
@@ -415,10 +469,23 @@ void Binder::add_map(
 void read_object(const std::vector<Field>& fields, const Json& object, const std::string& path,
                  const ReadContext& context) {
   if (!object.is_object()) wrong(path, object, "an object { ... }");
+  const Field* tag = find_tag(fields);  // first: it says what else is read
+  if (tag && object.contains(tag->key) && !object.at(tag->key).is_null())
+    tag->read(object.at(tag->key), join_path(path, tag->key), context);
+  const std::string kind = kind_of(fields);
   for (const auto& [key, value] : object.items()) {
-    const Field* field = find_field(fields, key);
-    if (!field) unknown_key(fields, key, path);
-    if (!value.is_null()) field->read(value, join_path(path, key), context);
+    const Field* field = find_field(fields, key, kind);
+    if (!field) {
+      if (value.is_null() && !readers_of(fields, key).empty()) continue;
+      refuse_key(fields, key, kind, path);
+    }
+    if (value.is_null() || field == tag) continue;
+    if (field->key != key && object.contains(field->key)) {
+      throw ConfigError(join_path(path, key),
+                        concat("is the former name of '", field->key, "', which is given, too"),
+                        "leave it out");
+    }
+    field->read(value, join_path(path, key), context);
   }
 }
 
@@ -434,10 +501,37 @@ void refuse_unused(const std::vector<Field>& given, const std::vector<Field>& pl
 }
 
 Json write_object(const std::vector<Field>& fields) {
+  const std::string kind = kind_of(fields);
   Json object = Json::object();
-  for (const Field& field : fields)
-    object[field.key] = field.write();
+  for (const Field& field : fields) {
+    if (is_read_by(field, kind)) object[field.key] = field.write();
+  }
   return object;
+}
+
+Json without_unread(const std::vector<Field>& fields, const Json& object) {
+  if (!object.is_object()) return object;
+  const Field* tag = find_tag(fields);
+  std::string kind = kind_of(fields);
+  if (tag && object.contains(tag->key) && object.at(tag->key).is_string())
+    kind = object.at(tag->key).get<std::string>();
+  Json kept = Json::object();
+  for (const auto& [key, value] : object.items()) {
+    const Field* field = find_field(fields, key, kind);
+    if (!field) {
+      if (readers_of(fields, key).empty()) kept[key] = value;
+      continue;
+    }
+    const auto inner = [field](const Json& json) { return without_unread(field->children, json); };
+    Json& place = kept[field->key];
+    place = field->kind == Field::Kind::kSection ? inner(value) : value;
+    const bool holds_objects =
+        field->kind == Field::Kind::kObjectList || field->kind == Field::Kind::kObjectMap;
+    if (!holds_objects || !place.is_structured()) continue;
+    for (Json& element : place)
+      element = inner(element);
+  }
+  return kept;
 }
 
 }  // namespace aifs::config

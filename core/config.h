@@ -68,6 +68,9 @@ struct Field {
   std::function<Json()> schema;  // JSON Schema of the value
   std::vector<Field> children = {};
   std::string shorthand = {};  // section: a text stands for an object with this key only
+  bool is_tag = false;         // its value, a kind, says which of the keys beside it are read
+  std::vector<std::string> readers = {};  // kinds that read it; empty: all
+  std::string formerly = {};              // another key for it, which files of before have
 
   bool has_children() const {
     return kind == Kind::kSection || kind == Kind::kObjectList || kind == Kind::kObjectMap;
@@ -105,6 +108,23 @@ class Binder {
         [&value] { return enum_name(value); });
   }
 
+  // A choice of a kind: of the keys beside it, those with readers are for some kinds only. An
+  // object has one such key at most.
+  template <class E>
+  void tag(const char* key, E& value, Doc doc) {
+    choice(key, value, std::move(doc));
+    fields_.back().is_tag = true;
+  }
+  // The same for kinds that are known by their names: `assign` gets the number of one.
+  void tag(const char* key, std::vector<std::string> names, Doc doc,
+           std::function<void(size_t)> assign, std::function<std::string()> current);
+  // Adds what one kind reads and others do not, or do as something else.
+  void options_of_kind(const std::string& kind, std::vector<Field> fields);
+  // The field bound last is read by these kinds only.
+  void read_by(std::vector<std::string> kinds) { fields_.back().readers = std::move(kinds); }
+  // The field bound last, a plain value, had this key before, under which it is still read.
+  void formerly(std::string key) { fields_.back().formerly = std::move(key); }
+
   // With a `shorthand`, a plain text is read as an object with that key.
   template <class T>
   void section(const char* key, T& value, Doc doc, std::string shorthand = {});
@@ -138,10 +158,16 @@ class Binder {
   std::vector<Field> fields_;
 };
 
-// Reads `object` into the bound fields. Throws ConfigError for anything not described.
+// Reads `object` into the bound fields. Throws ConfigError for anything not described, and for a
+// key that the object's kind does not read; null, which says nothing, may stand there.
 void read_object(const std::vector<Field>& fields, const Json& object, const std::string& path,
                  const ReadContext& context);
+// The present values, but for those that the present kind does not read.
 Json write_object(const std::vector<Field>& fields);
+
+// An object without keys that its kinds do not read, and with present keys for former ones: what
+// an older program wrote. Other keys stay, known or not.
+Json without_unread(const std::vector<Field>& fields, const Json& object);
 
 template <class T>
 std::vector<Field> fields_of(T& options) {

@@ -1,16 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the description of the options gives besides parsing: JSON Schema and Markdown.
+#include <algorithm>
 #include <cctype>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/config.h"
+#include "core/join.h"
 
 namespace aifs::config {
 
 namespace {
 
-std::string with_unit(const Doc& doc) {
-  return doc.unit.empty() ? doc.text : concat(doc.text, " [", doc.unit, "]");
+// The meaning of a field, after the kinds that read it if it is not for all.
+std::string meaning(const Field& field) {
+  const std::string& unit = field.doc.unit;
+  return concat(field.readers.empty() ? "" : concat(join(field.readers), ": "), field.doc.text,
+                unit.empty() ? "" : concat(" [", unit, "]"));
+}
+
+// Fields of which several kinds have the same are one, with all these kinds as readers.
+std::vector<Field> shared_fields(const std::vector<Field>& fields) {
+  std::vector<Field> shared;
+  for (const Field& field : fields) {
+    const auto is_same = [&](const Field& other) {
+      return !field.readers.empty() && !other.readers.empty() && other.key == field.key &&
+             other.type == field.type && other.doc.text == field.doc.text &&
+             other.write() == field.write();
+    };
+    const auto found = std::find_if(shared.begin(), shared.end(), is_same);
+    if (found == shared.end())
+      shared.push_back(field);
+    else
+      found->readers.insert(found->readers.end(), field.readers.begin(), field.readers.end());
+  }
+  return shared;
 }
 
 // Text in a table cell: a bar would end the cell.
@@ -37,7 +61,7 @@ void write_table(const std::vector<Field>& fields, const std::string& path,
   for (const Field& field : fields) {
     const std::string value = has_table(field) ? where : concat("`", field.write().dump(), "`");
     out += concat("| `", field.key, "` | ", cell(field.type), " | ", value, " | ",
-                  cell(with_unit(field.doc)), " |\n");
+                  cell(meaning(field)), " |\n");
   }
 }
 
@@ -47,8 +71,9 @@ void write_map(const Field& map, const std::string& path, std::string& out) {
   write_table(map.children, path, map.doc.text, is_section, "as there", out);
 }
 
-void write_section(const std::vector<Field>& fields, const std::string& path,
+void write_section(const std::vector<Field>& of_kinds, const std::string& path,
                    const std::string& title, std::string& out) {
+  const std::vector<Field> fields = shared_fields(of_kinds);
   const auto has_children = [](const Field& field) { return field.has_children(); };
   write_table(fields, path, title, has_children, "see below", out);
   for (const Field& field : fields) {
@@ -65,13 +90,55 @@ void write_section(const std::vector<Field>& fields, const std::string& path,
 
 }  // namespace
 
-Json json_schema(const std::vector<Field>& fields, const std::string& title) {
+namespace {
+
+// What a key may be; several kinds may read it as different things.
+Json property(const std::vector<const Field*>& fields) {
+  std::vector<Json> forms;
+  std::string description;
+  for (const Field* field : fields) {
+    Json form = field->schema();
+    if (std::find(forms.begin(), forms.end(), form) == forms.end()) forms.push_back(form);
+    description += concat(description.empty() ? "" : "; ", meaning(*field));
+  }
+  Json schema = forms.size() == 1 ? forms[0] : Json{{"anyOf", forms}};
+  schema["description"] = description;
+  if (fields.size() == 1 && fields[0]->kind != Field::Kind::kSection)
+    schema["default"] = fields[0]->write();
+  return schema;
+}
+
+// For each key that only some kinds read: that the kind beside it is one of those.
+Json kinds_by_key(const std::vector<Field>& fields, const Field& tag) {
+  const std::string usual = tag.write().get<std::string>();
+  std::map<std::string, std::vector<std::string>> readers;
+  for (const Field& field : fields) {
+    for (const std::string& key : {field.key, field.formerly}) {
+      if (!key.empty() && !field.readers.empty())
+        readers[key].insert(readers[key].end(), field.readers.begin(), field.readers.end());
+    }
+  }
+  Json rules = Json::object();
+  for (const auto& [key, kinds] : readers) {
+    rules[key] = Json{{"properties", {{tag.key, {{"enum", kinds}}}}}};
+    if (!contains(kinds, usual)) rules[key]["required"] = Json::array({tag.key});
+  }
+  return rules;
+}
+
+}  // namespace
+
+Json json_schema(const std::vector<Field>& of_kinds, const std::string& title) {
+  const std::vector<Field> fields = shared_fields(of_kinds);
   Json properties = Json::object();
   for (const Field& field : fields) {
-    Json schema = field.schema();
-    schema["description"] = with_unit(field.doc);
-    if (field.kind != Field::Kind::kSection) schema["default"] = field.write();
-    properties[field.key] = std::move(schema);
+    if (properties.contains(field.key)) continue;
+    std::vector<const Field*> alike;
+    for (const Field& other : fields) {
+      if (other.key == field.key) alike.push_back(&other);
+    }
+    properties[field.key] = property(alike);
+    if (!field.formerly.empty()) properties[field.formerly] = properties[field.key];
   }
   Json schema = Json::object();
   if (!title.empty()) {
@@ -84,6 +151,11 @@ Json json_schema(const std::vector<Field>& fields, const std::string& title) {
   schema["type"] = "object";
   schema["additionalProperties"] = false;
   schema["properties"] = std::move(properties);
+  const auto tag =
+      std::find_if(fields.begin(), fields.end(), [](const Field& field) { return field.is_tag; });
+  const bool has_own = std::any_of(fields.begin(), fields.end(),
+                                   [](const Field& field) { return !field.readers.empty(); });
+  if (tag != fields.end() && has_own) schema["dependentSchemas"] = kinds_by_key(fields, *tag);
   return schema;
 }
 

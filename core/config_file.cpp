@@ -199,11 +199,12 @@ Json load_with_bases(const fs::path& file, const std::vector<Field>& fields, int
   return below;
 }
 
+// The first field of a key: kinds that share a key have the same keys below it.
 const Field& field_at(const std::vector<Field>& fields, const std::string& key,
                       const std::string& whole) {
   std::vector<std::string> keys;
   for (const Field& field : fields) {
-    if (field.key == key) return field;
+    if (field.key == key || (!field.formerly.empty() && field.formerly == key)) return field;
     keys.push_back(field.key);
   }
   throw ConfigError(whole, concat("no key '", key, "'"), nearest_names(key, keys));

@@ -133,7 +133,8 @@ bool is_missing_rename(int error) {
 
 namespace {
 
-bool write_all(int fd, std::string_view bytes) {
+// False if a write fails.
+bool wrote_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
     if (written < 0) {
@@ -154,7 +155,7 @@ std::string append_whole(const fs::path& path, std::string_view text, std::strin
   struct stat before {};
   if (::fstat(fd, &before) != 0) {
     reason = system_error_text();
-  } else if (!(before.st_size > 0 || write_all(fd, header)) || !write_all(fd, text)) {
+  } else if (!(before.st_size > 0 || wrote_all(fd, header)) || !wrote_all(fd, text)) {
     reason = system_error_text();
     if (::ftruncate(fd, before.st_size) != 0) reason += "; a part of it remains";
   }

@@ -19,13 +19,16 @@ void HiddenOptions::bind(config::Binder& b) {
 }
 
 void MapperEdgeOptions::bind(config::Binder& b) {
-  b.choice("kind", kind,
-           {"cutoff: all source nodes within a radius of every target; knn: its nearest ones"});
+  b.tag("kind", kind,
+        {"cutoff: all source nodes within a radius of every target; knn: its nearest ones"});
   b.number("cutoff_factor", cutoff_factor, {.min = 1e-6, .max = 1e6},
-           {"cutoff: radius as a multiple of the largest distance of a target node to the next"});
+           {"radius as a multiple of the largest distance of a target node to the next"});
+  b.read_by({"cutoff"});
   b.integer("max_neighbours", max_neighbours, {.min = 1},
-            {"cutoff: at most so many edges per target, the shortest ones"});
-  b.integer("num_neighbours", num_neighbours, {.min = 1}, {"knn: edges per target"});
+            {"at most so many edges per target, the shortest ones"});
+  b.read_by({"cutoff"});
+  b.integer("num_neighbours", num_neighbours, {.min = 1}, {"edges per target"});
+  b.read_by({"knn"});
 }
 
 void ProcessorEdgeOptions::bind(config::Binder& b) {
@@ -86,11 +89,24 @@ void GraphOptions::validate(const std::string& path) const {
   }
 }
 
+namespace {
+
+// All values, with those that no kind reads: stored hashes are of these.
+config::Json all_values(const std::vector<config::Field>& fields) {
+  config::Json values = config::Json::object();
+  for (const config::Field& field : fields)
+    values[field.key] =
+        field.kind == config::Field::Kind::kSection ? all_values(field.children) : field.write();
+  return values;
+}
+
+}  // namespace
+
 std::string options_hash(const GraphOptions& options) {
   GraphOptions relevant = options;
   relevant.threads.reset();
   relevant.file.clear();
-  return sha256_hex(config::write_object(config::fields_of(relevant)).dump());
+  return sha256_hex(all_values(config::fields_of(relevant)).dump());
 }
 
 }  // namespace aifs::graph

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/shares.h"
+#include "model/kernels/row_products.h"
 
 namespace aifs::plan {
 
@@ -71,8 +72,10 @@ Rows first_linear(Tape& tape, const MlpInput& in, int64_t out, bool fused) {
 }  // namespace
 
 bool is_fused(const model::MlpOptions& options, const PartContext& context) {
+  const bool own = context.gpu || (context.wide && std::max(options.hidden, options.out) <=
+                                                       model::kWidestRowProduct);
   const bool wanted = options.kernels == model::KernelChoice::kFused ||
-                      (options.kernels == model::KernelChoice::kAuto && context.gpu);
+                      (options.kernels == model::KernelChoice::kAuto && own);
   return wanted && context.tensor == 1 && options.implementation == MlpImplementation::kMlp &&
          activation_of(options) == model::Activation::kGelu;
 }

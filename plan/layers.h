@@ -18,7 +18,9 @@ struct PartContext {
   const model::SequenceShare* attention = nullptr;  // of a Transformer that is divided
   Rows condition = {};                              // of a processor's norms; none: plain norms
   bool ends = true;  // of a processor: has its last layer, whose edges nobody reads
-  bool gpu = false;  // where "auto" kernels are fused (model/layers/fused_mlp.h)
+  // Where "auto" kernels are fused (model/layers/fused_mlp.h): a GPU, or activations in fp32 on a
+  // CPU.
+  bool gpu = false, wide = false;
   model::KernelChoice kernels = model::KernelChoice::kAuto;
 
   // Of n things that the ranks share, those of the one that has most.

@@ -127,8 +127,11 @@ class Walk {
         tensor_(tensor),
         tape_(types_of(in)),
         cost_(cost) {
-    context_ = {
-        .copies = in.copies, .divided = divided, .gpu = in.gpu, .kernels = in.model.kernels};
+    context_ = {.copies = in.copies,
+                .divided = divided,
+                .gpu = in.gpu,
+                .wide = in.types.activation == 4,
+                .kernels = in.model.kernels};
     cost.levels.resize(rows.coarser.size());
   }
 

@@ -38,10 +38,6 @@ THIRD_PARTY = {
     r"CLI/.*": ["app/cli", "app/data_tools/cli_checks.h", "app/data_tools/options.cpp", "bench/main.cpp"],
 }
 NO_TORCH = ["data/zarr/"]
-# Pairs of files that may be on a circle, and why.
-CIRCLES = {
-    frozenset({"train/step_figures", "train/trainer"}): "goes with the next division of the trainer",
-}
 MAX_FILE_LINES = 600
 MAX_TEST_LINES = 800
 MAX_COLUMNS = 100
@@ -115,7 +111,7 @@ def check_circles(paths: list[pathlib.Path]) -> list[str]:
             if target.parent != name.parent:
                 folders[str(name.parent), str(target.parent)].append(text)
             pair = str(name.with_suffix("")), str(target.with_suffix(""))
-            if pair[0] != pair[1] and frozenset(pair) not in CIRCLES:
+            if pair[0] != pair[1]:
                 pairs[pair].append(text)
     return circles(folders) + circles(pairs)
 

@@ -77,9 +77,13 @@ void PassRecorder::start(DeviceGraphs wanted, const std::string& reason,
 
 RecordedPass* PassRecorder::give_up(const std::string& reason) {
   log::info("no CUDA graph: ", reason);
+  stop();
+  return nullptr;
+}
+
+void PassRecorder::stop() {
   wanted_ = DeviceGraphs::kOff;
   passes_.clear();
-  return nullptr;
 }
 
 RecordedPass* PassRecorder::pass(const Kind& kind, const at::Tensor& values,

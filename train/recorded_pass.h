@@ -71,6 +71,8 @@ class PassRecorder {
   // dropped.
   RecordedPass* pass(const Kind& kind, const at::Tensor& values, const RecordedPass::Loss& loss,
                      const RecordedPass::AddGradients& add_gradients);
+  // Frees what was recorded; nothing is any more.
+  void stop();
 
  private:
   RecordedPass* give_up(const std::string& reason);

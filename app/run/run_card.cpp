@@ -170,7 +170,7 @@ std::string loss_text(const train::LossOptions& loss) {
   std::vector<std::string> parts;
   for (const auto& [path, term] : loss.effective_terms()) {
     std::string text =
-        term.weight == 1.0 ? enum_name(term.kind) : concat(term.weight, " ", enum_name(term.kind));
+        term.weight == 1.0 ? term.kind.name() : concat(term.weight, " ", term.kind.name());
     if (!term.variables.empty()) text += concat(" of ", counted(term.variables.size(), "variable"));
     if (!term.scales.weights.empty())
       text += concat(" on ", counted(term.scales.weights.size(), "scale"));

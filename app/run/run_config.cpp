@@ -333,14 +333,15 @@ void put_over(config::Json& tree, const config::Json& given) {
 }
 
 // An effective configuration of another program, with the defaults of this one where it has no
-// value; null if it is none.
+// value, and without what the kinds do not read here; null if it is none.
 config::Json completed(const std::string& config_json) {
   const config::Json given = config::Json::parse(config_json, nullptr, /*allow_exceptions=*/false);
   if (!given.is_object()) return nullptr;
   RunConfig defaults;
-  config::Json tree = config::write_object(config::fields_of(defaults));
+  const std::vector<config::Field> fields = config::fields_of(defaults);
+  config::Json tree = config::write_object(fields);
   put_over(tree, given);
-  return tree;
+  return config::without_unread(fields, tree);
 }
 
 // What the same weights are another function with; the rest of section model says how it is

@@ -341,8 +341,7 @@ train::CheckpointMeta Run::checkpoint_meta() {
           .time_utc = ""};
 }
 
-train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_from,
-                          const std::function<void(int64_t)>& at_step) {
+std::unique_ptr<train::Trainer> Run::make_trainer(const std::function<void(int64_t)>& at_step) {
   shared_reading_ =
       share_reading(config_, data(), config_.train.longest_rollout(), *mesh_, device_, processes_);
   const bool validates = config_.train.validation.is_on() && config_.run.mode != Mode::kSynthetic;
@@ -382,7 +381,12 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
       .at_step = at_step,
       .resident_data = is_synthetic,
       .failure = failure_handling()};
-  train::Trainer trainer(options, parts);
+  return std::make_unique<train::Trainer>(options, parts);
+}
+
+train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_from,
+                          const std::function<void(int64_t)>& at_step) {
+  const std::unique_ptr<train::Trainer> trainer = make_trainer(at_step);
   // Only the main rank knows the checkpoint to go on from, and finds the one to start from, which
   // must be the same for all. The first rank of each group that has the same parameters reads it,
   // the others get what that one has.
@@ -399,16 +403,16 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
   const auto load = [&] {
     if (!start.empty()) start_from_other_run(other ? *other : train::inspect_checkpoint(start));
     if (checkpoint.empty() || mesh_->alike().rank() != 0) return;
-    trainer.load(resume_from ? *resume_from : train::inspect_checkpoint(checkpoint));
+    trainer->load(resume_from ? *resume_from : train::inspect_checkpoint(checkpoint));
     if (!resume_from) return;
     warn(check_weights(*resume_from, WeightUse::kResume, config_, graph_.hash));
     log::info("resuming at step ", resume_from->state.step, " from '", resume_from->path.string(),
               "'");
   };
   parallel::together(mesh_->world(), load, failure_handling());
-  trainer.share_state(resume_from.has_value());
+  trainer->share_state(resume_from.has_value());
   defer_stops();  // from here on there is work to save
-  const train::Outcome outcome = trainer.run();
+  const train::Outcome outcome = trainer->run();
   if (const std::string files = files_read(data(), mesh_->world()); !files.empty())
     log::info(files);
   return outcome;

@@ -50,6 +50,9 @@ class Run {
   // Local to each rank.
   void build();
 
+  // The trainer of this run, at its start. Uses the parts of the run, which outlives it.
+  // Collective.
+  std::unique_ptr<train::Trainer> make_trainer(const std::function<void(int64_t)>& at_step = {});
   // Trains (from a checkpoint if the main rank has one). Collective.
   train::Outcome train(const std::optional<train::CheckpointInfo>& resume_from,
                        const std::function<void(int64_t)>& at_step = {});
@@ -69,6 +72,8 @@ class Run {
   const std::vector<DataParts>& datasets() const { return data_; }
   const DataParts& data() const { return data_.front(); }
   const GraphParts& graph() const { return graph_; }
+  // The network's options, with what model.memory_budget adds to them.
+  const model::ModelOptions& model() const { return fitted_; }
   const Phases& phases() const { return phases_; }
   const model::ParameterSet& parameters() const { return *parameters_; }
   const train::Loss& loss(size_t dataset = 0) const { return *losses_[dataset]; }

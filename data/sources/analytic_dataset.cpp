@@ -225,6 +225,14 @@ void AnalyticDataset::name_columns() {
     named.push_back({concat("v_", level), {Q::kV, l}});
     named.push_back({concat("vo_", level), {Q::kVorticity, l}});
   }
+  for (const std::string& dropped : options_.drop) {
+    const auto erased =
+        std::erase_if(named, [&](const auto& entry) { return entry.first == dropped; });
+    if (erased == 0) {
+      throw ConfigError("data.analytic.drop",
+                        concat("'", dropped, "' is no variable of this dataset, or listed twice"));
+    }
+  }
   std::sort(named.begin(), named.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto& [name, column] : named) {

@@ -38,6 +38,7 @@ void AnalyticOptions::bind(config::Binder& b) {
   b.text_list("tendencies", tendencies,
               {"time differences with tendency statistics, besides the frequency"},
               config::TextKind::kDuration);
+  b.text_list("drop", drop, {"variables that the dataset does not have"});
 }
 
 void AnalyticOptions::validate(const std::string& path) const {

@@ -31,6 +31,7 @@ struct AnalyticOptions {
   std::string statistics_end;
   int64_t statistics_rows = 32;
   std::vector<std::string> tendencies;
+  std::vector<std::string> drop;  // variables that the dataset does not have
 
   void bind(config::Binder& b);
   // Throws ConfigError for an empty axis, level twice, no levels, or durations that are not > 0.

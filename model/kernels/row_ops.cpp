@@ -7,6 +7,7 @@
 #include "model/base/precision.h"
 #include "model/kernels/cuda/gelu_slope.h"
 #include "model/kernels/row_ops_cuda.h"
+#include "model/kernels/row_products.h"
 
 namespace aifs::model {
 
@@ -104,6 +105,11 @@ at::Tensor linear_backward(const at::Tensor& d, const at::Tensor& weight, const 
   return at::mm(d, weight);
 }
 
+at::Tensor product(const at::Tensor& x, const at::Tensor& b) {
+  return row_products_support(x, std::max(b.size(0), b.size(1))) ? product_rows(x, b)
+                                                                 : at::mm(x, b);
+}
+
 bool product_sum_fits(const at::Tensor& d, const at::Tensor& weight) {
   return cuda_rows::product_fits(d, weight, weight.size(1), weight.size(0));
 }
@@ -111,7 +117,10 @@ bool product_sum_fits(const at::Tensor& d, const at::Tensor& weight) {
 at::Tensor product_sum(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& rows,
                        const at::Tensor& at_target, const EdgeIndex* edges) {
   if (product_sum_fits(d, weight)) return cuda_rows::product_sum(d, weight, rows, at_target, edges);
-  const at::Tensor sum = rows.defined() ? at::addmm(rows, d, weight) : at::mm(d, weight);
+  const bool own = row_products_support(d, std::max(weight.size(0), weight.size(1)));
+  const at::Tensor sum = !rows.defined() ? product(d, weight)
+                         : own           ? product_rows(d, weight, rows)
+                                         : at::addmm(rows, d, weight);
   return at_target.defined() ? sum.add_(at_target.index_select(0, edges->target)) : sum;
 }
 
@@ -120,7 +129,8 @@ at::Tensor pair_product_sum(const at::Tensor& a, const at::Tensor& b, const at::
   if (cuda_rows::pair_sum_fits(a, b, weight))
     return cuda_rows::pair_product_sum(a, b, weight, rows);
   const auto w = weight.chunk(2, 1);
-  const at::Tensor first = rows.defined() ? product_sum(a, w[0], rows) : at::mm(a, w[0]);
+  const at::Tensor first = rows.defined() ? product_sum(a, w[0], rows) : product(a, w[0]);
+  if (row_products_support(b, weight.size(1))) return product_rows(b, w[1], first);
   return first.addmm_(b, w[1]);
 }
 
@@ -133,6 +143,9 @@ void add_weight_gradient(const at::Tensor& sum, const at::Tensor& d, const at::T
   } else if (d.is_cuda() && d.scalar_type() != type) {
     at::Tensor out = sum;
     at::addmm_out(out, out, d.t(), x, type);
+  } else if (d.scalar_type() == type && x.scalar_type() == type && d.is_contiguous() &&
+             x.is_contiguous() && row_products_support(x, std::max(d.size(1), x.size(1)))) {
+    add_outer_product(sum, d, x);
   } else {
     sum.addmm_(d.to(type).t(), x.to(type));
   }

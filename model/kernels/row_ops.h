@@ -52,6 +52,9 @@ ProductGeluGradient product_gelu_backward(const at::Tensor& d, const at::Tensor&
 at::Tensor linear_backward(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& x,
                            const at::Tensor& d_weight);
 
+// x b, (rows, K) times (K, N).
+at::Tensor product(const at::Tensor& x, const at::Tensor& b);
+
 // Whether product_sum() is one kernel.
 bool product_sum_fits(const at::Tensor& d, const at::Tensor& weight);
 // d weight + rows (undefined: none) + at_target[target[e]] (the same); weight (of d, of rows).

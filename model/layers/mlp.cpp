@@ -10,6 +10,7 @@
 #include "model/base/filling.h"
 #include "model/base/precision.h"
 #include "model/kernels/row_ops.h"
+#include "model/kernels/row_products.h"
 
 namespace aifs::model {
 
@@ -99,9 +100,10 @@ bool Mlp::could_be_fused() const {
 
 bool Mlp::is_fused(const at::Tensor& rows) const {
   if (kernels_ == KernelChoice::kReference || ranks_.any() || !could_be_fused()) return false;
-  if (kernels_ == KernelChoice::kAuto && rows.is_cpu()) return false;
   const int64_t hidden = last_.weight.size(1), out = last_.weight.size(0);
   const at::ScalarType type = rows.scalar_type();
+  if (kernels_ == KernelChoice::kAuto && rows.is_cpu())
+    return type == at::kFloat && row_products_support(rows, std::max(hidden, out));
   const bool supported = gelu_rows_support(rows.device(), type, hidden) &&
                          (!layer_norm_ || row_ops_support(rows.device(), type, out));
   if (kernels_ == KernelChoice::kFused && !supported) {

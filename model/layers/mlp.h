@@ -20,7 +20,7 @@ enum class MlpImplementation { kMlp, kGlu, kSwiglu, kGeglu, kReglu };
 
 // Which code runs between the matrix products: LibTorch's operators, or one kernel for each chain
 // of row-wise work (model/layers/fused_mlp.h). auto: fused on a GPU where rows have a type it
-// knows.
+// knows, and on a CPU in fp32 up to kWidestRowProduct (model/kernels/row_products.h).
 enum class KernelChoice { kAuto, kReference, kFused };
 
 // Width of hidden layers: channels * ratio, halves rounded up.

@@ -66,22 +66,19 @@ class Residual {
 // The columns as a constant tensor of the set, int64.
 at::Tensor constant_indices(const ParameterScope& scope, const std::vector<int64_t>& columns);
 
+constexpr auto enum_table(ResidualKind) {
+  using enum ResidualKind;
+  return std::to_array<EnumName<ResidualKind>>({{kSkip, "skip"},
+                                                {kNone, "none"},
+                                                {kTruncated, "truncated"},
+                                                {kScalarOrnstein, "scalar_ornstein"},
+                                                {kSpectralOrnstein, "spectral_ornstein"}});
+}
+
+constexpr auto enum_table(SpectralGrid) {
+  using enum SpectralGrid;
+  return std::to_array<EnumName<SpectralGrid>>(
+      {{kRegular, "regular"}, {kOctahedral, "octahedral"}});
+}
+
 }  // namespace aifs::model
-
-template <>
-struct aifs::EnumNames<aifs::model::ResidualKind> {
-  using K = aifs::model::ResidualKind;
-  static constexpr std::array<std::pair<K, const char*>, 5> table{
-      {{K::kSkip, "skip"},
-       {K::kNone, "none"},
-       {K::kTruncated, "truncated"},
-       {K::kScalarOrnstein, "scalar_ornstein"},
-       {K::kSpectralOrnstein, "spectral_ornstein"}}};
-};
-
-template <>
-struct aifs::EnumNames<aifs::model::SpectralGrid> {
-  using G = aifs::model::SpectralGrid;
-  static constexpr std::array<std::pair<G, const char*>, 2> table{
-      {{G::kRegular, "regular"}, {G::kOctahedral, "octahedral"}}};
-};

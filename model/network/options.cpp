@@ -44,50 +44,69 @@ void check_mapper(const BlockOptions& block, const std::string& path) {
 }  // namespace
 
 void BlockOptions::bind(config::Binder& b) {
-  b.choice("kind", kind,
-           {"family: gnn is message passing with residual edge states, graph_transformer attention "
-            "over edges, transformer attention over whole node sets, point_wise works on every "
-            "node alone; none, for a processor, does nothing"});
+  const std::vector<std::string> attention_kinds{"graph_transformer", "transformer"};
+  const std::vector<std::string> with_mlps{"gnn", "graph_transformer", "transformer"};
+  const std::vector<std::string> with_layers{"gnn", "graph_transformer", "transformer",
+                                             "point_wise"};
+  b.tag("kind", kind,
+        {"family: gnn is message passing with residual edge states, graph_transformer attention "
+         "over edges, transformer attention over whole node sets, point_wise works on every "
+         "node alone; none, for a processor, does nothing"});
   b.integer("channels", channels, {.min = 0, .max = 1 << 16}, {"width; 0: model.channels"});
   b.integer("mlp_extra_layers", mlp_extra_layers, {.min = 0, .max = 16},
-            {"gnn: linears in every MLP beyond three"});
+            {"linears in every MLP beyond three"});
+  b.read_by({"gnn"});
   b.number("mlp_hidden_ratio", mlp_hidden_ratio, {.min = 0.0, .max = 64.0},
            {"hidden width of MLPs as a multiple of the channels; 0: 1 for gnn, 4 for the others"});
+  b.read_by(with_layers);
   b.choice("mlp_implementation", mlp_implementation, {"plain MLP, or with gated layers"});
+  b.read_by(with_mlps);
   b.choice("activation", activation, {"of plain MLPs; gelu is the exact form"});
-  b.integer("heads", heads, {.min = 1, .max = 1 << 12},
-            {"attention heads of graph_transformer and transformer"});
+  b.read_by(with_layers);
+  b.integer("heads", heads, {.min = 1, .max = 1 << 12}, {"attention heads"});
+  b.read_by(attention_kinds);
   b.integer("attention_channels", attention_channels, {.min = 0, .max = 1 << 16},
             {"width of attention, a multiple of heads; 0: channels"});
+  b.read_by(attention_kinds);
   b.boolean("qk_norm", qk_norm, {"normalise queries and keys per head"});
+  b.read_by(attention_kinds);
   b.boolean("edge_pre_mlp", edge_pre_mlp,
-            {"graph_transformer: a linear and an activation on the edge features of each block"});
+            {"a linear and an activation on the edge features of each block"});
+  b.read_by({"graph_transformer"});
   b.integer(
       "window", window, {.min = -1},
-      {"transformer: nodes further apart in node order do not see each other (below the number of "
-       "nodes); 0: all do; -1: all do, but in a mapper with sdpa it is the number of source nodes, "
-       "as in Anemoi"});
-  b.choice("attention", attention,
-           {"transformer: whose conventions hold, torch's or those of flash-attention"});
+      {"nodes further apart in node order do not see each other (below the number of nodes); 0: "
+       "all do; -1: all do, but in a mapper with sdpa it is the number of source nodes, as in "
+       "Anemoi"});
+  b.read_by({"transformer"});
+  b.choice("attention", attention, {"whose conventions hold, torch's or those of flash-attention"});
+  b.read_by({"transformer"});
   b.number("softcap", softcap, {.min = 0.0}, {"flash: scores are bent to stay below; 0: not"});
+  b.read_by({"transformer"});
   b.boolean("alibi", alibi, {"flash: scores fall linearly with distance in node order"});
+  b.read_by({"transformer"});
   b.boolean("rotary", rotary, {"flash, mappers: queries and keys turn with position"});
+  b.read_by({"transformer"});
   b.choice("recompute", recompute,
            {"what is run again in the backward pass instead of being kept in memory: nothing, "
             "embeddings and GELUs (gnn), MLPs, each block (of mappers: each chunk), or everything "
             "(of processors: in chunks groups)"});
+  b.read_by(with_layers);
   b.integer("chunks", chunks, {.min = 1, .max = 1 << 20},
             {"mappers of gnn and graph_transformer: ranges of targets worked on one after another; "
              "processors: groups of layers that are recomputed together"});
+  b.read_by(with_layers);
   b.integer(
       "edge_ranges", edge_ranges, {.min = 1, .max = 1 << 20},
-      {"processors of gnn with recompute block or full: ranges of targets in each layer, worked "
-       "on and run again one after another"});
+      {"processors with recompute block or full: ranges of targets in each layer, worked on and "
+       "run again one after another"});
+  b.read_by({"gnn"});
   b.integer(
       "offload", offload, {.min = 0, .max = 1024},
       {"processors with recompute block or full, on a GPU: so many blocks or groups, from the "
        "first on, keep their inputs in page-locked memory of the host, copied beside the "
        "computation; those of the last stay"});
+  b.read_by(with_layers);
 }
 
 void BlockOptions::validate(const std::string& path) const {
@@ -119,8 +138,8 @@ void DecoderOptions::bind(config::Binder& b) {
   b.text_list("target_features", target_features,
               {"what the decoder knows of its nodes, side by side: encoded_data, coordinates, "
                "forcings, prognostics, trainable_parameters"});
-  b.boolean("zero_extractor", zero_extractor,
-            {"graph_transformer and point_wise: the last linear starts at zero"});
+  b.boolean("zero_extractor", zero_extractor, {"the last linear starts at zero"});
+  b.read_by({"graph_transformer", "point_wise"});
 }
 
 void DecoderOptions::validate(const std::string& path) const {
@@ -221,7 +240,8 @@ void ModelOptions::bind(config::Binder& b) {
            {"added to the variance in every LayerNorm"});
   b.choice("kernels", kernels,
            {"code between matrix products: LibTorch's operators (reference), own kernels that read "
-            "and write each row once (fused), or those on a GPU where there are any (auto)"});
+            "and write each row once (fused), or those where there are any on a GPU, and in fp32 "
+            "on a CPU (auto)"});
   b.choice("aggregation", aggregation,
            {"how the latents of several datasets become one: their sum, their mean, or all side by "
             "side (concat; the processor is then as wide as all encoders together)"});

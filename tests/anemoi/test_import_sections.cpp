@@ -464,7 +464,7 @@ TEST_CASE("sums, aggregates and scales of losses", "[anemoi]") {
       R"({"kind":"crps","weight":1.2,"alpha":0.95,"scalers":["general_variable","pressure_level",)"
       R"("nan_mask_weights","node_weights","time_steps"]})");
   REQUIRE(terms[1].dump() ==
-          R"({"kind":"huber","weight":0.4,"huber_delta":0.5,"time_aggregation":["mean","diff"],)"
+          R"({"kind":"huber","weight":0.4,"delta":0.5,"time_aggregation":["mean","diff"],)"
           R"("scalers":["node_weights"]})");
   REQUIRE(value_at(sum, "/loss/scalers").dump() == "[]");
   const Imported files =

@@ -67,6 +67,25 @@ TEST_CASE("edges between data nodes serve graph scores where they are known", "[
                      "training.training_loss.loss_graph"));
 }
 
+TEST_CASE("options that a kind of loss does not read are not written", "[anemoi]") {
+  const auto loss = [](const char* text) {
+    return anemoi::import_loss_section(training(text), {.has_data_edges = true});
+  };
+  const Imported edges = loss(R"({"_target_": "GraphEdgeCRPSLoss", "scalers": [], "fair": true,
+      "alpha": 0.5, "loss_graph": {}})");
+  REQUIRE_FALSE(edges.config().at("loss").contains("fair"));
+  REQUIRE(value_at(edges, "/loss/alpha") == 0.5);
+  const Imported cosines = loss(R"({"_target_": "SpectralCRPSLoss", "scalers": [],
+      "transform": "dct2d", "x_dim": 4, "y_dim": 2, "apply_filter": true, "subgrid": [0, 8]})");
+  REQUIRE(value_at(cosines, "/loss/transform").dump() ==
+          R"({"kind":"dct2d","x_dim":4,"y_dim":2,"subgrid":[0,8]})");
+  const Imported sphere = loss(R"({"_target_": "SpectralCRPSLoss", "scalers": [],
+      "transform": "octahedral_sht", "nlat": 16, "x_dim": 4, "subgrid": [0, 8]})");
+  REQUIRE(value_at(sphere, "/loss/transform").dump() ==
+          R"({"kind":"octahedral_sht","grid":"o8"})");
+  REQUIRE(is_refused(sphere, "training.training_loss.subgrid"));
+}
+
 TEST_CASE("the default of an imputer is for all variables that are known", "[anemoi]") {
   const char* imputer = R"({"_target_": "InputImputer", "config": {
       "default": "mean", "none": ["c"], "maximum": ["b"]}})";

@@ -14,10 +14,15 @@ TEST_CASE("the program writes what it measured", "[bench]") {
   const test::TemporaryFolder folder;
   const std::string program = concat("'", test::program("aifs-bench").string(), "' step ");
   const fs::path file = folder.path() / "results.json";
-  const auto result = run_command(
-      concat(program, "--device cpu --threads 1 --steps 2 --warm-up 1 --layers 2 --graph-cache '",
-             folder.path().string(),
-             "' --case gnn-8-o8-tri1-fp32 --case gnn-8-o8-tri1-bf16 --json '", file.string(), "'"));
+  const fs::path cases = test::source_folder() / "bench/cases";
+  const std::string command = concat(
+      program, "--device cpu --threads 1 --steps 2 --warm-up 1 --graph-cache '",
+      folder.path().string(), "' --config '", (cases / "gnn-512-n320-tri5-bf16.json").string(),
+      "' --config '", (cases / "gnn-512-o96-tri5-bf16.json").string(),
+      "' --set graph.grid=o8 --set graph.hidden.refinement=1 --set model.channels=8 "
+      "--set model.layers=2 --json '",
+      file.string(), "'");
+  const auto result = run_command(command);
   INFO(result.out << result.err);
   REQUIRE(result.exit_code == 0);
   const auto json = nlohmann::json::parse(read_file(file));
@@ -28,7 +33,12 @@ TEST_CASE("the program writes what it measured", "[bench]") {
     REQUIRE(entry["check"]["within"].get<bool>());
     REQUIRE(entry["card"] == "CPU");
   }
-  REQUIRE(run_command(program + "--case nonsense --device cpu").exit_code != 0);
+  REQUIRE(json[0]["case"] == "gnn-512-n320-tri5-bf16");
+  REQUIRE(fs::exists(folder.path() / "o8-tri1.nc"));
+  REQUIRE(run_command(program + "--config /nowhere.json --device cpu").exit_code == 2);
+  const auto refused = run_command(command + " --set model.chanels=8");
+  REQUIRE(refused.exit_code == 2);
+  REQUIRE(refused.err.find("model.chanels") != std::string::npos);
 }
 
 TEST_CASE("kernels and reading are measured by the same program", "[bench]") {

@@ -48,4 +48,17 @@ TEST_CASE("the hash of options knows what changes the graph", "[options]") {
   REQUIRE(options_hash(other) == options_hash(options));
   other.decoder.num_neighbours = 4;
   REQUIRE(options_hash(other) != options_hash(options));
+  // Stored graphs have hashes of all values, also of those that their kinds of edges do not read:
+  // the SHA-256 of the compact JSON of the defaults, from another program.
+  REQUIRE(options_hash(GraphOptions()) ==
+          "4d8c8999cddba615b7dc2841c1d7f0c45b8d7d2f69924a0ba92f4163f01f9f67");
+}
+
+TEST_CASE("options of other kinds of edges are refused", "[options]") {
+  REQUIRE_THROWS_WITH(parsed(R"({"encoder": {"num_neighbours": 3}})"),
+                      ContainsSubstring("'graph.encoder.num_neighbours': is an option of knn"));
+  REQUIRE_THROWS_WITH(parsed(R"({"decoder": {"cutoff_factor": 1}})"),
+                      ContainsSubstring("'graph.decoder.cutoff_factor': is an option of cutoff"));
+  REQUIRE(parsed(R"({"decoder": {"kind": "cutoff", "cutoff_factor": 1}})").decoder.cutoff_factor ==
+          1.0);
 }

@@ -58,7 +58,7 @@ TrainerParts parts_of(SmallTraining& t, int64_t samples, const parallel::Process
           .loading = {.nodes = {cells[part], cells[part + 1]}},
           .parameters = t.parameters,
           .network = *t.network,
-          .loss = std::make_shared<PointwiseTerm>(LossKind::kMse, 1.0, ElementaryOptions()),
+          .loss = std::make_shared<PointwiseTerm>(mse_error(), ElementaryOptions()),
           .loss_nodes = slice_of_group(t.cells_per_rank, mesh.model()),
           .mesh = mesh};
 }

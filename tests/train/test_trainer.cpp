@@ -50,7 +50,7 @@ TrainerParts parts_of(SmallTraining& t, int64_t batch_size = 2,
           .loading = {.nodes = {0, test::kCells}},
           .parameters = t.parameters,
           .network = *t.network,
-          .loss = std::make_shared<PointwiseTerm>(LossKind::kMse, 1.0, ElementaryOptions()),
+          .loss = std::make_shared<PointwiseTerm>(mse_error(), ElementaryOptions()),
           .mesh = mesh};
 }
 
@@ -453,7 +453,7 @@ class FailingLoss : public Loss {
   }
 
  private:
-  PointwiseTerm mse_{LossKind::kMse, 1.0, {}};
+  PointwiseTerm mse_{mse_error(), {}};
   Where where_;
   std::function<bool()> now_;
 };
@@ -468,7 +468,7 @@ class NanLoss : public Loss {
   }
 
  private:
-  PointwiseTerm mse_{LossKind::kMse, 1.0, {}};
+  PointwiseTerm mse_{mse_error(), {}};
   std::function<bool()> now_;
 };
 

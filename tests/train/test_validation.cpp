@@ -41,7 +41,7 @@ ValidationOptions options_of(std::vector<std::string> lead_times, int64_t max_da
 
 ValidationResult run(const SmallTraining& t, const ValidationOptions& options) {
   const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
-  return Validation(options, setup_of(t)).run(forecaster, PointwiseTerm(LossKind::kMse, 1.0, {}));
+  return Validation(options, setup_of(t)).run(forecaster, PointwiseTerm(mse_error(), {}));
 }
 
 }  // namespace
@@ -103,7 +103,7 @@ TEST_CASE("imputed points weigh nothing in the validation loss if the loss says 
   const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
   const auto loss_with = [&](std::vector<Scaler> scalers) {
     scalers.push_back(over_axis("node_weights", at::ones({kCells}), kGrid));
-    const PointwiseTerm loss(LossKind::kMse, 1.0, {.scalers = std::move(scalers)});
+    const PointwiseTerm loss(mse_error(), {.scalers = std::move(scalers)});
     return Validation(options_of({}), setup_of(t)).run(forecaster, loss).loss;
   };
   const double plain = loss_with({});
@@ -187,10 +187,9 @@ TEST_CASE("validation is a pure function of weights and data", "[validation]") {
   const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
   const Validation validation(options_of({"6h", "12h"}), setup_of(t));
   const auto first =
-      to_json(validation.run(forecaster, PointwiseTerm(LossKind::kMse, 1.0, {})), t.variables)
-          .dump();
-  REQUIRE(to_json(validation.run(forecaster, PointwiseTerm(LossKind::kMse, 1.0, {})), t.variables)
-              .dump() == first);
+      to_json(validation.run(forecaster, PointwiseTerm(mse_error(), {})), t.variables).dump();
+  REQUIRE(to_json(validation.run(forecaster, PointwiseTerm(mse_error(), {})), t.variables).dump() ==
+          first);
   const auto json = nlohmann::json::parse(first);
   REQUIRE(json["lead_times"]["12h"]["rmse"].size() == 3);
   REQUIRE(json["lead_times"]["6h"]["num_dates"] == 10);
@@ -216,7 +215,7 @@ TEST_CASE("a variable that persistence forecasts without error is left out of th
 TEST_CASE("the loss is the mean over the steps of its rollout, of dates that have them",
           "[validation]") {
   const SmallTraining t(9, 3, at::kDouble);  // inputs at rows 0 and 1: 7 dates, 5 of three steps
-  const PointwiseTerm loss(LossKind::kMse, 1.0, {});
+  const PointwiseTerm loss(mse_error(), {});
   const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
   const at::NoGradGuard no_grad;
   ValidationSetup setup = setup_of(t);
@@ -251,7 +250,7 @@ TEST_CASE("a validation is left between two forecast steps", "[validation]") {
   int asked = 0;
   const ValidationResult result =
       Validation(options_of({"6h", "30h"}), setup_of(t))
-          .run(forecaster, PointwiseTerm(LossKind::kMse, 1.0, {}),
+          .run(forecaster, PointwiseTerm(mse_error(), {}),
                {.should_stop = [&] { return ++asked == 3; }});  // a date, and two of its steps
   REQUIRE(result.stopped);
   REQUIRE_FALSE(result.has_scores());
@@ -282,7 +281,7 @@ TEST_CASE("all ranks leave a validation that one is asked to leave, whatever the
           int asked = 0;
           const ValidationResult result =
               Validation(options_of({"6h", "30h"}), setup)
-                  .run(forecaster, PointwiseTerm(LossKind::kMse, 1.0, {}), {.should_stop = [&] {
+                  .run(forecaster, PointwiseTerm(mse_error(), {}), {.should_stop = [&] {
                          return ++asked == question && world.rank() == asking_rank;
                        }});
           stopped[static_cast<size_t>(world.rank())] = result.stopped ? asked : -1;
@@ -304,7 +303,7 @@ TEST_CASE("an error of one replica is a failed validation on all", "[validation]
     }
 
    private:
-    PointwiseTerm mse_{LossKind::kMse, 1.0, {}};
+    PointwiseTerm mse_{mse_error(), {}};
     mutable int left_;
   };
   for (const int number : {1, 2, 3, 5}) {  // of the losses of rank 1

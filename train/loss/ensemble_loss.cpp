@@ -61,4 +61,29 @@ at::Tensor EnergyLoss::value(const Fields& fields) const {
   return reduce_field(score, fields.over_variables, over_nodes ? NodeSlice() : fields.nodes);
 }
 
+void bind_alpha(config::Binder& b, double& alpha) {
+  b.number("alpha", alpha, {.min = 0.0, .max = 1.0}, {"1 is the fair score, 0 the plain one"});
+}
+
+void bind_fair(config::Binder& b, bool& fair) {
+  b.boolean("fair", fair, {"the fair score, or the plain one"});
+}
+
+void CrpsKind::bind(config::Binder& b) {
+  bind_alpha(b, alpha);
+}
+
+LossPtr CrpsKind::make(const LossPlace& place) const {
+  return std::make_shared<CrpsLoss>(alpha, place.elementary(0));
+}
+
+void EnergyScoreKind::bind(config::Binder& b) {
+  b.choice("norm_over", norm_over, {"what its norm goes over"});
+  bind_fair(b, fair);
+}
+
+LossPtr EnergyScoreKind::make(const LossPlace& place) const {
+  return std::make_shared<EnergyLoss>(norm_over, fair, place.elementary(0));
+}
+
 }  // namespace aifs::train

@@ -3,7 +3,7 @@
 // value, and the energy score of whole fields, columns or both.
 #pragma once
 
-#include "train/loss/loss_term.h"
+#include "train/loss/loss_kind.h"
 
 namespace aifs::train {
 
@@ -19,6 +19,17 @@ class CrpsLoss : public ElementaryLoss {
  private:
   double alpha_;
 };
+
+struct CrpsKind : LossKind {
+  double alpha = 0.95;
+
+  void bind(config::Binder& b) override;
+  bool compares_members() const override { return true; }
+  LossPtr make(const LossPlace& place) const override;
+};
+
+// Declares the weight of a score's correction for the number of members.
+void bind_alpha(config::Binder& b, double& alpha);
 
 // The Euclidean norm goes over the nodes, the variables of a node, or both; scalers that act on
 // what it goes over weigh its squares, the others multiply the score. A score over variables is
@@ -44,5 +55,17 @@ constexpr auto enum_table(NormOver) {
                                             {kVariables, "variables"},
                                             {kSpatialAndVariables, "spatial_and_variables"}});
 }
+
+struct EnergyScoreKind : LossKind {
+  NormOver norm_over = NormOver::kSpatial;
+  bool fair = true;
+
+  void bind(config::Binder& b) override;
+  bool compares_members() const override { return true; }
+  LossPtr make(const LossPlace& place) const override;
+};
+
+// Declares whether a score corrects for the number of members.
+void bind_fair(config::Binder& b, bool& fair);
 
 }  // namespace aifs::train

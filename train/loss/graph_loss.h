@@ -3,7 +3,7 @@
 // edges. Every rank that shares a sample computes them from the whole field.
 #pragma once
 
-#include "train/loss/loss_term.h"
+#include "train/loss/loss_kind.h"
 #include "train/loss/sparse_rows.h"
 
 namespace aifs::train {
@@ -67,6 +67,62 @@ class GraphEdgeLoss : public ElementaryLoss {
 
   EdgeScoreOptions score_;
   GraphLossOptions graph_;
+};
+
+// Neighbours on the data grid: nearest nodes, or those at the edges of the graph.
+struct LossGraphOptions {
+  int64_t neighbours = 4;  // 0: each node by itself
+  double sigma = 0.0;      // radians; 0: all neighbours weigh the same
+  bool of_graph = false;
+  std::string edge_weight;    // of_graph: attribute of edges; empty: 1 each
+  std::string source_weight;  // of_graph: attribute of the nodes where edges start; empty: 1 each
+  bool row_normalise = true;
+
+  void bind(config::Binder& b);
+  // `path` is that of the options here and below.
+  void validate(const std::string& path) const;
+  bool is_empty() const { return !of_graph && neighbours == 0; }
+  // `self_edges`: a node is a neighbour of itself. Throws ConfigError for edges or attributes that
+  // the graph does not have.
+  GraphLossOptions make(const LossInputs& inputs, bool self_edges, const std::string& path) const;
+};
+
+// What the scores of a graph share.
+struct GraphScoreKind : LossKind {
+  LossGraphOptions graph;
+
+  void bind(config::Binder& b) override;
+  bool compares_members() const override { return true; }
+};
+
+// A score of edges, of which there must be some.
+struct GraphEdgeScoreKind : GraphScoreKind {
+  void validate(const std::string& path) const override;
+};
+
+struct GraphEnergyScoreKind : GraphScoreKind {
+  bool fair = true;
+  void bind(config::Binder& b) override;
+  LossPtr make(const LossPlace& place) const override;
+};
+
+struct GraphEdgeEnergyScoreKind : GraphEdgeScoreKind {
+  bool fair = true;
+  void bind(config::Binder& b) override;
+  LossPtr make(const LossPlace& place) const override;
+};
+
+struct GraphEdgeCrpsKind : GraphEdgeScoreKind {
+  double alpha = 0.95;
+  void bind(config::Binder& b) override;
+  LossPtr make(const LossPlace& place) const override;
+};
+
+struct GraphVariogramScoreKind : GraphEdgeScoreKind {
+  bool fair = true;
+  double variogram_power = 1.0;
+  void bind(config::Binder& b) override;
+  LossPtr make(const LossPlace& place) const override;
 };
 
 }  // namespace aifs::train

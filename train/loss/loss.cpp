@@ -4,7 +4,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <numbers>
 
 #include "core/check.h"
 #include "train/loss/squared_errors.h"
@@ -22,23 +21,7 @@ at::Tensor to_index(const std::vector<int64_t>& columns, at::Device device) {
 at::Tensor PointwiseLoss::field(const at::Tensor& prediction, const at::Tensor& target) const {
   at::Tensor d = prediction - target;
   if (ignore_nans) d = at::where(at::isnan(d), at::zeros({}, d.options()), d);
-  switch (kind) {
-    case LossKind::kMse:
-    case LossKind::kRmse:
-      return d.square();
-    case LossKind::kMae:
-      return d.abs();
-    case LossKind::kHuber: {
-      const at::Tensor size = d.abs();
-      return at::where(size < huber_delta, 0.5 * size.square(),
-                       huber_delta * (size - 0.5 * huber_delta));
-    }
-    case LossKind::kLogCosh: {
-      const at::Tensor size = d.abs();
-      return size + at::softplus(-2.0 * size) - std::numbers::ln2;
-    }
-  }
-  return d;
+  return error.of(d);
 }
 
 at::Tensor own_nodes(const at::Tensor& factor, int64_t field_nodes, const NodeSlice& nodes) {
@@ -105,7 +88,7 @@ at::Tensor reduce_field(const at::Tensor& field, OverVariables reduction, const 
 at::Tensor PointwiseLoss::operator()(const at::Tensor& prediction, const at::Tensor& target,
                                      OverVariables reduction) const {
   AIFS_CHECK(prediction.dim() == 5 && target.dim() == 5, "a loss needs (B, T, E, N, V) fields");
-  const bool squares = (kind == LossKind::kMse || kind == LossKind::kRmse) && !ignore_nans;
+  const bool squares = error.is_square && !ignore_nans;
   at::Tensor value;
   if (squares && reduction != OverVariables::kKeep && prediction.is_cuda()) {
     const std::vector<at::Tensor> factors = own_factors(scalers, prediction.size(kGrid), nodes);
@@ -117,7 +100,7 @@ at::Tensor PointwiseLoss::operator()(const at::Tensor& prediction, const at::Ten
   if (!value.defined())
     value =
         reduce_field(apply_scalers(field(prediction, target), scalers, nodes), reduction, nodes);
-  return kind == LossKind::kRmse ? value.sqrt() : value;
+  return error.takes_root ? value.sqrt() : value;
 }
 
 PointwiseLoss PointwiseLoss::without(Axis axis) const {

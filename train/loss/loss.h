@@ -10,21 +10,19 @@
 #include <vector>
 
 #include "train/loss/node_slice.h"
+#include "train/loss/pointwise_error.h"
 #include "train/loss/scalers.h"
 
 namespace aifs::train {
-
-enum class LossKind { kMse, kRmse, kMae, kHuber, kLogCosh };
 
 // How the variable axis is reduced.
 enum class OverVariables { kMean, kSum, kKeep };
 
 struct PointwiseLoss {
-  LossKind kind = LossKind::kMse;
-  double huber_delta = 1.0;
+  PointwiseError error = mse_error();
   // NaN in prediction or target count as no error there (the point still counts in every mean).
   bool ignore_nans = false;
-  std::vector<Scaler> scalers;
+  std::vector<Scaler> scalers = {};
   NodeSlice nodes = {};
 
   // prediction (B, T, E, N, V_out), target of the same shape or with E = 1, both normalised and in
@@ -60,11 +58,5 @@ at::Tensor apply_scalers(at::Tensor field, const std::vector<Scaler>& scalers,
 // Mean or sum over variables (or none), sum over time and nodes, mean over batch and ensemble. The
 // sums over nodes are made in fp64 and meet those of other ranks here. fp64: (), or (V).
 at::Tensor reduce_field(const at::Tensor& field, OverVariables reduction, const NodeSlice& nodes);
-
-constexpr auto enum_table(LossKind) {
-  using enum LossKind;
-  return std::to_array<EnumName<LossKind>>(
-      {{kMse, "mse"}, {kRmse, "rmse"}, {kMae, "mae"}, {kHuber, "huber"}, {kLogCosh, "logcosh"}});
-}
 
 }  // namespace aifs::train

@@ -51,70 +51,6 @@ bool is_used(const LossOptions& loss, const std::string& scaler) {
 
 }  // namespace
 
-bool is_ensemble_score(LossChoice kind) {
-  return kind == LossChoice::kCrps || kind == LossChoice::kEnergyScore ||
-         kind == LossChoice::kSpectralCrps || is_graph_score(kind);
-}
-
-bool is_graph_score(LossChoice kind) {
-  return kind >= LossChoice::kGraphEnergyScore && kind <= LossChoice::kGraphVariogramScore;
-}
-
-bool is_spectral(LossChoice kind) {
-  return kind >= LossChoice::kSpectralAmse;
-}
-
-void LossGraphOptions::bind(config::Binder& b) {
-  b.integer("neighbours", neighbours, {.min = 0, .max = 4096},
-            {"nearest nodes of each node, itself included; 0: each node by itself"});
-  b.number(
-      "sigma", sigma, {.min = 0.0},
-      {"width of the Gaussian that weighs neighbours by distance; 0 weighs them equally", "rad"});
-  b.boolean("of_graph", of_graph,
-            {"the edges of the graph from data nodes to data nodes, instead of nearest nodes"});
-  b.text("edge_weight", edge_weight,
-         {"of_graph: attribute of edges that weighs them; empty weighs them equally"});
-  b.text("source_weight", source_weight,
-         {"of_graph: attribute of the nodes where edges start, a further factor; empty: none"});
-  b.boolean("row_normalise", row_normalise, {"divide the weights of a node by their sum"});
-}
-
-void LossGraphOptions::validate(const std::string& path) const {
-  if (of_graph && sigma != 0.0)
-    throw ConfigError(path + ".sigma", "is for nearest nodes", "name an edge_weight");
-  if (!of_graph && !edge_weight.empty())
-    throw ConfigError(path + ".edge_weight", "is for edges of the graph", "set of_graph");
-  if (!of_graph && !source_weight.empty())
-    throw ConfigError(path + ".source_weight", "is for edges of the graph", "set of_graph");
-}
-
-void ProjectionOptions::bind(config::Binder& b) {
-  b.text("grid", grid,
-         {"Gaussian grid to which fields are brought first, as \"o32\"; empty: none"});
-  b.integer("neighbours", neighbours, {.min = 1, .max = 4096}, {"nearest nodes that are averaged"});
-  b.number("sigma", sigma, {.min = 1e-9}, {"width of the Gaussian that weighs them", "rad"});
-}
-
-void TransformOptions::bind(config::Binder& b) {
-  b.choice("kind", kind, {"Fourier or cosine transform of a rectangle, or spherical harmonics"});
-  b.text("grid", grid,
-         {"sphere: the Gaussian grid, octahedral (o96) or reduced (n320); empty: graph.grid"});
-  b.integer("truncation", truncation, {.min = -1},
-            {"sphere: largest degree; -1: half the rings less one"});
-  b.integer("x_dim", x_dim, {.min = 0}, {"rectangle: points in the direction that runs fastest"});
-  b.integer("y_dim", y_dim, {.min = 0}, {"rectangle: points in the other direction"});
-  b.boolean("filter", filter, {"fft2d: leave out waves shorter than two points"});
-  b.integer_list("subgrid", subgrid, {.min = 0},
-                 {"rectangle: first node and the one after the last; empty: all nodes"});
-  b.section("projection", projection, {"another grid for the transform"});
-}
-
-void TransformOptions::validate(const std::string& path) const {
-  if (!subgrid.empty() && (subgrid.size() != 2 || subgrid[0] >= subgrid[1])) {
-    throw ConfigError(path + ".subgrid", "needs two numbers, the first less than the second");
-  }
-}
-
 void ScalesOptions::bind(config::Binder& b) {
   b.number_list(
       "weights", weights, {.min = 0.0},
@@ -159,19 +95,9 @@ void ScalesOptions::validate(const std::string& path) const {
 }
 
 void LossTermOptions::bind(config::Binder& b) {
+  kind.bind(b, "kind", {"error or score, of normalised values"});
   b.number("weight", weight, {}, {"factor of the loss"});
-  b.choice("kind", kind, {"error or score, of normalised values"});
-  b.number("huber_delta", huber_delta, {.min = 1e-9},
-           {"huber: where the error turns from quadratic to linear", "normalised"});
   b.boolean("ignore_nans", ignore_nans, {"count NaN in prediction or target as no error"});
-  b.number("alpha", alpha, {.min = 0.0, .max = 1.0},
-           {"crps, spectral_crps, graph_edge_crps: 1 is the fair score, 0 the plain one"});
-  b.boolean("fair", fair, {"energy and variogram scores: fair, or plain"});
-  b.choice("norm_over", norm_over, {"energy_score: what its norm goes over"});
-  b.number("variogram_power", variogram_power, {.min = 1e-3},
-           {"graph_variogram_score: power of the differences"});
-  b.boolean("coefficient_magnitude", coefficient_magnitude,
-            {"spectral_crps: of the moduli of coefficients"});
   b.text_list("variables", variables, {"predicted variables it looks at; empty: all"});
   b.text_list("target_variables", target_variables,
               {"what they are compared with, one each; empty: themselves"});
@@ -183,41 +109,22 @@ void LossTermOptions::bind(config::Binder& b) {
   b.text_list("time_aggregation", time_aggregation,
               {"compare mean, min, max or diff of the output times instead of each; empty: each"});
   b.section("scales", scales, {"a loss of each scale of the fields"});
-  b.section("graph", graph, {"neighbourhoods of graph scores"});
-  b.section("transform", transform, {"from nodes to waves, for spectral losses"});
 }
 
 void LossTermOptions::validate(const std::string& path) const {
   time_aggregates(path + ".time_aggregation");
   if (scales.of_aggregates && (time_aggregation.empty() || scales.weights.empty()))
     throw ConfigError(path + ".scales.of_aggregates", "needs time_aggregation and scales");
-  const bool of_edges = kind == LossChoice::kGraphEdgeEnergyScore ||
-                        kind == LossChoice::kGraphEdgeCrps ||
-                        kind == LossChoice::kGraphVariogramScore;
-  if (of_edges && graph.is_empty())
-    throw ConfigError(path + ".graph.neighbours", concat(enum_name(kind), " needs neighbours"));
   if (!variables.empty() && !target_variables.empty() &&
       target_variables.size() != variables.size()) {
     throw ConfigError(
         path + ".target_variables",
         concat("has ", target_variables.size(), " names for ", variables.size(), " in variables"));
   }
-  const bool by_degree = kind == LossChoice::kSpectralAmse || kind == LossChoice::kPowerSpectrum;
-  const bool sphere = transform.kind == TransformKind::kOctahedralSht ||
-                      transform.kind == TransformKind::kReducedSht;
-  if (by_degree && !sphere) {
-    throw ConfigError(path + ".transform.kind", concat(enum_name(kind), " needs the sphere"),
-                      "use octahedral_sht or reduced_sht");
-  }
-  if (is_spectral(kind) && ignore_nans) {
+  if (kind->is_of_waves() && ignore_nans) {
     throw ConfigError(path + ".ignore_nans", "a transform of a field with NaN is not defined");
   }
-  if (is_spectral(kind) && sphere && !transform.subgrid.empty()) {
-    throw ConfigError(path + ".transform.subgrid", "is for rectangles");
-  }
-  if (is_spectral(kind) && !sphere && (transform.x_dim == 0 || transform.y_dim == 0)) {
-    throw ConfigError(path + ".transform.x_dim", "a rectangle needs x_dim and y_dim");
-  }
+  kind->validate(path);
 }
 
 std::vector<TimeAggregate> LossTermOptions::time_aggregates(const std::string& path) const {
@@ -238,6 +145,11 @@ void LossOptions::bind(config::Binder& b) {
 
 void LossOptions::validate(const std::string& path) const {
   ScalerSettings::validate(path);
+  if (!terms.empty()) {
+    LossTermOptions own = *this, plain = LossOptions();
+    config::refuse_unused(config::fields_of(own), config::fields_of(plain), {"scalers"}, path,
+                          "a sum of terms, which have their own");
+  }
   const auto all = effective_terms();
   for (size_t i = 0; i < all.size(); ++i) {
     const std::string own = terms.empty() ? path : all[i].first;
@@ -272,10 +184,9 @@ ScalerOptions LossOptions::scaler(const std::string& name, const std::string& pa
 }
 
 void LossOptions::check_scalers(const LossTermOptions& term, const std::string& path) const {
-  const ScalerKind wanted =
-      is_spectral(term.kind) ? ScalerKind::kSpectral : ScalerKind::kNodeWeights;
-  const ScalerKind other =
-      is_spectral(term.kind) ? ScalerKind::kNodeWeights : ScalerKind::kSpectral;
+  const bool waves = term.kind->is_of_waves();
+  const ScalerKind wanted = waves ? ScalerKind::kSpectral : ScalerKind::kNodeWeights;
+  const ScalerKind other = waves ? ScalerKind::kNodeWeights : ScalerKind::kSpectral;
   bool has_grid = term.scalers.empty();
   for (size_t i = 0; i < term.scalers.size(); ++i) {
     const std::string& name = term.scalers[i];
@@ -286,9 +197,9 @@ void LossOptions::check_scalers(const LossTermOptions& term, const std::string& 
     }
     const bool is_named = scaler_path(name) != "loss";
     if (!is_named && options.kind == other) {
-      throw ConfigError(path + ".scalers", concat("'", name, "' is not for ", enum_name(term.kind)),
-                        is_spectral(term.kind) ? "its errors are of waves: use \"spectral\""
-                                               : "its errors are of nodes: use \"node_weights\"");
+      throw ConfigError(path + ".scalers", concat("'", name, "' is not for ", term.kind.name()),
+                        waves ? "its errors are of waves: use \"spectral\""
+                              : "its errors are of nodes: use \"node_weights\"");
     }
     const std::vector<Axis> axes = options.acting_axes();
     const bool on_grid = std::find(axes.begin(), axes.end(), kGrid) != axes.end();
@@ -333,9 +244,9 @@ void LossOptions::check(int64_t members, int64_t times_out) const {
     }
   }
   for (const auto& [path, term] : effective_terms()) {
-    if (is_ensemble_score(term.kind) && members < 2) {
+    if (term.kind->compares_members() && members < 2) {
       throw ConfigError(path + ".kind",
-                        concat("'", enum_name(term.kind), "' compares the members of an ensemble, ",
+                        concat("'", term.kind.name(), "' compares the members of an ensemble, ",
                                "the network predicts ", members),
                         "choose a loss of single forecasts, or a network with members");
     }
@@ -351,8 +262,8 @@ void LossOptions::check_names(const data::VariableTable& table,
   const std::vector<std::string> outputs = table.output_names();
   for (const auto& [path, term] : effective_terms()) {
     check_all_known(term.variables, outputs, path + ".variables", "is not predicted");
-    check_all_known(term.target_variables, targets, path + ".target_variables",
-                    "is nothing to compare with");
+    check_all_known(term.target_variables, targets.empty() ? outputs : targets,
+                    path + ".target_variables", "is nothing to compare with");
     if (!term.target_variables.empty() && term.variables.empty() &&
         term.target_variables.size() != outputs.size()) {
       throw ConfigError(

@@ -7,10 +7,6 @@
 
 #include "core/check.h"
 #include "core/time.h"
-#include "graph/edges/edge_attributes.h"
-#include "graph/edges/neighbour_edges.h"
-#include "graph/nodes/gaussian_grid.h"
-#include "train/loss/graph_loss.h"
 #include "train/loss/multi_scale_loss.h"
 
 namespace aifs::train {
@@ -106,156 +102,6 @@ at::Tensor scaler_values(const ScalerOptions& options, const std::string& path,
   throw Error(concat("no values of the scaler '", enum_name(options.kind), "'"));
 }
 
-graph::NodeSet gaussian_nodes(const graph::GaussianGrid& grid) {
-  const graph::Coordinates points = graph::gaussian_coordinates(grid);
-  graph::NodeSet nodes;
-  nodes.lat_rad = graph::radians_from_degrees(points.lat_deg);
-  nodes.lon_rad = graph::radians_from_degrees(points.lon_deg);
-  return nodes;
-}
-
-graph::GaussianGrid gaussian_grid(const std::string& name, const std::string& path) {
-  try {
-    return graph::parse_gaussian_grid(name);
-  } catch (const ConfigError&) {
-    throw;
-  } catch (const Error& error) {
-    throw ConfigError(path, error.what(), error.hint());
-  }
-}
-
-// The grid of a transform on the sphere.
-graph::GaussianGrid sphere_grid(const TransformOptions& options, const LossInputs& inputs,
-                                const std::string& path) {
-  const std::string name = !options.grid.empty()              ? options.grid
-                           : !options.projection.grid.empty() ? options.projection.grid
-                                                              : inputs.grid_name;
-  const graph::GaussianGrid grid = gaussian_grid(name, path + ".grid");
-  const bool octahedral = grid.kind == graph::GaussianKind::kOctahedral;
-  if (octahedral != (options.kind == TransformKind::kOctahedralSht)) {
-    throw ConfigError(path + ".kind",
-                      concat("'", enum_name(options.kind), "' on the grid '", name, "'"));
-  }
-  if (options.truncation >= 2 * grid.number) {
-    throw ConfigError(path + ".truncation",
-                      concat("must be less than the ", 2 * grid.number, " rings of '", name, "'"));
-  }
-  return grid;
-}
-
-bool on_sphere(const TransformOptions& options) {
-  return options.kind == TransformKind::kOctahedralSht ||
-         options.kind == TransformKind::kReducedSht;
-}
-
-// Throws ConfigError if the transform is not of as many points as it gets.
-void check_transform(const TransformOptions& options, const LossInputs& inputs,
-                     const std::string& path) {
-  int64_t points = options.x_dim * options.y_dim, given = inputs.nodes.num_nodes();
-  if (on_sphere(options)) points = sphere_grid(options, inputs, path).num_points();
-  if (!options.projection.grid.empty()) {
-    given = gaussian_grid(options.projection.grid, path + ".projection.grid").num_points();
-  }
-  if (!options.subgrid.empty()) {
-    if (options.subgrid[1] > given) {
-      throw ConfigError(path + ".subgrid", concat("ends beyond the ", given, " nodes"));
-    }
-    given = options.subgrid[1] - options.subgrid[0];
-  }
-  if (given != points) {
-    throw ConfigError(path, concat("a transform of ", points, " points for a field of ", given));
-  }
-}
-
-SparseRowsPtr used_matrix(const SparseRowsPtr& matrix, const LossInputs& inputs) {
-  return inputs.matrix_used && matrix ? inputs.matrix_used(matrix) : matrix;
-}
-
-SpectralTransform build_transform(const TransformOptions& options, const LossInputs& inputs,
-                                  const std::string& path) {
-  check_transform(options, inputs, path);
-  SpectralTransform transform;
-  transform.kind = options.kind;
-  transform.x_dim = options.x_dim;
-  transform.y_dim = options.y_dim;
-  transform.filter = options.filter;
-  if (!options.subgrid.empty()) transform.subgrid = {options.subgrid[0], options.subgrid[1]};
-  if (on_sphere(options)) {
-    const graph::GaussianGrid grid = sphere_grid(options, inputs, path);
-    transform.sphere = std::make_shared<const model::SphericalTransform>(
-        grid.row_lengths(),
-        options.truncation < 0 ? default_truncation(2 * grid.number) : options.truncation);
-  }
-  if (!options.projection.grid.empty()) {
-    const auto target =
-        gaussian_nodes(gaussian_grid(options.projection.grid, path + ".projection.grid"));
-    transform.projection =
-        used_matrix(gaussian_smoother(inputs.nodes, target, options.projection.neighbours,
-                                      options.projection.sigma),
-                    inputs);
-  }
-  return transform;
-}
-
-const std::vector<float>& attribute_values(const std::map<std::string, graph::Attribute>& all,
-                                           const std::string& name, const std::string& path) {
-  const auto found = all.find(name);
-  if (found != all.end() && found->second.width == 1) return found->second.values;
-  std::vector<std::string> known;
-  for (const auto& [attribute, values] : all)
-    if (values.width == 1) known.push_back(attribute);
-  throw ConfigError(path, concat("there is no attribute '", name, "' with one value each"),
-                    nearest_names(name, known));
-}
-
-// The edges of the graph that lead from data nodes to data nodes.
-LossGraphEdges edges_of_graph(const LossGraphOptions& options, const LossInputs& inputs,
-                              const std::string& path) {
-  if (!inputs.edges) {
-    throw ConfigError(path + ".of_graph", "the graph has no edges from data nodes to data nodes",
-                      "use the nearest nodes, or a graph.file that has such edges");
-  }
-  LossGraphEdges edges;
-  edges.source.assign(inputs.edges->source_index.begin(), inputs.edges->source_index.end());
-  edges.target.assign(inputs.edges->target_index.begin(), inputs.edges->target_index.end());
-  if (!options.edge_weight.empty()) {
-    edges.weight =
-        attribute_values(inputs.edges->attributes, options.edge_weight, path + ".edge_weight");
-  }
-  if (!options.source_weight.empty()) {
-    edges.source_weight =
-        attribute_values(inputs.nodes.attributes, options.source_weight, path + ".source_weight");
-  }
-  return edges;
-}
-
-LossGraphEdges nearest_edges(const LossGraphOptions& options, const LossInputs& inputs) {
-  const graph::EdgeList list =
-      graph::knn_edges(inputs.nodes, inputs.nodes, options.neighbours, /*num_threads=*/0);
-  LossGraphEdges edges;
-  edges.source.assign(list.source_index.begin(), list.source_index.end());
-  edges.target.assign(list.target_index.begin(), list.target_index.end());
-  if (options.sigma > 0.0) {
-    const graph::EdgeEnds ends{.source = inputs.nodes,
-                               .target = inputs.nodes,
-                               .source_index = list.source_index,
-                               .target_index = list.target_index,
-                               .num_threads = 0};
-    edges.weight = graph::gaussian_distance_weights<float>(ends, options.sigma);
-  }
-  return edges;
-}
-
-GraphLossOptions build_graph(const LossGraphOptions& options, const std::string& path,
-                             const LossInputs& inputs, bool self_edges) {
-  if (options.is_empty()) return {};
-  LossGraphEdges edges =
-      options.of_graph ? edges_of_graph(options, inputs, path) : nearest_edges(options, inputs);
-  edges.row_normalise = options.row_normalise;
-  edges.self_edges = self_edges;
-  return {used_matrix(loss_graph(edges, inputs.nodes.num_nodes()), inputs), options.row_normalise};
-}
-
 // Names of what the columns of a target are.
 std::vector<std::string> target_names(const LossInputs& inputs) {
   return inputs.target_names.empty() ? inputs.variables.output_names() : inputs.target_names;
@@ -288,69 +134,6 @@ ElementaryOptions elementary_options(const LossTermOptions& term, const LossOpti
   return result;
 }
 
-LossPtr build_spectral(const LossTermOptions& term, const std::string& path,
-                       const LossOptions& options, const LossInputs& inputs) {
-  SpectralTransform transform = build_transform(term.transform, inputs, path + ".transform");
-  const bool by_degree =
-      term.kind == LossChoice::kSpectralAmse || term.kind == LossChoice::kPowerSpectrum;
-  const int64_t modes = by_degree ? transform.sphere->size() : transform.num_coefficients();
-  ElementaryOptions own = elementary_options(term, options, inputs, modes);
-  if (term.kind == LossChoice::kSpectralCrps) {
-    return std::make_shared<SpectralCrpsLoss>(term.alpha, term.coefficient_magnitude,
-                                              std::move(transform), std::move(own), path);
-  }
-  const SpectralKind kind = term.kind == LossChoice::kSpectralAmse    ? SpectralKind::kAmse
-                            : term.kind == LossChoice::kPowerSpectrum ? SpectralKind::kPower
-                            : term.kind == LossChoice::kFourierCorrelation
-                                ? SpectralKind::kCorrelation
-                                : SpectralKind::kLogDistance;
-  return std::make_shared<SpectralLoss>(kind, std::move(transform), std::move(own), path);
-}
-
-LossPtr build_elementary(const LossTermOptions& term, const std::string& path,
-                         const LossOptions& options, const LossInputs& inputs) {
-  if (is_spectral(term.kind)) return build_spectral(term, path, options, inputs);
-  ElementaryOptions own = elementary_options(term, options, inputs, 0);
-  const auto edges = [&](EdgeScore kind) -> LossPtr {
-    const EdgeScoreOptions score{
-        .kind = kind, .fair = term.fair, .alpha = term.alpha, .p = term.variogram_power};
-    return std::make_shared<GraphEdgeLoss>(
-        score, build_graph(term.graph, path + ".graph", inputs, /*self_edges=*/false),
-        std::move(own));
-  };
-  const auto pointwise = [&](LossKind kind) -> LossPtr {
-    return std::make_shared<PointwiseTerm>(kind, term.huber_delta, std::move(own));
-  };
-  switch (term.kind) {
-    case LossChoice::kMse:
-      return pointwise(LossKind::kMse);
-    case LossChoice::kRmse:
-      return pointwise(LossKind::kRmse);
-    case LossChoice::kMae:
-      return pointwise(LossKind::kMae);
-    case LossChoice::kHuber:
-      return pointwise(LossKind::kHuber);
-    case LossChoice::kLogCosh:
-      return pointwise(LossKind::kLogCosh);
-    case LossChoice::kCrps:
-      return std::make_shared<CrpsLoss>(term.alpha, std::move(own));
-    case LossChoice::kEnergyScore:
-      return std::make_shared<EnergyLoss>(term.norm_over, term.fair, std::move(own));
-    case LossChoice::kGraphEnergyScore:
-      return std::make_shared<GraphEnergyLoss>(
-          term.fair, build_graph(term.graph, path + ".graph", inputs, /*self_edges=*/true),
-          std::move(own));
-    case LossChoice::kGraphEdgeEnergyScore:
-      return edges(EdgeScore::kEnergy);
-    case LossChoice::kGraphEdgeCrps:
-      return edges(EdgeScore::kCrps);
-    case LossChoice::kGraphVariogramScore:
-      return edges(EdgeScore::kVariogram);
-    default:
-      throw Error(concat("no such loss: ", enum_name(term.kind)));
-  }
-}
-
 // A loss of the aggregates over time, whose differences the first scaler over time weighs.
 LossPtr of_aggregates(LossPtr loss, const LossTermOptions& term, const std::string& path,
                       const LossOptions& options, const LossInputs& inputs) {
@@ -375,14 +158,16 @@ std::vector<SparseRowsPtr> build_smoothers(const ScalesOptions& s, const LossInp
                                                                  s.base_sigma, s.scale_factor));
   }
   for (SparseRowsPtr& smoother : smoothers)
-    smoother = used_matrix(smoother, inputs);
+    smoother = inputs.used(smoother);
   return smoothers;
 }
 
 LossPtr build_term(const LossTermOptions& term, const std::string& path, const LossOptions& options,
                    const LossInputs& inputs) {
   std::vector<SparseRowsPtr> smoothers = build_smoothers(term.scales, inputs);
-  LossPtr loss = build_elementary(term, path, options, inputs);
+  LossPtr loss = term.kind->make({.inputs = inputs, .path = path, .elementary = [&](int64_t modes) {
+                                    return elementary_options(term, options, inputs, modes);
+                                  }});
   const auto of_scales = [&](const LossPtr& inner) -> LossPtr {
     if (smoothers.empty()) return inner;
     return std::make_shared<MultiScaleLoss>(std::move(smoothers), term.scales.weights, inner);
@@ -395,9 +180,9 @@ LossPtr build_term(const LossTermOptions& term, const std::string& path, const L
 }  // namespace
 
 void check_loss(const LossOptions& options, const LossInputs& inputs) {
-  options.check_names(inputs.variables, target_names(inputs));
+  options.check_names(inputs.variables, inputs.target_names);
   for (const auto& [path, term] : options.effective_terms()) {
-    if (is_spectral(term.kind)) check_transform(term.transform, inputs, path + ".transform");
+    term.kind->check(inputs, path);
     for (const std::string& name : term.scalers) {
       const ScalerKind kind = options.scaler(name, path + ".scalers").kind;
       const bool of_nodes = kind == ScalerKind::kNodeWeights || kind == ScalerKind::kSpectral;
@@ -419,7 +204,7 @@ Scaler build_scaler(const LossOptions& options, const std::string& name, const L
 }
 
 LossPtr build_loss(const LossOptions& options, const LossInputs& inputs) {
-  options.check_names(inputs.variables, target_names(inputs));
+  options.check_names(inputs.variables, inputs.target_names);
   std::vector<WeightedSum::Part> parts;
   for (const auto& [path, term] : options.effective_terms())
     parts.push_back({build_term(term, path, options, inputs), term.weight});

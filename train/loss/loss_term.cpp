@@ -91,8 +91,7 @@ at::Tensor ElementaryLoss::operator()(const at::Tensor& prediction, const at::Te
 }
 
 at::Tensor PointwiseTerm::value(const Fields& fields) const {
-  const PointwiseLoss loss{.kind = kind_,
-                           .huber_delta = huber_delta_,
+  const PointwiseLoss loss{.error = error_,
                            .ignore_nans = ignore_nans(),
                            .scalers = fields.scalers,
                            .nodes = fields.nodes};

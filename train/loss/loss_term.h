@@ -84,15 +84,14 @@ class ElementaryLoss : public Loss {
 
 class PointwiseTerm : public ElementaryLoss {
  public:
-  PointwiseTerm(LossKind kind, double huber_delta, ElementaryOptions options)
-      : ElementaryLoss(std::move(options)), kind_(kind), huber_delta_(huber_delta) {}
+  PointwiseTerm(PointwiseError error, ElementaryOptions options)
+      : ElementaryLoss(std::move(options)), error_(std::move(error)) {}
 
  protected:
   at::Tensor value(const Fields& fields) const override;
 
  private:
-  LossKind kind_;
-  double huber_delta_;
+  PointwiseError error_;
 };
 
 // The weighted sum of losses; none: 0.

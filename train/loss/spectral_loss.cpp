@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/check.h"
+#include "train/loss/ensemble_loss.h"
 #include "train/loss/member_pairs.h"
 
 namespace aifs::train {
@@ -36,8 +37,7 @@ at::Tensor as_grid(const at::Tensor& x) {
   return x.flatten(kRows, kColumns);
 }
 
-void check_transform(const SpectralTransform& transform, bool ignore_nans,
-                     const std::string& path) {
+void require_waves(const SpectralTransform& transform, bool ignore_nans, const std::string& path) {
   if (ignore_nans) {
     throw ConfigError(path + ".ignore_nans", "a transform of a field with NaN is not defined");
   }
@@ -57,35 +57,10 @@ at::Tensor amse(const at::Tensor& p, const at::Tensor& y) {
 
 }  // namespace
 
-int64_t SpectralTransform::num_coefficients() const {
-  return on_sphere() ? sphere->size() * sphere->size() : x_dim * y_dim;
-}
-
-at::Tensor SpectralTransform::operator()(const at::Tensor& field) const {
-  at::Tensor x = projection ? projection->apply(field) : field;
-  if (subgrid) x = x.narrow(kGrid, subgrid->first, subgrid->second - subgrid->first);
-  const int64_t points = on_sphere() ? sphere->num_points() : x_dim * y_dim;
-  AIFS_CHECK(x.size(kGrid) == points, "a transform of ", points, " points got ", x.size(kGrid));
-  x = x.transpose(kGrid, kVariable);  // (B, T, E, V, N)
-  switch (kind) {
-    case TransformKind::kFft2d:
-      x = model::fourier_2d(x, y_dim, x_dim, filter);
-      break;
-    case TransformKind::kDct2d:
-      x = model::cosine_2d(x, y_dim, x_dim);
-      break;
-    case TransformKind::kOctahedralSht:
-    case TransformKind::kReducedSht:
-      x = sphere->analyse(x);
-      break;
-  }
-  return x.movedim(3, -1);
-}
-
 SpectralLoss::SpectralLoss(SpectralKind kind, SpectralTransform transform,
                            ElementaryOptions options, const std::string& path)
     : ElementaryLoss(std::move(options)), kind_(kind), transform_(std::move(transform)) {
-  check_transform(transform_, ignore_nans(), path);
+  require_waves(transform_, ignore_nans(), path);
   const bool by_degree = kind == SpectralKind::kAmse || kind == SpectralKind::kPower;
   if (by_degree && !transform_.on_sphere()) {
     throw ConfigError(path + ".transform", "this loss is per degree, it needs the sphere",
@@ -123,7 +98,7 @@ SpectralCrpsLoss::SpectralCrpsLoss(double alpha, bool of_moduli, SpectralTransfo
       alpha_(alpha),
       of_moduli_(of_moduli),
       transform_(std::move(transform)) {
-  check_transform(transform_, ignore_nans(), path);
+  require_waves(transform_, ignore_nans(), path);
 }
 
 at::Tensor SpectralCrpsLoss::value(const Fields& fields) const {
@@ -137,6 +112,77 @@ at::Tensor SpectralCrpsLoss::value(const Fields& fields) const {
   const at::Tensor score = kernel_score(members, truth, c, absolute);
   return reduce_field(apply_scalers(score, fields.scalers, fields.nodes), fields.over_variables,
                       fields.nodes);
+}
+
+// --------------------------------------------------------------------------------- options ---
+
+namespace {
+
+void require_sphere(const TransformOptions& transform, const char* loss, const std::string& path) {
+  if (transform.on_sphere()) return;
+  throw ConfigError(path + ".transform.kind", concat(loss, " needs the sphere"),
+                    "use octahedral_sht or reduced_sht");
+}
+
+LossPtr make_spectral(SpectralKind kind, const TransformOptions& options, const LossPlace& place) {
+  SpectralTransform transform = options.make(place.inputs, place.path + ".transform");
+  const bool by_degree = kind == SpectralKind::kAmse || kind == SpectralKind::kPower;
+  const int64_t modes = by_degree ? transform.sphere->size() : transform.num_coefficients();
+  return std::make_shared<SpectralLoss>(kind, std::move(transform), place.elementary(modes),
+                                        place.path);
+}
+
+}  // namespace
+
+void SpectralLossKind::bind(config::Binder& b) {
+  b.section("transform", transform, {"from nodes to waves, for spectral losses"});
+}
+
+void SpectralLossKind::validate(const std::string& path) const {
+  if (!transform.on_sphere() && (transform.x_dim == 0 || transform.y_dim == 0)) {
+    throw ConfigError(path + ".transform.x_dim", "a rectangle needs x_dim and y_dim");
+  }
+}
+
+void SpectralLossKind::check(const LossInputs& inputs, const std::string& path) const {
+  transform.check(inputs, path + ".transform");
+}
+
+void SpectralAmseKind::validate(const std::string& path) const {
+  require_sphere(transform, "spectral_amse", path);
+}
+
+LossPtr SpectralAmseKind::make(const LossPlace& place) const {
+  return make_spectral(SpectralKind::kAmse, transform, place);
+}
+
+void PowerSpectrumKind::validate(const std::string& path) const {
+  require_sphere(transform, "power_spectrum", path);
+}
+
+LossPtr PowerSpectrumKind::make(const LossPlace& place) const {
+  return make_spectral(SpectralKind::kPower, transform, place);
+}
+
+LossPtr LogSpectralDistanceKind::make(const LossPlace& place) const {
+  return make_spectral(SpectralKind::kLogDistance, transform, place);
+}
+
+LossPtr FourierCorrelationKind::make(const LossPlace& place) const {
+  return make_spectral(SpectralKind::kCorrelation, transform, place);
+}
+
+void SpectralCrpsKind::bind(config::Binder& b) {
+  bind_alpha(b, alpha);
+  b.boolean("coefficient_magnitude", coefficient_magnitude, {"of the moduli of coefficients"});
+  SpectralLossKind::bind(b);
+}
+
+LossPtr SpectralCrpsKind::make(const LossPlace& place) const {
+  SpectralTransform of_field = transform.make(place.inputs, place.path + ".transform");
+  const int64_t modes = of_field.num_coefficients();
+  return std::make_shared<SpectralCrpsLoss>(alpha, coefficient_magnitude, std::move(of_field),
+                                            place.elementary(modes), place.path);
 }
 
 }  // namespace aifs::train

@@ -4,39 +4,10 @@
 // whole field.
 #pragma once
 
-#include "model/kernels/spectral_transform.h"
-#include "train/loss/loss_term.h"
-#include "train/loss/sparse_rows.h"
+#include "train/loss/loss_kind.h"
+#include "train/loss/loss_transform.h"
 
 namespace aifs::train {
-
-enum class TransformKind { kFft2d, kDct2d, kOctahedralSht, kReducedSht };
-
-// What a transform on so many rings is truncated at if nothing else is asked for.
-inline int64_t default_truncation(int64_t rings) {
-  return rings / 2 - 1;
-}
-
-// From nodes to coefficients.
-struct SpectralTransform {
-  TransformKind kind = TransformKind::kFft2d;
-  int64_t y_dim = 0, x_dim = 0;  // rectangle: x runs fastest
-  bool filter = false;           // fft2d: without wavenumbers of less than two points
-  // Rectangle: nodes [first, last) form it; none: all.
-  std::optional<std::pair<int64_t, int64_t>> subgrid = {};
-  std::shared_ptr<const model::SphericalTransform> sphere = {};  // of the two on the sphere
-  SparseRowsPtr projection = {};                                 // applied before
-
-  bool on_sphere() const {
-    return kind == TransformKind::kOctahedralSht || kind == TransformKind::kReducedSht;
-  }
-  // Length of a scaler over coefficients, and over degrees.
-  int64_t num_coefficients() const;
-
-  // (B, T, E, N, V) -> (B, T, E, rows, columns, V), complex but for dct2d; on the sphere rows are
-  // degrees.
-  at::Tensor operator()(const at::Tensor& field) const;
-};
 
 // amse: adjusted mean squared error of amplitudes and coherence per degree (Subich et al. 2025);
 // power: squared difference of the power of a degree; log_distance: root of the mean squared
@@ -75,12 +46,41 @@ class SpectralCrpsLoss : public ElementaryLoss {
   SpectralTransform transform_;
 };
 
-constexpr auto enum_table(TransformKind) {
-  using enum TransformKind;
-  return std::to_array<EnumName<TransformKind>>({{kFft2d, "fft2d"},
-                                                 {kDct2d, "dct2d"},
-                                                 {kOctahedralSht, "octahedral_sht"},
-                                                 {kReducedSht, "reduced_sht"}});
-}
+// What losses of waves share.
+struct SpectralLossKind : LossKind {
+  TransformOptions transform;
+
+  void bind(config::Binder& b) override;
+  void validate(const std::string& path) const override;
+  void check(const LossInputs& inputs, const std::string& path) const override;
+  bool is_of_waves() const override { return true; }
+};
+
+struct SpectralAmseKind : SpectralLossKind {
+  void validate(const std::string& path) const override;
+  LossPtr make(const LossPlace& place) const override;
+};
+
+struct PowerSpectrumKind : SpectralLossKind {
+  void validate(const std::string& path) const override;
+  LossPtr make(const LossPlace& place) const override;
+};
+
+struct LogSpectralDistanceKind : SpectralLossKind {
+  LossPtr make(const LossPlace& place) const override;
+};
+
+struct FourierCorrelationKind : SpectralLossKind {
+  LossPtr make(const LossPlace& place) const override;
+};
+
+struct SpectralCrpsKind : SpectralLossKind {
+  double alpha = 0.95;
+  bool coefficient_magnitude = false;
+
+  void bind(config::Binder& b) override;
+  bool compares_members() const override { return true; }
+  LossPtr make(const LossPlace& place) const override;
+};
 
 }  // namespace aifs::train

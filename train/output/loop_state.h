@@ -2,6 +2,8 @@
 // Everything that steers a run and must survive a restart, apart from weights and moments.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 
 namespace aifs::train {
@@ -14,6 +16,10 @@ struct LoopState {
   double loss_scale = 0.0;
   int64_t loss_scale_steps = 0;
 };
+
+// All of it as (5) fp64 on the CPU, and back, to be sent to other ranks. Counts are below 2^53.
+at::Tensor to_tensor(const LoopState& state);
+LoopState loop_state_of(const at::Tensor& tensor);
 
 // True at the end of every so many steps or epochs (0: never).
 inline bool is_due(const LoopState& state, int64_t every_steps, int64_t every_epochs) {

@@ -321,6 +321,32 @@ TEST_CASE("the axis, the grid and the sorted variables are described", "[analyti
                                                            "sin_latitude", "sin_longitude"});
 }
 
+TEST_CASE("dropped variables are not there, the others are what they were", "[analytic]") {
+  AnalyticOptions options;
+  const AnalyticDataset whole = make_dataset(options);
+  options.drop = {"v_500", "cos_latitude"};
+  const AnalyticDataset part = make_dataset(options);
+  REQUIRE(part.info().num_variables() == whole.info().num_variables() - 2);
+  REQUIRE(part.info().constant_fields.size() == 3);
+  const std::vector<float> all = read(whole, 2, all_nodes(whole)),
+                           some = read(part, 2, all_nodes(part));
+  for (const std::string& name : part.info().variables) {
+    REQUIRE((name != "v_500" && name != "cos_latitude"));
+    for (int64_t node = 0; node < part.info().num_nodes(); ++node) {
+      const auto of = [&](const AnalyticDataset& dataset, const std::vector<float>& row) {
+        const DatasetInfo& info = dataset.info();
+        return row[static_cast<size_t>(node * info.num_variables() + info.column(name))];
+      };
+      REQUIRE(of(part, some) == of(whole, all));
+    }
+  }
+  for (const std::vector<std::string>& drop :
+       {std::vector<std::string>{"w_500"}, std::vector<std::string>{"v_500", "v_500"}}) {
+    options.drop = drop;
+    REQUIRE_THROWS_AS(make_dataset(options), ConfigError);
+  }
+}
+
 TEST_CASE("columns hold the flow of their level, rounded once", "[analytic]") {
   const AnalyticOptions options;
   const AnalyticDataset dataset = make_dataset(options);

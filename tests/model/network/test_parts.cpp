@@ -4,6 +4,8 @@
 
 #include <ATen/ATen.h>
 
+#include <nlohmann/json.hpp>
+
 #include "core/check.h"
 #include "model/network/encoder_processor_decoder.h"
 #include "tests/support/catch.h"
@@ -251,6 +253,30 @@ TEST_CASE("datasets may share an encoder, but not its nodes and edges", "[parts]
   const auto own = count("1"), shared = count("0");
   REQUIRE(shared.second == own.second);
   REQUIRE(shared.first == own.first - own.second);
+}
+
+TEST_CASE("an option that a kind of part does not read is refused", "[parts]") {
+  const auto fault = [](const char* text) {
+    ModelOptions options;
+    try {
+      config::read(options, config::parse_json(text, "test"), "model", {});
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  REQUIRE_THAT(fault(R"({"processor": {"heads": 4}})"),
+               ContainsSubstring("'model.processor.heads': is an option of graph_transformer, "
+                                 "transformer, not of gnn"));
+  REQUIRE_THAT(fault(R"({"processor": {"kind": "graph_transformer", "window": 0}})"),
+               ContainsSubstring("'model.processor.window'"));
+  REQUIRE_THAT(fault(R"({"processor": {"kind": "point_wise", "mlp_implementation": "mlp"}})"),
+               ContainsSubstring("'model.processor.mlp_implementation'"));
+  REQUIRE_THAT(fault(R"({"processor": {"kind": "none", "chunks": 1}})"),
+               ContainsSubstring("'model.processor.chunks'"));
+  REQUIRE_THAT(fault(R"({"decoder": {"zero_extractor": false}})"),
+               ContainsSubstring("'model.decoder.zero_extractor'"));
+  REQUIRE(fault(R"({"processor": {"heads": 4, "kind": "transformer", "window": 2}})") == "none");
 }
 
 TEST_CASE("combinations that cannot be are refused by their path", "[parts]") {

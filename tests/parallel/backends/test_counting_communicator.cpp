@@ -19,7 +19,7 @@ using parallel::Operation;
 TEST_CASE("a communicator that counts obeys the laws of communicators", "[parallel]") {
   for (const auto& [name, law] : test::communicator_laws()) {
     INFO(name);
-    REQUIRE_NOTHROW(parallel::run_as_threads(3, [&](Communicator& inner) {
+    REQUIRE_NOTHROW(parallel::run_as_threads(2, [&](Communicator& inner) {
       CountingCommunicator group(inner, std::make_shared<CommunicationCount>());
       law(group);
     }));

@@ -32,7 +32,7 @@ TEST_CASE("the loss is one term, or those that are listed", "[loss_options]") {
   const auto one = read("{}").effective_terms();
   REQUIRE(one.size() == 1);
   REQUIRE(one[0].first == "loss");
-  REQUIRE(one[0].second.kind == LossChoice::kMse);
+  REQUIRE(one[0].second.kind.name() == "mse");
   const auto two = read(R"({"terms": [{"kind": "mae", "weight": 2},
                              {"kind": "rmse", "scalers": ["node_weights"]}]})")
                        .effective_terms();
@@ -41,6 +41,30 @@ TEST_CASE("the loss is one term, or those that are listed", "[loss_options]") {
   REQUIRE(two[0].second.scalers.size() == 4);  // those of the section
   REQUIRE(two[1].second.scalers.size() == 1);
   REQUIRE(two[1].first == "loss.terms.1");
+}
+
+TEST_CASE("an option that a kind does not read is refused, with those that it reads",
+          "[loss_options]") {
+  REQUIRE(path_of_error(R"({"kind": "mse", "delta": 1})") == "loss.delta");
+  REQUIRE(path_of_error(R"({"kind": "crps", "fair": true})", 2) == "loss.fair");
+  REQUIRE(path_of_error(R"({"terms": [{}, {"graph": {"neighbours": 2}}]})") ==
+          "loss.terms.1.graph");
+  REQUIRE(path_of_error(R"({"transform": {"kind": "fft2d"}})") == "loss.transform");
+  REQUIRE(path_of_error(R"({"kind": "mse", "delta": null})") == "none");
+  try {
+    read(R"({"kind": "crps", "huber_delta": 1})");
+    FAIL("no error");
+  } catch (const ConfigError& error) {
+    REQUIRE_THAT(error.what(), ContainsSubstring("is an option of huber, not of crps"));
+    REQUIRE_THAT(error.hint(), ContainsSubstring("the options of crps are alpha"));
+  }
+}
+
+TEST_CASE("a sum of terms takes scalers over, and nothing else of a term", "[loss_options]") {
+  REQUIRE(path_of_error(R"({"kind": "mae", "terms": [{}]})") == "loss.kind");
+  REQUIRE(path_of_error(R"({"kind": "huber", "terms": [{}]})") == "loss.kind");
+  REQUIRE(path_of_error(R"({"weight": 2, "terms": [{}]})") == "loss.weight");
+  REQUIRE(path_of_error(R"({"scalers": ["node_weights"], "terms": [{}]})") == "none");
 }
 
 TEST_CASE("combinations that are not defined are found", "[loss_options]") {
@@ -66,33 +90,6 @@ TEST_CASE("combinations that are not defined are found", "[loss_options]") {
   REQUIRE(path_of_error(R"({"scales": {"of_aggregates": true}})") == "loss.scales.of_aggregates");
   REQUIRE(path_of_error(R"({"variables": ["a"], "target_variables": ["a", "b"]})") ==
           "loss.target_variables");
-}
-
-TEST_CASE("named scalers say what their kind reads, and some loss uses them", "[loss_options]") {
-  const auto fault = [](const std::string& scaler, const std::string& used = "own") {
-    return path_of_error(R"({"scalers": ["node_weights", ")" + used +
-                         R"("], "named_scalers": {"own": )" + scaler + "}}");
-  };
-  REQUIRE(fault(R"({"kind": "node_weights", "node_attribute": "x", "norm": "unit-mean"})") ==
-          "none");
-  REQUIRE(fault(R"({"kind": "node_weights", "time_weights": [1]})") ==
-          "loss.named_scalers.own.time_weights");
-  REQUIRE(fault(R"({"kind": "nan_mask_weights", "norm": "unit-sum"})") ==
-          "loss.named_scalers.own.norm");
-  REQUIRE(fault(R"({"kind": "values", "values": [1]})") == "loss.named_scalers.own.axes");
-  REQUIRE(fault(R"({"kind": "values", "axes": ["node"], "values": [1]})") ==
-          "loss.named_scalers.own.axes.0");
-  REQUIRE(fault(R"({"kind": "values", "axes": ["grid", "time"], "values": [1]})") ==
-          "loss.named_scalers.own.axes");
-  REQUIRE(fault(R"({"kind": "values", "axes": ["time", "grid"], "values": [1]})") ==
-          "loss.named_scalers.own.shape");
-  REQUIRE(fault(R"({"kind": "values", "axes": ["time", "grid"], "shape": [1, 2],
-                    "values": [1]})") == "loss.named_scalers.own.values");
-  REQUIRE(fault("{}", "pressure_level") == "loss.named_scalers.own");  // no loss uses it
-  REQUIRE(fault("{}", "values") == "loss.scalers.1");                  // a kind without a name
-  const std::string on_grid = R"("axes": ["grid"], "values": [1]}}})";
-  REQUIRE(path_of_error(R"({"scalers": ["own"], "named_scalers": {"own": {"kind": "values", )" +
-                        on_grid) == "none");
 }
 
 TEST_CASE("neighbours of graph scores are nearest nodes or edges of the graph", "[loss_options]") {

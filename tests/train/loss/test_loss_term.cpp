@@ -8,6 +8,10 @@
 #include "tests/support/gradcheck.h"
 #include "tests/support/tensors.h"
 #include "tests/train/loss_samples.h"
+#include "train/loss/huber.h"
+#include "train/loss/logcosh.h"
+#include "train/loss/mae.h"
+#include "train/loss/mse.h"
 
 using namespace aifs;
 using namespace aifs::train;
@@ -15,8 +19,8 @@ using namespace aifs::test;
 
 namespace {
 
-LossPtr pointwise(LossKind kind, ElementaryOptions options = example_options()) {
-  return std::make_shared<PointwiseTerm>(kind, 1.0, std::move(options));
+LossPtr pointwise(const PointwiseError& error, ElementaryOptions options = example_options()) {
+  return std::make_shared<PointwiseTerm>(error, std::move(options));
 }
 
 LossCall keep(OverVariables reduction) {
@@ -28,7 +32,7 @@ LossCall keep(OverVariables reduction) {
 }  // namespace
 
 TEST_CASE("a sum of losses is the weighted sum of its parts", "[loss_term]") {
-  const LossPtr mse = pointwise(LossKind::kMse), mae = pointwise(LossKind::kMae);
+  const LossPtr mse = pointwise(mse_error()), mae = pointwise(mae_error());
   const WeightedSum sum({{mse, 0.7}, {mae, 0.3}});
   for (const OverVariables reduction :
        {OverVariables::kMean, OverVariables::kSum, OverVariables::kKeep}) {
@@ -45,15 +49,15 @@ TEST_CASE("a sum of losses is the weighted sum of its parts", "[loss_term]") {
 TEST_CASE("a call may ask for some variables", "[loss_term]") {
   LossCall call;
   call.columns = {0, 2};
-  require_value((*pointwise(LossKind::kMse))(prediction(), target(), call), 0.3839193715);
+  require_value((*pointwise(mse_error()))(prediction(), target(), call), 0.3839193715);
   call.columns = std::vector<int64_t>{};
-  require_value((*pointwise(LossKind::kMse))(prediction(), target(), call), 0.0);
+  require_value((*pointwise(mse_error()))(prediction(), target(), call), 0.0);
 }
 
 TEST_CASE("a loss may compare some columns, each with another one of the target", "[loss_term]") {
   ElementaryOptions options = example_options();
   options.columns = {{2, 0}, {0, 0}};
-  const LossPtr loss = pointwise(LossKind::kMse, options);
+  const LossPtr loss = pointwise(mse_error(), options);
   // By hand: weights of variables 2 and 0, both against column 0.
   const at::Tensor error = at::stack({prediction().select(-1, 2), prediction().select(-1, 0)}, -1) -
                            target().narrow(-1, 0, 1);
@@ -69,7 +73,7 @@ TEST_CASE("a loss may compare some columns, each with another one of the target"
 TEST_CASE("the mask of the batch takes the place of its scaler", "[loss_term]") {
   ElementaryOptions options = example_options();
   options.scalers.insert(options.scalers.begin(), {kNanMaskName, {}, {kBatch, kGrid, kVariable}});
-  const LossPtr loss = pointwise(LossKind::kMse, options);
+  const LossPtr loss = pointwise(mse_error(), options);
   require_value((*loss)(prediction(), target()), 0.2985553736);  // no mask
   LossCall call;
   at::Tensor mask = at::ones({1, 4, 3}, at::kDouble);
@@ -81,8 +85,8 @@ TEST_CASE("the mask of the batch takes the place of its scaler", "[loss_term]") 
 TEST_CASE("time aggregates have the reference values", "[loss_term]") {
   const at::Tensor weights = at::tensor({0.5, 0.5}, at::kDouble);
   const auto value = [&](std::vector<TimeAggregate> kinds) {
-    return TimeAggregateLoss(std::move(kinds), pointwise(LossKind::kMse), weights)(prediction(),
-                                                                                   target(), {});
+    return TimeAggregateLoss(std::move(kinds), pointwise(mse_error()), weights)(prediction(),
+                                                                                target(), {});
   };
   require_value(value({TimeAggregate::kMean}), 0.2612898970);
   require_value(value({TimeAggregate::kMax}), 0.4527938050);
@@ -91,12 +95,12 @@ TEST_CASE("time aggregates have the reference values", "[loss_term]") {
   require_value(
       value({TimeAggregate::kMean, TimeAggregate::kMax, TimeAggregate::kMin, TimeAggregate::kDiff}),
       0.2332328994);
-  const TimeAggregateLoss loss({TimeAggregate::kMean}, pointwise(LossKind::kMse), {});
+  const TimeAggregateLoss loss({TimeAggregate::kMean}, pointwise(mse_error()), {});
   REQUIRE_THROWS_AS(loss(prediction().narrow(1, 0, 1), target().narrow(1, 0, 1), {}), Error);
 }
 
 TEST_CASE("gradients of sums and aggregates are right", "[loss_term]") {
-  const LossPtr mse = pointwise(LossKind::kMse), logcosh = pointwise(LossKind::kLogCosh);
+  const LossPtr mse = pointwise(mse_error()), logcosh = pointwise(logcosh_error());
   const WeightedSum sum({{mse, 0.7}, {logcosh, 0.3}});
   const TimeAggregateLoss aggregate(
       {TimeAggregate::kMean, TimeAggregate::kMax, TimeAggregate::kMin, TimeAggregate::kDiff}, mse,
@@ -108,8 +112,8 @@ TEST_CASE("gradients of sums and aggregates are right", "[loss_term]") {
 }
 
 TEST_CASE("ranks that share the nodes get the value and the gradient of the whole", "[loss_term]") {
-  for (const LossKind kind : {LossKind::kMse, LossKind::kRmse, LossKind::kHuber}) {
-    const LossPtr loss = pointwise(kind);
+  for (const PointwiseError& error : {mse_error(), rmse_error(), huber_error(1.0)}) {
+    const LossPtr loss = pointwise(error);
     const LossResult one = whole(*loss, prediction(), target());
     const LossResult three = by_ranks(*loss, prediction(), target(), {0, 1, 3, 4});
     REQUIRE(max_difference(one.value, three.value) <= 1e-15);

@@ -7,7 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/gpu.h"
 #include "tests/support/tensors.h"
-#include "train/loss/loss.h"
+#include "train/loss/mse.h"
 
 using namespace aifs;
 using namespace aifs::train;
@@ -22,12 +22,12 @@ struct Result {
   at::Tensor value, gradient;
 };
 Result run(const at::Device& device, at::ScalarType type, at::IntArrayRef sizes, bool scaled,
-           LossKind kind, OverVariables reduction) {
+           const PointwiseError& error, OverVariables reduction) {
   const auto tensor = [&](at::IntArrayRef shape, uint64_t seed) {
     return random_tensor(shape, seed).to(device, type);
   };
   PointwiseLoss loss;
-  loss.kind = kind;
+  loss.error = error;
   if (scaled) {
     loss.scalers = {over_axis("variable", tensor({sizes[4]}, 1).abs(), kVariable),
                     over_axis("nodes", tensor({sizes[3]}, 2).abs(), kGrid),
@@ -51,10 +51,10 @@ Result run(const at::Device& device, at::ScalarType type, at::IntArrayRef sizes,
 TEST_CASE("squared errors on a GPU are those of LibTorch's operators", "[squared_errors]") {
   for (const auto& sizes : std::vector<std::vector<int64_t>>{{1, 1, 1, 37, 89}, {2, 3, 2, 11, 5}}) {
     for (const bool scaled : {false, true}) {
-      for (const LossKind kind : {LossKind::kMse, LossKind::kRmse}) {
+      for (const PointwiseError& error : {mse_error(), rmse_error()}) {
         for (const OverVariables reduction : {OverVariables::kMean, OverVariables::kSum}) {
-          const Result expected = run(at::kCPU, at::kDouble, sizes, scaled, kind, reduction);
-          const Result got = run(kDevice, at::kFloat, sizes, scaled, kind, reduction);
+          const Result expected = run(at::kCPU, at::kDouble, sizes, scaled, error, reduction);
+          const Result got = run(kDevice, at::kFloat, sizes, scaled, error, reduction);
           REQUIRE(test::max_difference(got.value, expected.value) <=
                   2e-6 * expected.value.item<double>());
           REQUIRE(test::max_difference(got.gradient, expected.gradient) <=
