@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Section "training", the loss: its terms and the scalers that weigh them.
+#include <algorithm>
 #include <map>
 
 #include "anemoi/import_scalers.h"
+#include "anemoi/loss_section.h"
 #include "anemoi/sections.h"
 #include "core/check.h"
 #include "core/join.h"
@@ -22,22 +24,39 @@ struct Around {
 
 class LossReader {
  public:
-  explicit LossReader(const Place& definitions) : definitions_(definitions) {}
+  LossReader(const Place& definitions, const LossRules& rules)
+      : definitions_(definitions), rules_(rules) {
+    for (const std::string& name : rules.also)
+      scaler(name, definitions[name]);
+  }
 
   void read(const Place& loss, const Around& around);
   const std::vector<Json>& terms() const { return terms_; }
-  const std::vector<std::string>& used_scalers() const { return used_; }
+  const std::vector<UsedScaler>& used_scalers() const { return used_; }
 
  private:
   void combined(const Place& loss, const Around& around);
   void scales(const Place& loss, Around around);
+  void aggregates(const Place& loss, Around around);
   void elementary(const Place& loss, const Around& around);
+  Json graph_of(const Place& loss) const;
   std::vector<std::string> scalers(const Place& list);
+  // The name here of a scaler, or "" if there is none; `place` is for remarks.
+  std::string scaler(const std::string& name, const Place& place);
 
   Place definitions_;
+  const LossRules& rules_;
   std::vector<Json> terms_;
-  std::vector<std::string> used_;  // their names in Anemoi
+  std::vector<UsedScaler> used_;
 };
+
+// Refuses what the wrappers of Anemoi do: a word of theirs that the loss within does not repeat.
+void check_wrapper(const Place& wrapper, const Place& loss) {
+  if (wrapper["ignore_nans"].boolean(false) && !loss["ignore_nans"].boolean(false)) {
+    throw ConfigError(wrapper["ignore_nans"].path(),
+                      "is true of a wrapper and false of the loss in it");
+  }
+}
 
 void LossReader::combined(const Place& loss, const Around& around) {
   const std::vector<double> weights = loss["loss_weights"].numbers();
@@ -60,6 +79,15 @@ void LossReader::combined(const Place& loss, const Around& around) {
 // Smoothers from files, or made here.
 Json scales_of(const Place& config, const Place& loss, const std::vector<double>& weights) {
   Json scales{{"weights", weights}};
+  if (const Place smoothers = config["smoothers"]) {
+    Json list = Json::array();
+    for (const auto& [name, smoother] : smoothers.members()) {
+      list.insert(list.begin(), Json{{"neighbours", smoother["num_nearest_neighbours"].integer()},
+                                     {"sigma", smoother["sigma"].number()}});
+    }
+    scales["smoothers"] = list;
+    return scales;
+  }
   if (const Place matrices = config["loss_matrices"]) {
     const Place own = config["loss_matrices_path"];
     const std::string folder = (own ? own : loss["loss_matrices_path"]).text("");
@@ -80,7 +108,6 @@ Json scales_of(const Place& config, const Place& loss, const std::vector<double>
   for (const auto& [theirs, ours] : keys) {
     if (config[theirs]) scales[ours] = config[theirs].whole();
   }
-  config["smoothers"].not_honoured("smoothers follow from the finest one and a factor");
   return scales;
 }
 
@@ -90,16 +117,29 @@ void LossReader::scales(const Place& loss, Around around) {
   const bool is_split = config["loss_matrices"] || config["num_scales"] || config["smoothers"];
   loss["loss_matrices_path"].mark();
   if (is_split) {
+    if (!around.scales.is_null()) loss.not_honoured("scales of scales are not taken");
     around.scales = scales_of(config, loss, weights);
+    if (!around.time_aggregation.empty()) around.scales["of_aggregates"] = true;
   } else if (!weights.empty()) {
+    if (weights.size() != 1)
+      throw ConfigError(loss["weights"].path(), concat("has ", weights.size(), " values, not 1"));
     around.weight *= weights[0];
   }
   for (const char* key : {"sparse_projector_num_chunks", "autocast", "keep_batch_sharded"})
     loss[key].no_effect("how fields are smoothed is up to the program");
   if (loss["scalers"]) around.scalers = loss["scalers"];
-  loss["ignore_nans"].no_effect("the loss within says so");
+  check_wrapper(loss, loss["per_scale_loss"]);
   around.is_alone = true;
   read(loss["per_scale_loss"], around);
+}
+
+void LossReader::aggregates(const Place& loss, Around around) {
+  check_wrapper(loss, loss["loss_fn"]);
+  if (!around.time_aggregation.empty()) loss.not_honoured("aggregates of aggregates are not taken");
+  around.is_alone = true;
+  around.time_aggregation = loss["time_aggregation_types"].texts();
+  if (loss["scalers"]) around.scalers = loss["scalers"];
+  read(loss["loss_fn"], around);
 }
 
 std::string loss_kind(const std::string& name) {
@@ -137,7 +177,9 @@ bool is_spectral(const std::string& kind) {
 Json projection_of(const Place& config) {
   const Place grid = config["grid"] ? config["grid"] : config["node_builder"]["grid"];
   const Place number = config["num_nearest_neighbours"], sigma = config["sigma"];
-  config["node_builder"]["_target_"].mark();
+  const std::string builder = config["node_builder"].class_name();
+  if (!builder.empty() && builder != "ReducedGaussianGridNodes")
+    config["node_builder"].not_honoured("fields are brought to a Gaussian grid");
   if (!grid || !number || !sigma) {
     config.not_honoured("fields are brought to a Gaussian grid that is named, or stay as they are");
     return nullptr;
@@ -150,8 +192,8 @@ Json projection_of(const Place& config) {
 }
 
 Json transform_of(const Place& loss, const std::string& name) {
-  const Place kind = loss["transform"];
-  Json transform{{"kind", kind.text("fft2d")}};
+  Json transform{{"kind", "fft2d"}};
+  if (name != "LogFFT2Distance") transform["kind"] = loss["transform"].text("fft2d");
   const bool sphere =
       transform["kind"] == Json("octahedral_sht") || transform["kind"] == Json("reduced_sht");
   if (sphere) {
@@ -160,17 +202,23 @@ Json transform_of(const Place& loss, const std::string& name) {
     transform["grid"] = concat(octahedral ? "o" : "n", rings / 2);
     if (loss["truncation"]) transform["truncation"] = loss["truncation"].integer();
     loss["grid"].no_effect("is n320");
+    for (const char* key : {"x_dim", "y_dim"})
+      loss[key].no_effect("is for rectangles");
   } else {
     transform["x_dim"] = loss["x_dim"].integer();
     transform["y_dim"] = loss["y_dim"].integer();
+    for (const char* key : {"nlat", "truncation", "grid"})
+      loss[key].no_effect("is for the sphere");
   }
   const Place filter = loss["apply_filter"];
-  if (transform["kind"] != Json("fft2d") && name != "LogFFT2Distance") {
+  if (transform["kind"] != Json("fft2d")) {
     filter.no_effect("is for Fourier transforms");
   } else if (filter) {
     transform["filter"] = filter.boolean();
   }
-  if (const Place subgrid = loss["subgrid"]; subgrid.is_list()) {
+  if (const Place subgrid = loss["subgrid"]; sphere) {
+    subgrid.expect(nullptr, "is for rectangles");
+  } else if (subgrid.is_list()) {
     Json ends = Json::array();
     for (const double end : subgrid.numbers())
       ends.push_back(static_cast<int64_t>(end));
@@ -182,20 +230,25 @@ Json transform_of(const Place& loss, const std::string& name) {
     const Json projection = projection_of(config);
     if (!projection.is_null()) transform["projection"] = projection;
   }
-  if (name == "LogFFT2Distance") transform["kind"] = "fft2d";
   return transform;
 }
 
-// Scores of neighbourhoods work on nearest nodes here.
-Json graph_of(const Place& loss) {
+// Edges of the graph are known only to those who have it: elsewhere, nearest nodes.
+Json LossReader::graph_of(const Place& loss) const {
   const Place graph = loss["loss_graph"];
-  if (!graph) return Json{{"neighbours", 1}};  // every node alone
-  const Place normalise = graph["row_normalize"];
-  const bool row_normalise = normalise.boolean(false);
-  graph.not_honoured(
-      "neighbourhoods are nearest nodes here, not edges of the graph: choose loss.graph.neighbours "
-      "and sigma");
-  return Json{{"neighbours", 4}, {"row_normalise", row_normalise}};
+  if (!graph) return Json{{"neighbours", 0}};
+  const bool row_normalise = graph["row_normalize"].boolean(false);
+  if (!rules_.has_data_edges) {
+    graph.not_honoured(
+        "the graph that is built here has no edges between data nodes: choose "
+        "loss.graph.neighbours and sigma, or a graph.file with such edges and loss.graph.of_graph");
+    return Json{{"neighbours", 4}, {"row_normalise", row_normalise}};
+  }
+  graph["edges_name"].no_effect("are those from data nodes to data nodes");
+  return Json{{"of_graph", true},
+              {"edge_weight", graph["edge_weight_attribute"].text("")},
+              {"source_weight", graph["src_node_weight_attribute"].text("")},
+              {"row_normalise", row_normalise}};
 }
 
 void LossReader::elementary(const Place& loss, const Around& around) {
@@ -219,7 +272,8 @@ void LossReader::elementary(const Place& loss, const Around& around) {
                                               : 1.0;
     term["alpha"] = loss["alpha"].number(usual);
   }
-  if (kind == "energy_score" || kind.starts_with("graph_")) put("fair", "fair");
+  if (kind == "energy_score" || (kind.starts_with("graph_") && kind != "graph_edge_crps"))
+    put("fair", "fair");
   if (kind == "energy_score") put("norm_over", "norm_over");
   if (kind == "graph_variogram_score") put("variogram_power", "p");
   if (kind == "spectral_crps") put("coefficient_magnitude", "coefficient_magnitude");
@@ -232,7 +286,11 @@ void LossReader::elementary(const Place& loss, const Around& around) {
   loss["check_variables_compatibility"].no_effect("units are not compared");
   const bool has_own = loss["scalers"] && !(around.is_alone && loss["scalers"].whole().empty());
   loss["scalers"].mark();
-  term["scalers"] = scalers(has_own || !around.scalers ? loss["scalers"] : around.scalers);
+  std::vector<std::string> names =
+      scalers(has_own || !around.scalers ? loss["scalers"] : around.scalers);
+  if (name.starts_with("Weighted") && !rules_.sample_weights.empty())
+    names.insert(names.begin(), rules_.sample_weights);
+  term["scalers"] = names;
   terms_.push_back(term);
 }
 
@@ -243,6 +301,7 @@ std::vector<std::string> LossReader::scalers(const Place& list) {
     if (name == "*") {
       for (const auto& [key, definition] : definitions_.members())
         names.push_back(key);
+      names.insert(names.end(), rules_.defined_elsewhere.begin(), rules_.defined_elsewhere.end());
     } else if (name.starts_with("!")) {
       std::erase(names, name.substr(1));
     } else {
@@ -252,17 +311,31 @@ std::vector<std::string> LossReader::scalers(const Place& list) {
   for (const std::string& name : list.texts())
     if (name.starts_with("!")) std::erase(names, name.substr(1));
   for (const std::string& name : names) {
-    const std::string kind = scaler_kind(definitions_[name]);
-    if (kind.empty()) {
-      list.not_honoured(concat("names '", name, "', which is not defined or has no match here"));
-    } else if (contains(ours, kind)) {
-      list.not_honoured(concat("'", name, "' is the second scaler of its kind; there can be one"));
-    } else {
-      ours.push_back(kind);
-      used_.push_back(name);
-    }
+    const std::string own = scaler(name, list);
+    if (!own.empty()) ours.push_back(own);
   }
   return ours;
+}
+
+std::string LossReader::scaler(const std::string& name, const Place& place) {
+  if (contains(rules_.defined_elsewhere, name)) return name;
+  const auto same_name = [&](const UsedScaler& used) { return used.theirs == name; };
+  const auto known = std::find_if(used_.begin(), used_.end(), same_name);
+  if (known != used_.end()) return known->ours;
+  UsedScaler used{.theirs = name, .kind = scaler_kind(definitions_[name])};
+  if (used.kind.empty()) {
+    place.not_honoured(concat("names '", name, "', which is not defined or has no match here"));
+    return "";
+  }
+  const auto same_kind = [&](const UsedScaler& u) { return u.kind == used.kind && !u.is_named; };
+  used.is_named = rules_.keeps_names || needs_name(definitions_[name], used.kind) ||
+                  std::any_of(used_.begin(), used_.end(), same_kind);
+  // A name of our own must not hide a kind.
+  used.ours = !used.is_named                              ? used.kind
+              : !rules_.keeps_names && is_kind_name(name) ? name + "_own"
+                                                          : name;
+  used_.push_back(used);
+  return used.ours;
 }
 
 void LossReader::read(const Place& loss, const Around& around) {
@@ -272,12 +345,7 @@ void LossReader::read(const Place& loss, const Around& around) {
   } else if (name == "MultiscaleLossWrapper") {
     scales(loss, around);
   } else if (name == "TimeAggregateLossWrapper") {
-    Around inner = around;
-    inner.is_alone = true;
-    inner.time_aggregation = loss["time_aggregation_types"].texts();
-    if (loss["scalers"]) inner.scalers = loss["scalers"];
-    loss["ignore_nans"].no_effect("the loss within says so");
-    read(loss["loss_fn"], inner);
+    aggregates(loss, around);
   } else {
     elementary(loss, around);
   }
@@ -285,7 +353,7 @@ void LossReader::read(const Place& loss, const Around& around) {
 
 }  // namespace
 
-void import_loss(Translation& t) {
+void import_loss(Translation& t, const LossRules& rules) {
   const Place training = t.root["training"];
   const Section out = t.section("loss");
   const char* why = "the loss and the scalers of the first dataset are for all";
@@ -293,7 +361,7 @@ void import_loss(Translation& t) {
   if (definitions["builders"]) definitions = definitions["builders"];
   const Place loss = t.of_all_datasets(training["training_loss"], why);
   if (!loss) throw ConfigError(loss.path(), "is missing: what is to be minimised?");
-  LossReader reader(definitions);
+  LossReader reader(definitions, rules);
   reader.read(loss, {});
   const std::vector<Json>& terms = reader.terms();
   if (terms.size() == 1) {
@@ -302,12 +370,23 @@ void import_loss(Translation& t) {
   } else if (!terms.empty()) {
     out.set("scalers", Json::array(), loss);
     out.set("terms", terms, loss);
+  } else if (loss["losses"].is_list() && loss["losses"].elements().empty()) {
+    throw ConfigError(loss["losses"].path(), "is empty: what is to be minimised?");
   }
   import_scalers(t, definitions, reader.used_scalers(), out);
   training["loss_gradient_scaling"].expect(false, "gradients of the loss are not rescaled");
   training["validation_metrics"].no_effect(
       "validation scores the loss, and forecasts by RMSE against persistence in physical units");
   training["metrics"].no_effect("every predicted variable is scored");
+}
+
+Imported import_loss_section(const Json& training, const LossRules& rules) {
+  const Source source(Json{{"training", training}});
+  Imported imported;
+  Translation t{.root = source.root(), .target = imported.target, .name = "", .is_whole = false};
+  import_loss(t, rules);
+  imported.remarks = source.remarks();
+  return imported;
 }
 
 }  // namespace aifs::anemoi

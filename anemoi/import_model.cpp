@@ -4,6 +4,7 @@
 #include <map>
 
 #include "anemoi/import_block.h"
+#include "anemoi/part_sections.h"
 #include "core/check.h"
 #include "core/join.h"
 
@@ -327,6 +328,14 @@ void pass_over(const Place& model, const Translation& t) {
 }
 
 }  // namespace
+
+Imported import_bounding_section(const Json& list) {
+  const Source source(Json{{"bounding", list}});
+  Imported imported;
+  import_bounding(source.root()["bounding"], Section(imported.target, {"model"}));
+  imported.remarks = source.remarks();
+  return imported;
+}
 
 void import_model(Translation& t) {
   const Place model = t.root["model"];

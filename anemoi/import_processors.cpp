@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "anemoi/part_sections.h"
 #include "anemoi/sections.h"
 #include "anemoi/yaml_scalar.h"
 #include "core/check.h"
@@ -42,13 +43,13 @@ class Rules {
   Rules(const Section& out, const char* key) : out_(out), key_(key) {
     if (const Json* before = out.find(key)) list_ = *before;
   }
-  void add(Json rule, const Place& variables) {
-    const std::vector<std::string> names = variables.texts();
+  void add(const Json& rule, const Place& variables) { add(rule, variables.texts(), variables); }
+  void add(const Json& rule, const std::vector<std::string>& names, const Place& origin) {
     if (names.empty()) return;
     Json whole{{"variables", names}};
     whole.update(rule);
     list_.push_back(whole);
-    out_.set(key_, list_, variables);
+    out_.set(key_, list_, origin);
   }
 
  private:
@@ -57,24 +58,39 @@ class Rules {
   Json list_ = Json::array();
 };
 
-void import_imputer(const std::string& name, const Place& config, const Section& out) {
+// What a key of an imputer stands for, a statistic, a constant or a variable; null after a remark.
+Json impute_rule(const std::string& name, const std::string& key, const Place& place) {
+  if (name == "CopyImputer") return {{"method", "copy"}, {"from", key}};
+  if (name == "ConstantImputer") {
+    const Json value = yaml_scalar(key);
+    if (!value.is_number()) throw ConfigError(place.path(), "is no number to fill NaN with");
+    return {{"method", "constant"}, {"value", value}};
+  }
+  if (key == "mean" || key == "minimum" || key == "maximum" || key == "stdev")
+    return {{"method", key}};
+  place.not_honoured("NaN can be filled with mean, minimum, maximum or stdev");
+  return nullptr;
+}
+
+// `others` are the variables that nothing else names.
+void import_imputer(const std::string& name, const Place& config, const Section& out,
+                    std::vector<std::string> others) {
+  const bool knows_variables = !others.empty();
   Rules rules(out, "imputer");
   for (const auto& [key, variables] : config.members()) {
-    if (key == "default" || key == "none" || !variables) continue;
-    if (name == "ConstantImputer") {
-      const Json value = yaml_scalar(key);
-      if (!value.is_number()) throw ConfigError(variables.path(), "is no number to fill NaN with");
-      rules.add({{"method", "constant"}, {"value", value}}, variables);
-    } else if (name == "CopyImputer") {
-      rules.add({{"method", "copy"}, {"from", key}}, variables);
-    } else if (key == "mean" || key == "minimum" || key == "maximum" || key == "stdev") {
-      rules.add({{"method", key}}, variables);
-    } else {
-      variables.not_honoured("NaN can be filled with mean, minimum, maximum or stdev");
-    }
+    if (key == "default" || !variables) continue;
+    for (const std::string& variable : variables.texts())
+      std::erase(others, variable);
+    if (key == "none") continue;
+    const Json rule = impute_rule(name, key, variables);
+    if (!rule.is_null()) rules.add(rule, variables);
   }
-  config["none"].mark();
-  expect_no_default(config);
+  const Place fallback = config["default"];
+  if (!knows_variables) return expect_no_default(config);
+  const std::string key = fallback.text("none");
+  if (key == "none" || key == "None") return;
+  const Json rule = impute_rule(name, key, fallback);
+  if (!rule.is_null()) rules.add(rule, others, fallback);
 }
 
 Json remap_options(const Place& options) {
@@ -142,7 +158,8 @@ void import_postprocessor(const std::string& name, const Place& config, const Se
 
 }  // namespace
 
-void import_processors(const Place& processors, const Section& out) {
+void import_processors(const Place& processors, const Section& out,
+                       const std::vector<std::string>& variables) {
   // Here values are filled first, then mapped, then normalised, whatever the order they stand in.
   enum Stage { kFill, kMap, kNormalise, kAfter };
   Stage last = kFill;
@@ -158,7 +175,7 @@ void import_processors(const Place& processors, const Section& out) {
       import_normalizer(config, out);
     } else if (name == "InputImputer" || name == "ConstantImputer" || name == "CopyImputer") {
       stage = kFill;
-      import_imputer(name, config, out);
+      import_imputer(name, config, out, variables);
     } else if (name == "Remapper" || name == "Monomapper") {
       stage = kMap;
       import_remapper(config, out);
@@ -176,6 +193,15 @@ void import_processors(const Place& processors, const Section& out) {
     if (stage != kAfter) last = std::max(last, stage);
   }
   if (!normalises) out["normalizer"].set("default", "none", processors);
+}
+
+Imported import_processor_section(const Json& processors,
+                                  const std::vector<std::string>& variables) {
+  const Source source(Json{{"processors", processors}});
+  Imported imported;
+  import_processors(source.root()["processors"], Section(imported.target, {"data"}), variables);
+  imported.remarks = source.remarks();
+  return imported;
 }
 
 }  // namespace aifs::anemoi

@@ -8,9 +8,21 @@ namespace aifs::anemoi {
 
 // The name here of a scaler's kind, or "".
 std::string scaler_kind(const Place& definition);
+// True for the names of kinds.
+bool is_kind_name(const std::string& name);
+
+// What a scaler becomes here: the one of its kind, whose settings stand in the section "loss", or
+// one of "named_scalers".
+struct UsedScaler {
+  std::string theirs = {}, kind = {}, ours = {};
+  bool is_named = false;
+};
+
+// Whether the section "loss" cannot describe it as the one of its kind.
+bool needs_name(const Place& definition, const std::string& kind);
 
 // Translates the definitions of the scalers that losses use.
-void import_scalers(Translation& t, const Place& definitions, const std::vector<std::string>& used,
+void import_scalers(Translation& t, const Place& definitions, const std::vector<UsedScaler>& used,
                     const Section& loss);
 
 }  // namespace aifs::anemoi

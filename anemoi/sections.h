@@ -19,6 +19,7 @@ struct Translation {
   std::vector<std::string> meshes = {"hidden"};   // hidden node sets, fine to coarse
   std::optional<int64_t> batches_per_epoch = {};  // where an epoch is cut short
   std::vector<std::string> node_attributes = {};  // of data nodes, that losses use
+  bool is_whole = true;                           // false: of one section only
 
   bool has_several_datasets() const { return datasets.size() > 1; }
   Section section(const std::string& key) const { return {target, {key}}; }
@@ -42,11 +43,27 @@ bool is_whole_epoch(const Place& limit);
 // Their product; ConfigError about `place` if it is larger than any integer.
 int64_t checked_product(int64_t a, int64_t b, const Place& place);
 
+// How a section "loss" is made.
+struct LossRules {
+  // Every scaler keeps its name, as one of loss.named_scalers.
+  bool keeps_names = false;
+  // Names of scalers without a definition, which the caller adds to loss.named_scalers.
+  std::vector<std::string> defined_elsewhere = {};
+  // Scalers that are translated even if no loss uses them.
+  std::vector<std::string> also = {};
+  // The scaler that comes first in losses of class Weighted...; empty: none.
+  std::string sample_weights = {};
+  // Whether the graph has edges from data nodes to data nodes, for loss_graph.
+  bool has_data_edges = false;
+};
+
 void import_data(Translation& t);
-void import_processors(const Place& processors, const Section& out);
+// `variables` of the dataset, if they are known.
+void import_processors(const Place& processors, const Section& out,
+                       const std::vector<std::string>& variables = {});
 void import_graph(Translation& t);
 void import_model(Translation& t);
-void import_loss(Translation& t);
+void import_loss(Translation& t, const LossRules& rules);
 void import_optimisation(Translation& t);
 void import_training(Translation& t);
 // Says of sections that are about other things that they have no effect here.

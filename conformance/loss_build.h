@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the description of a loss in a reference case to a Loss.
+// From the description of a loss in a reference case to a Loss, by way of the configuration that a
+// training would have: translated by anemoi/, built by train/loss.
 #pragma once
 
 #include "conformance/loss_file.h"
-#include "train/loss/sparse_rows.h"
+#include "train/loss/loss_setup.h"
 
 namespace aifs::conformance {
 
@@ -26,5 +27,9 @@ struct BuiltLoss {
 BuiltLoss build_case_loss(const LossGrid& grid, const Json& config,
                           const at::Tensor& sample_weights, at::ScalarType dtype,
                           const std::vector<train::SparseRowsPtr>& matrices = {});
+
+// One scaler of a file that gives their options. A NaN mask has no factor: it comes with a batch.
+train::Scaler build_case_scaler(const LossGrid& grid, const std::string& name,
+                                at::ScalarType dtype);
 
 }  // namespace aifs::conformance

@@ -3,6 +3,8 @@
 // them, and compared with the stored ones; the losses use the computed ones.
 #include <ATen/ATen.h>
 
+#include <optional>
+
 #include "conformance/cases.h"
 #include "conformance/limits.h"
 #include "conformance/loss_build.h"
@@ -24,10 +26,11 @@ constexpr double kScaler = 2.4e-7;
 constexpr double kMatrix = 1e-6;  // of weights that sum to about 1
 
 void check_scaler(const LossFile& file, const std::string& name, Comparison& comparison) {
-  const at::Tensor values = make_scaler({file, "input/"}, name, at::kFloat).factor;
-  if (file.json["scalers"][name]["options"].at("class") == "NaNMaskScaler") {
+  const at::Tensor values = build_case_scaler({file, "input/"}, name, at::kFloat).factor;
+  if (!values.defined()) {
     // The stored one is a placeholder; the mask belongs to the batch.
-    comparison.require(at::logical_or(values == 0, values == 1).all().item<bool>(),
+    const at::Tensor mask = read_tensor(file.tensors, "input/nan_mask");
+    comparison.require(at::logical_or(mask == 0, mask == 1).all().item<bool>(),
                        "the mask holds other values than 0 and 1");
     return;
   }
@@ -41,10 +44,13 @@ struct LossCase {
   BuiltLoss built;
   at::Tensor prediction;  // model-output columns
   at::Tensor target;      // all dataset columns
+  std::optional<train::Scaler> nan_mask = {};
 
-  at::Tensor value(const LossCall& call = {}) const {
-    return (*built.loss)(prediction, target, call);
+  at::Tensor value(const at::Tensor& of_prediction, LossCall call = {}) const {
+    call.nan_mask = nan_mask;
+    return (*built.loss)(of_prediction, target, call);
   }
+  at::Tensor value(const LossCall& call = {}) const { return value(prediction, call); }
 };
 
 LossCase make_case(const LossGrid& grid, const Json& json, at::ScalarType dtype,
@@ -71,12 +77,17 @@ LossCase make_case(const LossGrid& grid, const Json& json, at::ScalarType dtype,
     throw NotSupported("input " + input);
   }
   result.target = grid.read(input.ends_with("_nan") ? "target_with_nan" : "target", dtype);
+  if (grid.file.tensors.contains("input/nan_mask")) {
+    result.nan_mask = train::over_axes(train::kNanMaskName,
+                                       read_tensor(grid.file.tensors, "input/nan_mask", dtype),
+                                       {train::kBatch, train::kGrid, train::kVariable});
+  }
   return result;
 }
 
 at::Tensor gradient_of(const LossCase& c) {
   const at::Tensor prediction = c.prediction.clone().set_requires_grad(true);
-  (*c.built.loss)(prediction, c.target).backward();
+  c.value(prediction).backward();
   return prediction.grad();
 }
 

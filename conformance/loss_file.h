@@ -5,7 +5,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +24,11 @@ struct LossFile {
   bool has_scaler_options() const { return json.contains("scalers"); }
 };
 
+// Lengths of a prediction.
+struct AxisLengths {
+  int64_t time = 0, grid = 0, variable = 0;
+};
+
 // The part of a file that a loss looks at.
 struct LossGrid {
   const LossFile& file;
@@ -34,20 +38,16 @@ struct LossGrid {
   bool contains(const std::string& tensor) const;
   // The nodes of the grid with their coordinates.
   graph::NodeSet nodes() const;
+  // Of the outputs; times and nodes 0 if the file has no fields.
+  AxisLengths lengths() const;
 };
 
 // The axis of a stored scaler of one dimension, whose name may tell ("node_weights", "time_steps",
 // "spectral_modes"; else it is of variables) and whose length must fit; a length that is that of no
 // axis is a number of spectral coefficients.
-struct AxisLengths {
-  int64_t time = 0, grid = 0, variable = 0;
-};
 train::Axis axis_of_scaler(const std::string& name, int64_t length, const AxisLengths& lengths);
 
-// A scaler computed from its options (NaN mask: that of the batch), or the stored one.
-train::Scaler make_scaler(const LossGrid& grid, const std::string& name, at::ScalarType dtype);
-
-// The scalers of a list in which "*" stands for all of the file and "!name" leaves one out.
-std::vector<std::string> selected_scalers(const LossFile& file, const Json& list);
+// A dimension by its name in Anemoi. Throws NotSupported.
+train::Axis axis_named(const std::string& name);
 
 }  // namespace aifs::conformance

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "anemoi/part_sections.h"
+#include "conformance/anemoi_form.h"
 #include "conformance/report.h"
 #include "conformance/tensors.h"
 
@@ -485,30 +487,13 @@ model::NetworkPlan full_plan(const Json& json, const SafetensorsFile& tensors,
 }  // namespace
 
 model::BoundingOptions bounding_options(const std::string& name, const Json& json) {
-  using K = model::BoundingKind;
-  static const std::map<std::string, K> kinds{
-      {"ReluBounding", K::kRelu},
-      {"LeakyReluBounding", K::kLeakyRelu},
-      {"HardtanhBounding", K::kHardtanh},
-      {"LeakyHardtanhBounding", K::kLeakyHardtanh},
-      {"FractionBounding", K::kFraction},
-      {"LeakyFractionBounding", K::kLeakyFraction},
-      {"NormalizedReluBounding", K::kNormalizedRelu},
-      {"NormalizedLeakyReluBounding", K::kNormalizedLeakyRelu}};
-  const auto found = kinds.find(name);
-  if (found == kinds.end()) throw NotSupported("bounding " + name);
-  model::BoundingOptions options;
-  options.kind = found->second;
-  options.variables = texts(json.at("variables"));
-  if (json.contains("normalizer")) {
-    options.thresholds = json.at("min_val").get<std::vector<double>>();
-    options.normalizer = texts(json.at("normalizer"));
-  } else {
-    options.min_val = json.value("min_val", 0.0);
-    options.max_val = json.value("max_val", 1.0);
-  }
-  options.total_var = json.value("total_var", std::string());
-  return options;
+  Json bounding{{"_target_", name}};
+  for (const char* key : {"variables", "min_val", "max_val", "total_var", "normalizer"})
+    if (json.contains(key)) bounding[key] = json[key];
+  const anemoi::Imported imported = anemoi::import_bounding_section(Json::array({bounding}));
+  model::ModelOptions options;
+  config::read(options, section_of(imported, "model"), "model", {});
+  return options.bounding.at(0);
 }
 
 std::vector<CaseDataset> datasets_of(const Json& json) {

@@ -2,16 +2,15 @@
 // Data processors: normalisers, imputers (also chained with a normaliser) and boundings.
 #include <ATen/ATen.h>
 
-#include <optional>
+#include <algorithm>
 #include <set>
 
+#include "anemoi/part_sections.h"
+#include "conformance/anemoi_form.h"
 #include "conformance/cases.h"
 #include "conformance/model_setup.h"
 #include "conformance/tensors.h"
-#include "data/transforms/imputer.h"
-#include "data/transforms/normaliser.h"
-#include "data/transforms/post_processor.h"
-#include "data/transforms/remapper.h"
+#include "data/options.h"
 
 namespace aifs::conformance {
 
@@ -31,6 +30,18 @@ struct ProcessorFile {
 
   const Json& config(const std::string& name) const { return json["cases"][name].at("config"); }
 };
+
+// The processors of a training's configuration with one of a class of Anemoi's.
+data::NamedDataset processors_of(const ProcessorFile& file, const std::string& class_name,
+                                 const Json& arguments) {
+  const Json processors{{"one", {{"_target_", class_name}, {"config", arguments}}}};
+  data::NamedDataset options;
+  config::read(
+      options,
+      section_of(anemoi::import_processor_section(processors, file.variables.names()), "data"),
+      "data", {});
+  return options;
+}
 
 at::Tensor columns_of(const at::Tensor& fields, const std::vector<int64_t>& columns) {
   return fields.index_select(-1, at::tensor(columns, at::kLong));
@@ -72,10 +83,8 @@ void compare_exactly(const ProcessorFile& file, const std::string& tensor, const
 }
 
 void check_normaliser(const ProcessorFile& file, const std::string& name, Comparison& comparison) {
-  data::NormaliserOptions options;
-  Json config = file.config(name);
-  if (!config.contains("default")) config["default"] = "none";
-  config::read(options, config, name, {});
+  const data::NormaliserOptions options =
+      processors_of(file, "InputNormalizer", file.config(name)).normalizer;
   data::Statistics statistics = file.statistics;
   const data::VariableTable& variables = file.variables;
   const auto normaliser = data::Normaliser::create(variables.names(), statistics, options);
@@ -97,53 +106,6 @@ void check_normaliser(const ProcessorFile& file, const std::string& name, Compar
                                                          {"maximum", statistics.maximum}};
   for (const auto& [statistic, values] : after)
     compare("statistics_after_" + statistic, at::tensor(values, at::kDouble));
-}
-
-// What a key of an imputer's configuration stands for: a statistic, a constant or a variable.
-data::ImputeRule impute_rule(const std::string& class_name, const std::string& key) {
-  data::ImputeRule rule;
-  if (class_name == "ConstantImputer") {
-    rule.method = data::ImputeMethod::kConstant;
-    rule.value = std::stod(key);
-    return rule;
-  }
-  if (class_name == "CopyImputer") {
-    rule.method = data::ImputeMethod::kCopy;
-    rule.from = key;
-    return rule;
-  }
-  if (class_name != "InputImputer") throw NotSupported("imputer " + class_name);
-  for (const auto& [method, known] : EnumNames<data::ImputeMethod>::table) {
-    if (key == known && method < data::ImputeMethod::kConstant) {
-      rule.method = method;
-      return rule;
-    }
-  }
-  throw NotSupported("imputation with the " + key);
-}
-
-std::vector<data::ImputeRule> impute_rules(const ProcessorFile& file, const std::string& name) {
-  const auto class_name = file.json["cases"][name].at("class").get<std::string>();
-  std::vector<data::ImputeRule> rules;
-  std::vector<std::string> unnamed = file.variables.names();
-  const auto text_of = [](const Json& value) {
-    return value.is_string() ? value.get<std::string>() : value.dump();
-  };
-  for (const auto& [key, value] : file.config(name).items()) {
-    if (key == "default") continue;
-    const auto listed = value.get<std::vector<std::string>>();
-    for (const std::string& variable : listed)
-      std::erase(unnamed, variable);
-    if (key == "none") continue;
-    rules.push_back(impute_rule(class_name, key));
-    rules.back().variables = listed;
-  }
-  const std::string fallback = text_of(file.config(name).value("default", Json("none")));
-  if (fallback != "none") {
-    rules.push_back(impute_rule(class_name, fallback));
-    rules.back().variables = unnamed;
-  }
-  return rules;
 }
 
 // (V) bool: which variables some rule names.
@@ -189,7 +151,10 @@ at::Tensor with_nan(const at::Tensor& fields, const std::vector<int64_t>& column
 
 void check_imputer(const ProcessorFile& file, const std::string& name, Comparison& comparison) {
   const data::VariableTable& variables = file.variables;
-  const std::vector<data::ImputeRule> rules = impute_rules(file, name);
+  const std::vector<data::ImputeRule> rules =
+      processors_of(file, file.json["cases"][name].at("class").get<std::string>(),
+                    file.config(name))
+          .imputer;
   const data::Imputer imputer(variables.names(), file.statistics, rules);
   const auto compare = [&](const std::string& what, const at::Tensor& ours) {
     compare_exactly(file, name + "/" + what, ours, comparison);
@@ -258,43 +223,15 @@ void check_boundings(const ProcessorFile& file, const std::string& name,
   }
 }
 
-data::RemapRule remap_rule(const Json& json) {
-  data::RemapRule rule;
-  const auto method = json.at("method").get<std::string>();
-  const auto& table = EnumNames<data::RemapMethod>::table;
-  const auto found = std::find_if(table.begin(), table.end(),
-                                  [&](const auto& entry) { return method == entry.second; });
-  if (found == table.end()) throw NotSupported("remapping by " + method);
-  rule.method = found->first;
-  const Json& arguments = json.at("arguments");
-  require_known_keys(arguments,
-                     {"lambd", "clip_negative", "tangent_linear_above_one", "rho", "c", "scale",
-                      "shift", "lower_atom", "upper_atom", "lower_target", "upper_target", "eps"});
-  const auto number = [&](const char* key) {
-    return arguments.contains(key) ? std::optional(arguments.at(key).get<double>()) : std::nullopt;
-  };
-  rule.exponent = number("lambd");
-  rule.clip_negative = arguments.value("clip_negative", rule.clip_negative);
-  rule.linear_above_one = arguments.value("tangent_linear_above_one", rule.linear_above_one);
-  rule.rho = arguments.value("rho", rule.rho);
-  rule.c = arguments.value("c", rule.c);
-  rule.scale = arguments.value("scale", rule.scale);
-  rule.shift = arguments.value("shift", rule.shift);
-  rule.lower = number("lower_atom");
-  rule.upper = number("upper_atom");
-  rule.lower_target = number("lower_target");
-  rule.upper_target = number("upper_target");
-  rule.epsilon = arguments.value("eps", rule.epsilon);
-  return rule;
-}
-
 // One mapped column of a field with all of them.
 void check_remapper(const ProcessorFile& file, const std::string& name, Comparison& comparison) {
   constexpr double kLimit = 1e-6;  // of a result, or of what moves it as far as its argument moves
   const Json& json = file.json["cases"].at(name);
-  data::RemapRule rule = remap_rule(json);
-  rule.variables = {json.at("variable").get<std::string>()};
-  const data::Remapper remapper(file.variables.names(), {rule});
+  const auto method = json.at("method").get<std::string>();
+  const Json arguments{{method, {json.at("variable")}},
+                       {"method_kwargs", {{method, json.at("arguments")}}}};
+  const data::Remapper remapper(file.variables.names(),
+                                processors_of(file, "Remapper", arguments).remapper);
   const auto column = json.at("column").get<int64_t>();
   at::Tensor fields = read_tensor(file.tensors, json.at("input").get<std::string>());
   const auto check = [&](const std::string& what, const auto& map) {
@@ -342,38 +279,23 @@ double normalised_threshold(const ProcessorFile& file, const std::string& method
   return value;
 }
 
+// The fields of such a case are normalised, so thresholds are brought to their units.
 std::vector<data::PostRule> post_rules(const ProcessorFile& file, const Json& json) {
-  const auto class_name = json.at("class").get<std::string>();
-  const Json& config = json.at("config");
+  Json arguments = json.at("config");
+  const auto normalizer = arguments.value("normalizer", std::string("none"));
+  arguments.erase("normalizer");
+  const data::NamedDataset options =
+      processors_of(file, json.at("class").get<std::string>(), arguments);
   std::vector<data::PostRule> rules;
-  for (const auto& [key, value] : config.items()) {
-    if (key == "default" && value != "none") throw NotSupported("a default post-processor");
-    if (key == "default" || key == "none" || key == "remap" || key == "normalizer") continue;
-    for (const auto& variable : value.get<std::vector<std::string>>()) {
-      data::PostRule rule;
-      rule.variables = {variable};
-      if (class_name == "Postprocessor") {
-        const auto& table = EnumNames<data::PostMethod>::table;
-        const auto found =
-            std::find_if(table.begin(), table.begin() + 3,
-                         [&, method = key](const auto& entry) { return method == entry.second; });
-        if (found == table.begin() + 3) throw NotSupported("post-processor " + key);
-        rule.method = found->first;
-      } else if (class_name == "NormalizedReluPostprocessor") {
-        rule.method = data::PostMethod::kThreshold;
-        rule.value = normalised_threshold(file, config.value("normalizer", std::string("none")),
-                                          variable, std::stod(key));
-      } else if (class_name == "ConditionalZeroPostprocessor") {
-        rule.method = data::PostMethod::kConditionalZero;
-        rule.value = std::stod(key);
-        rule.from = config.at("remap").get<std::string>();
-      } else if (class_name == "ConditionalNaNPostprocessor") {
-        rule.method = data::PostMethod::kConditionalNan;
-        rule.from = config.at("remap").get<std::string>();
-      } else {
-        throw NotSupported("post-processor " + class_name);
-      }
-      rules.push_back(std::move(rule));
+  for (const data::PostRule& rule : options.postprocessor) {
+    if (rule.method != data::PostMethod::kThreshold) {
+      rules.push_back(rule);
+      continue;
+    }
+    for (const std::string& variable : rule.variables) {
+      rules.push_back(rule);
+      rules.back().variables = {variable};
+      rules.back().value = normalised_threshold(file, normalizer, variable, rule.value);
     }
   }
   return rules;
@@ -396,14 +318,11 @@ void check_failing(const std::string& name, const Json& json, Comparison& compar
     throw NotUnderstood("the case does not say what fails in the package");
   try {
     if (json.contains("arguments")) {
-      bounding_options(json.at("class").get<std::string>(), json["arguments"]).validate(name);
+      bounding_options(json.at("class").get<std::string>(), json["arguments"]);
     } else {
-      model::BoundingOptions options;
-      options.kind = model::BoundingKind::kNormalizedRelu;
-      options.variables = {"any"};
-      options.thresholds = {0.0};
-      options.normalizer = {name.substr(prefix.size())};
-      options.validate(name);
+      bounding_options("NormalizedReluBounding", {{"variables", {"any"}},
+                                                  {"min_val", {0.0}},
+                                                  {"normalizer", {name.substr(prefix.size())}}});
     }
   } catch (const ConfigError&) {
     comparison.require(true, "refused");

@@ -43,8 +43,9 @@ class Schema:
                 below = (*path, name)
                 self.chains.update(below[i:] for i in range(len(below)))
                 self.walk(child, below)
-            if isinstance(form.get("items"), dict):
-                self.walk(form["items"], path)
+            for several in ("items", "additionalProperties"):
+                if isinstance(form.get(several), dict):
+                    self.walk(form[several], path)
 
     def below(self, node: dict, name: str) -> dict | None:
         """What stands under `name` (a key, or the number of an element); None where nothing can."""

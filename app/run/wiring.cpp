@@ -43,6 +43,13 @@ namespace {
 constexpr double kSamePoint_deg = 1e-3;
 constexpr double kShareOfValidation = 1.0 / 3.0;  // of data.memory_mib, if there is any
 
+// The edges within a set of nodes, or null.
+const graph::EdgeSet* edges_within(const graph::Graph& graph, const std::string& nodes) {
+  for (const graph::EdgeSet& edges : graph.edge_sets)
+    if (edges.source == nodes && edges.target == nodes) return &edges;
+  return nullptr;
+}
+
 }  // namespace
 
 void check_area_weights(const graph::NodeSet& nodes) {
@@ -249,6 +256,7 @@ train::LossPtr Run::make_loss(size_t dataset) const {
                                           .statistics = data.statistics,
                                           .tendencies = data.tendencies,
                                           .nodes = graph_.graph.nodes(data.name),
+                                          .edges = edges_within(graph_.graph, data.name),
                                           .grid_name = config_.graph.grid,
                                           .timestep_s = data.timestep_s,
                                           .times_out = data.window.times_out,

@@ -537,7 +537,9 @@ TEST_CASE("scalers have names of their own in Anemoi", "[anemoi]") {
           "steps": {"_target_": "a.TimeStepScaler", "weights": [1, 2]}})")},
        {"/training/variable_groups/datasets/data/sfc", {"2t", "sp"}}});
   REQUIRE(value_at(result, "/loss/scalers").dump() ==
-          R"(["pressure_level","node_weights","lead_time_decay","variable_mask"])");
+          R"(["pressure_level","node_weights","lead_time_decay","variable_mask","second"])");
+  REQUIRE(value_at(result, "/loss/named_scalers").dump() ==
+          R"({"second":{"kind":"node_weights","node_attribute":"x"}})");
   REQUIRE(value_at(result, "/loss/level").dump() ==
           R"({"kind":"linear","y_intercept":0.1,"slope":0.01,"parameters":["2t","sp"]})");
   REQUIRE(value_at(result, "/loss/lead_time/kind") == "exponential");
@@ -545,6 +547,40 @@ TEST_CASE("scalers have names of their own in Anemoi", "[anemoi]") {
   REQUIRE(value_at(result, "/loss/mask_inverse") == true);
   REQUIRE(value_at(result, "/loss/node_norm") == "unit-mean");
   REQUIRE(is_refused(result, "training.training_loss.datasets.data.scalers"));
+}
+
+TEST_CASE("a scaler that is not the usual one of its kind keeps its name", "[anemoi]") {
+  const Imported result = changed({{kLoss, parse(R"({"_target_": "a.MSELoss",
+                         "scalers": ["node_weights", "pressure_level", "steps"]})")},
+                                   {kScalers, parse(R"({
+          "node_weights": {"_target_": "a.GraphNodeAttributeScaler",
+              "nodes_attribute_name": "cutout", "inverse": true},
+          "pressure_level": {"_target_": "a.NoVariableLevelScaler", "group": "pl",
+              "norm": "unit-mean"},
+          "steps": {"_target_": "a.TimeStepScaler", "weights": [1], "norm": null}})")}});
+  REQUIRE(value_at(result, "/loss/scalers").dump() ==
+          R"(["node_weights_own","pressure_level_own","steps"])");
+  REQUIRE(value_at(result, "/loss/named_scalers/node_weights_own").dump() ==
+          R"({"kind":"node_weights","node_attribute":"cutout","node_inverse":true})");
+  REQUIRE(value_at(result, "/loss/named_scalers/pressure_level_own/norm") == "unit-mean");
+  REQUIRE(value_at(result, "/loss/named_scalers/steps").dump() ==
+          R"({"kind":"time_steps","time_weights":[1.0]})");
+}
+
+TEST_CASE("wrappers of losses keep their order", "[anemoi]") {
+  const auto wrapped = [](const char* text) { return changed({{kLoss, parse(text)}}); };
+  const Imported outer = wrapped(R"({"_target_": "a.TimeAggregateLossWrapper",
+      "time_aggregation_types": ["max"], "scalers": [], "loss_fn": {
+        "_target_": "a.MultiscaleLossWrapper", "weights": [1, 2, 3], "multiscale_config": {
+          "smoothers": {"fine": {"num_nearest_neighbours": 3, "sigma": 0.1},
+                        "coarse": {"num_nearest_neighbours": 9, "sigma": 0.3}}},
+        "per_scale_loss": {"_target_": "a.MSELoss"}}})");
+  REQUIRE(value_at(outer, "/loss/scales").dump() ==
+          R"({"weights":[1.0,2.0,3.0],"smoothers":[{"neighbours":9,"sigma":0.3},)"
+          R"({"neighbours":3,"sigma":0.1}],"of_aggregates":true})");
+  REQUIRE_THROWS_AS(wrapped(R"({"_target_": "a.TimeAggregateLossWrapper", "ignore_nans": true,
+      "time_aggregation_types": ["max"], "loss_fn": {"_target_": "a.MSELoss"}})"),
+                    ConfigError);
 }
 
 TEST_CASE("scalers of levels have exact names", "[anemoi]") {

@@ -152,30 +152,90 @@ at::Tensor GraphEdgeLoss::value(const Fields& fields) const {
 // --------------------------------------------------------------------------------- options ---
 
 void LossGraphOptions::bind(config::Binder& b) {
-  b.integer("neighbours", neighbours, {.min = 1, .max = 4096},
-            {"nearest nodes of each node, itself included"});
+  b.integer("neighbours", neighbours, {.min = 0, .max = 4096},
+            {"nearest nodes of each node, itself included; 0: each node by itself"});
   b.number(
       "sigma", sigma, {.min = 0.0},
       {"width of the Gaussian that weighs neighbours by distance; 0 weighs them equally", "rad"});
+  b.boolean("of_graph", of_graph,
+            {"the edges of the graph from data nodes to data nodes, instead of nearest nodes"});
+  b.text("edge_weight", edge_weight,
+         {"of_graph: attribute of edges that weighs them; empty weighs them equally"});
+  b.text("source_weight", source_weight,
+         {"of_graph: attribute of the nodes where edges start, a further factor; empty: none"});
   b.boolean("row_normalise", row_normalise, {"divide the weights of a node by their sum"});
 }
 
-GraphLossOptions LossGraphOptions::make(const graph::NodeSet& nodes, bool self_edges) const {
-  const graph::EdgeList list = graph::knn_edges(nodes, nodes, neighbours, /*num_threads=*/0);
+void LossGraphOptions::validate(const std::string& path) const {
+  if (of_graph && sigma != 0.0)
+    throw ConfigError(path + ".sigma", "is for nearest nodes", "name an edge_weight");
+  if (!of_graph && !edge_weight.empty())
+    throw ConfigError(path + ".edge_weight", "is for edges of the graph", "set of_graph");
+  if (!of_graph && !source_weight.empty())
+    throw ConfigError(path + ".source_weight", "is for edges of the graph", "set of_graph");
+}
+
+namespace {
+
+const std::vector<float>& attribute_values(const std::map<std::string, graph::Attribute>& all,
+                                           const std::string& name, const std::string& path) {
+  const auto found = all.find(name);
+  if (found != all.end() && found->second.width == 1) return found->second.values;
+  std::vector<std::string> known;
+  for (const auto& [attribute, values] : all)
+    if (values.width == 1) known.push_back(attribute);
+  throw ConfigError(path, concat("there is no attribute '", name, "' with one value each"),
+                    nearest_names(name, known));
+}
+
+// The edges of the graph that lead from data nodes to data nodes.
+LossGraphEdges edges_of_graph(const LossGraphOptions& options, const LossInputs& inputs,
+                              const std::string& path) {
+  if (!inputs.edges) {
+    throw ConfigError(path + ".of_graph", "the graph has no edges from data nodes to data nodes",
+                      "use the nearest nodes, or a graph.file that has such edges");
+  }
+  LossGraphEdges edges;
+  edges.source.assign(inputs.edges->source_index.begin(), inputs.edges->source_index.end());
+  edges.target.assign(inputs.edges->target_index.begin(), inputs.edges->target_index.end());
+  if (!options.edge_weight.empty()) {
+    edges.weight =
+        attribute_values(inputs.edges->attributes, options.edge_weight, path + ".edge_weight");
+  }
+  if (!options.source_weight.empty()) {
+    edges.source_weight =
+        attribute_values(inputs.nodes.attributes, options.source_weight, path + ".source_weight");
+  }
+  return edges;
+}
+
+LossGraphEdges nearest_edges(const LossGraphOptions& options, const graph::NodeSet& nodes) {
+  const graph::EdgeList list =
+      graph::knn_edges(nodes, nodes, options.neighbours, /*num_threads=*/0);
   LossGraphEdges edges;
   edges.source.assign(list.source_index.begin(), list.source_index.end());
   edges.target.assign(list.target_index.begin(), list.target_index.end());
-  if (sigma > 0.0) {
+  if (options.sigma > 0.0) {
     const graph::EdgeEnds ends{.source = nodes,
                                .target = nodes,
                                .source_index = list.source_index,
                                .target_index = list.target_index,
                                .num_threads = 0};
-    edges.weight = graph::gaussian_distance_weights<float>(ends, sigma);
+    edges.weight = graph::gaussian_distance_weights<float>(ends, options.sigma);
   }
+  return edges;
+}
+
+}  // namespace
+
+GraphLossOptions LossGraphOptions::make(const LossInputs& inputs, bool self_edges,
+                                        const std::string& path) const {
+  if (is_empty()) return {};
+  LossGraphEdges edges =
+      of_graph ? edges_of_graph(*this, inputs, path) : nearest_edges(*this, inputs.nodes);
   edges.row_normalise = row_normalise;
   edges.self_edges = self_edges;
-  return {loss_graph(edges, nodes.num_nodes()), row_normalise};
+  return {inputs.used(loss_graph(edges, inputs.nodes.num_nodes())), row_normalise};
 }
 
 namespace {
@@ -183,13 +243,19 @@ namespace {
 LossPtr make_edge_loss(const EdgeScoreOptions& score, const LossGraphOptions& graph,
                        const LossPlace& place) {
   return std::make_shared<GraphEdgeLoss>(
-      score, graph.make(place.inputs.nodes, /*self_edges=*/false), place.elementary(0));
+      score, graph.make(place.inputs, /*self_edges=*/false, place.path + ".graph"),
+      place.elementary(0));
 }
 
 }  // namespace
 
 void GraphScoreKind::bind(config::Binder& b) {
   b.section("graph", graph, {"neighbourhoods of graph scores"});
+}
+
+void GraphEdgeScoreKind::validate(const std::string& path) const {
+  if (graph.is_empty())
+    throw ConfigError(path + ".graph.neighbours", "differences along edges need neighbours");
 }
 
 void GraphEnergyScoreKind::bind(config::Binder& b) {
@@ -199,7 +265,8 @@ void GraphEnergyScoreKind::bind(config::Binder& b) {
 
 LossPtr GraphEnergyScoreKind::make(const LossPlace& place) const {
   return std::make_shared<GraphEnergyLoss>(
-      fair, graph.make(place.inputs.nodes, /*self_edges=*/true), place.elementary(0));
+      fair, graph.make(place.inputs, /*self_edges=*/true, place.path + ".graph"),
+      place.elementary(0));
 }
 
 void GraphEdgeEnergyScoreKind::bind(config::Binder& b) {

@@ -69,15 +69,22 @@ class GraphEdgeLoss : public ElementaryLoss {
   GraphLossOptions graph_;
 };
 
-// Neighbours on the data grid.
+// Neighbours on the data grid: nearest nodes, or those at the edges of the graph.
 struct LossGraphOptions {
-  int64_t neighbours = 4;
-  double sigma = 0.0;  // radians; 0: all neighbours weigh the same
+  int64_t neighbours = 4;  // 0: each node by itself
+  double sigma = 0.0;      // radians; 0: all neighbours weigh the same
+  bool of_graph = false;
+  std::string edge_weight;    // of_graph: attribute of edges; empty: 1 each
+  std::string source_weight;  // of_graph: attribute of the nodes where edges start; empty: 1 each
   bool row_normalise = true;
 
   void bind(config::Binder& b);
-  // `self_edges`: a node is a neighbour of itself.
-  GraphLossOptions make(const graph::NodeSet& nodes, bool self_edges) const;
+  // `path` is that of the options here and below.
+  void validate(const std::string& path) const;
+  bool is_empty() const { return !of_graph && neighbours == 0; }
+  // `self_edges`: a node is a neighbour of itself. Throws ConfigError for edges or attributes that
+  // the graph does not have.
+  GraphLossOptions make(const LossInputs& inputs, bool self_edges, const std::string& path) const;
 };
 
 // What the scores of a graph share.
@@ -88,25 +95,30 @@ struct GraphScoreKind : LossKind {
   bool compares_members() const override { return true; }
 };
 
+// A score of edges, of which there must be some.
+struct GraphEdgeScoreKind : GraphScoreKind {
+  void validate(const std::string& path) const override;
+};
+
 struct GraphEnergyScoreKind : GraphScoreKind {
   bool fair = true;
   void bind(config::Binder& b) override;
   LossPtr make(const LossPlace& place) const override;
 };
 
-struct GraphEdgeEnergyScoreKind : GraphScoreKind {
+struct GraphEdgeEnergyScoreKind : GraphEdgeScoreKind {
   bool fair = true;
   void bind(config::Binder& b) override;
   LossPtr make(const LossPlace& place) const override;
 };
 
-struct GraphEdgeCrpsKind : GraphScoreKind {
+struct GraphEdgeCrpsKind : GraphEdgeScoreKind {
   double alpha = 0.95;
   void bind(config::Binder& b) override;
   LossPtr make(const LossPlace& place) const override;
 };
 
-struct GraphVariogramScoreKind : GraphScoreKind {
+struct GraphVariogramScoreKind : GraphEdgeScoreKind {
   bool fair = true;
   double variogram_power = 1.0;
   void bind(config::Binder& b) override;

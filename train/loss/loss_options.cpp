@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "core/check.h"
-#include "core/time.h"
 
 namespace aifs::train {
 
@@ -32,28 +31,25 @@ std::vector<E> named(const std::vector<std::string>& names, const std::string& p
   return values;
 }
 
-bool contains(const std::vector<ScalerKind>& kinds, ScalerKind kind) {
-  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
-}
-
-void check_outputs(const std::vector<std::string>& wanted, const std::vector<std::string>& outputs,
-                   const std::string& path) {
+void check_all_known(const std::vector<std::string>& wanted, const std::vector<std::string>& known,
+                     const std::string& path, const char* fault) {
   for (size_t i = 0; i < wanted.size(); ++i) {
-    if (std::find(outputs.begin(), outputs.end(), wanted[i]) == outputs.end()) {
-      throw ConfigError(concat(path, ".", i), concat("'", wanted[i], "' is not predicted"),
-                        nearest_names(wanted[i], outputs));
+    if (std::find(known.begin(), known.end(), wanted[i]) == known.end()) {
+      throw ConfigError(concat(path, ".", i), concat("'", wanted[i], "' ", fault),
+                        nearest_names(wanted[i], known));
     }
   }
 }
 
-}  // namespace
-
-void TendencyScalerOptions::bind(config::Binder& b) {
-  b.text("timestep", timestep,
-         {"time difference whose tendency statistics are used; empty takes data.timestep"});
-  b.boolean("skip_first_column", skip_first_column,
-            {"leave the variable in dataset column 0 at weight 1, as Anemoi's release does"});
+bool is_used(const LossOptions& loss, const std::string& scaler) {
+  for (const auto& [path, term] : loss.effective_terms()) {
+    if (std::find(term.scalers.begin(), term.scalers.end(), scaler) != term.scalers.end())
+      return true;
+  }
+  return false;
 }
+
+}  // namespace
 
 void ScalesOptions::bind(config::Binder& b) {
   b.number_list(
@@ -64,6 +60,9 @@ void ScalesOptions::bind(config::Binder& b) {
               {"smoothers from coarse to fine, sparse matrices of scipy.sparse.save_npz; an empty "
                "name leaves the fields as they are. Instead of num_scales"},
               config::TextKind::kPath);
+  b.list("smoothers", smoothers,
+         {"smoothers from coarse to fine, one by one; the fields as they are come as the last "
+          "scale. Instead of num_scales"});
   b.integer("num_scales", num_scales, {.min = 0, .max = 32},
             {"smoothed scales besides the finest one"});
   b.integer("base_neighbours", base_neighbours, {.min = 1, .max = 4096},
@@ -71,6 +70,9 @@ void ScalesOptions::bind(config::Binder& b) {
   b.number("base_sigma", base_sigma, {.min = 1e-9}, {"width of the finest smoother", "rad"});
   b.number("scale_factor", scale_factor, {.min = 1.0},
            {"by how much neighbours and width grow from scale to scale"});
+  b.boolean(
+      "of_aggregates", of_aggregates,
+      {"with time_aggregation: scales of the aggregates, instead of aggregates of each scale"});
 }
 
 void ScalesOptions::validate(const std::string& path) const {
@@ -78,13 +80,17 @@ void ScalesOptions::validate(const std::string& path) const {
     throw ConfigError(path + ".files", "and num_scales are two ways to say the same",
                       "leave one of them out");
   }
-  const size_t wanted = !files.empty()                       ? files.size()
-                        : weights.empty() && num_scales == 0 ? 0
-                                                             : static_cast<size_t>(num_scales) + 1;
+  if (!smoothers.empty() && (num_scales > 0 || !files.empty())) {
+    throw ConfigError(path + ".smoothers", "come instead of files and num_scales",
+                      "leave the others out");
+  }
+  const int64_t made = smoothers.empty() ? num_scales : std::ssize(smoothers);
+  const size_t wanted = !files.empty()                 ? files.size()
+                        : weights.empty() && made == 0 ? 0
+                                                       : static_cast<size_t>(made) + 1;
   if (weights.size() != wanted) {
-    throw ConfigError(path + ".weights",
-                      concat("has ", weights.size(), " values, ", files.size(),
-                             " files and num_scales = ", num_scales, " need ", wanted));
+    throw ConfigError(path + ".weights", concat("has ", weights.size(), " values, ", files.size(),
+                                                " files and ", made, " smoothers need ", wanted));
   }
 }
 
@@ -98,42 +104,27 @@ void LossTermOptions::bind(config::Binder& b) {
   b.text_list("scalers", scalers,
               {"weights multiplied onto the errors, in this order: pressure_level, "
                "general_variable, node_weights, time_steps, stdev_tendency, var_tendency, "
-               "nan_mask_weights, lead_time_decay, variable_mask, spectral"});
+               "nan_mask_weights, lead_time_decay, variable_mask, spectral, or a name among "
+               "loss.named_scalers"});
   b.text_list("time_aggregation", time_aggregation,
               {"compare mean, min, max or diff of the output times instead of each; empty: each"});
   b.section("scales", scales, {"a loss of each scale of the fields"});
 }
 
 void LossTermOptions::validate(const std::string& path) const {
-  const bool waves = kind->is_of_waves();
-  const std::vector<ScalerKind> kinds = scaler_kinds(path + ".scalers");
-  const ScalerKind wanted = waves ? ScalerKind::kSpectral : ScalerKind::kNodeWeights;
-  const ScalerKind other = waves ? ScalerKind::kNodeWeights : ScalerKind::kSpectral;
-  if (contains(kinds, other)) {
-    throw ConfigError(path + ".scalers",
-                      concat("'", enum_name(other), "' is not for ", kind.name()),
-                      waves ? "its errors are of waves: use \"spectral\""
-                            : "its errors are of nodes: use \"node_weights\"");
-  }
-  if (!kinds.empty() && !contains(kinds, wanted)) {
-    throw ConfigError(path + ".scalers",
-                      concat("a loss with scalers needs ", enum_name(wanted), " among them"),
-                      "without it the loss would grow with the size of the grid");
-  }
   time_aggregates(path + ".time_aggregation");
-  if (!target_variables.empty() && target_variables.size() != variables.size()) {
+  if (scales.of_aggregates && (time_aggregation.empty() || scales.weights.empty()))
+    throw ConfigError(path + ".scales.of_aggregates", "needs time_aggregation and scales");
+  if (!variables.empty() && !target_variables.empty() &&
+      target_variables.size() != variables.size()) {
     throw ConfigError(
         path + ".target_variables",
         concat("has ", target_variables.size(), " names for ", variables.size(), " in variables"));
   }
-  if (waves && ignore_nans) {
+  if (kind->is_of_waves() && ignore_nans) {
     throw ConfigError(path + ".ignore_nans", "a transform of a field with NaN is not defined");
   }
   kind->validate(path);
-}
-
-std::vector<ScalerKind> LossTermOptions::scaler_kinds(const std::string& path) const {
-  return named<ScalerKind>(scalers, path, "scaler");
 }
 
 std::vector<TimeAggregate> LossTermOptions::time_aggregates(const std::string& path) const {
@@ -145,45 +136,80 @@ void LossOptions::bind(config::Binder& b) {
   b.list("terms", terms,
          {"several losses, added with their weights; they take the scalers above unless they name "
           "their own. Empty: the one loss above"});
-  b.section("level", level, {"weights of pressure levels (scaler pressure_level)"});
-  b.number_map("variable_weights", variable_weights, {.min = 0.0},
-               {"weight per parameter, and \"default\" (scaler general_variable)"});
-  b.text_list("masked_variables", masked_variables,
-              {"outputs, or parameters with all levels, that weigh 0 (scaler variable_mask)"});
-  b.boolean("mask_inverse", mask_inverse, {"let all others weigh 0 instead"});
-  b.text("node_attribute", node_attribute,
-         {"attribute of the data nodes that weighs them (scaler node_weights)"});
-  b.text("node_mask", node_mask,
-         {"attribute that marks nodes which weigh the same and have a fixed share; empty: none"});
-  b.number("node_mask_share", node_mask_share, {.min = 1e-9, .max = 1.0 - 1e-9},
-           {"their share of the total weight"});
+  ScalerSettings::bind(b);
   b.choice("node_norm", node_norm, {"normalisation of the weights of nodes (scaler node_weights)"});
-  b.number_list("time_weights", time_weights, {.min = 0.0},
-                {"weights of the output times of one step; empty weighs them equally"});
-  b.section("lead_time", lead_time, {"weights by lead time (scaler lead_time_decay)"});
-  b.section("tendency", tendency, {"weights from tendency statistics"});
+  b.map("named_scalers", named_scalers,
+        {"further scalers, by the names that lists of scalers use for them: several of one kind, "
+         "or with a normalisation of their own"});
 }
 
 void LossOptions::validate(const std::string& path) const {
-  if (!time_weights.empty() &&
-      std::all_of(time_weights.begin(), time_weights.end(), [](double w) { return w == 0.0; })) {
-    throw ConfigError(path + ".time_weights", "are all 0: nothing is left to learn from");
-  }
-  if (!tendency.timestep.empty()) {
-    try {
-      parse_duration(tendency.timestep);
-    } catch (const Error& error) {
-      throw ConfigError(path + ".tendency.timestep", error.what(), error.hint());
-    }
-  }
+  ScalerSettings::validate(path);
   if (!terms.empty()) {
     LossTermOptions own = *this, plain = LossOptions();
     config::refuse_unused(config::fields_of(own), config::fields_of(plain), {"scalers"}, path,
                           "a sum of terms, which have their own");
   }
   const auto all = effective_terms();
-  for (size_t i = 0; i < all.size(); ++i)
-    all[i].second.validate(terms.empty() ? path : all[i].first);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::string own = terms.empty() ? path : all[i].first;
+    all[i].second.validate(own);
+    check_scalers(all[i].second, own);
+  }
+}
+
+std::string LossOptions::scaler_path(const std::string& name) const {
+  for (const auto& [known, scaler] : named_scalers)
+    if (known == name) return "loss.named_scalers." + name;
+  return "loss";
+}
+
+ScalerOptions LossOptions::scaler(const std::string& name, const std::string& path) const {
+  std::vector<std::string> names = enum_names<ScalerKind>();
+  std::erase(names, enum_name(ScalerKind::kValues));  // nothing without a name
+  for (const auto& [known, scaler] : named_scalers) {
+    if (known == name) return scaler;
+    names.push_back(known);
+  }
+  for (const auto& [usual, known] : EnumNames<ScalerKind>::table) {
+    if (known != name || usual == ScalerKind::kValues) continue;
+    ScalerOptions options;
+    static_cast<ScalerSettings&>(options) = *this;
+    options.kind = usual;
+    if (usual == ScalerKind::kNodeWeights) options.norm = node_norm;
+    if (usual == ScalerKind::kTimeSteps) options.norm = WeightNorm::kUnitSum;
+    return options;
+  }
+  throw ConfigError(path, concat("no scaler '", name, "'"), nearest_names(name, names));
+}
+
+void LossOptions::check_scalers(const LossTermOptions& term, const std::string& path) const {
+  const bool waves = term.kind->is_of_waves();
+  const ScalerKind wanted = waves ? ScalerKind::kSpectral : ScalerKind::kNodeWeights;
+  const ScalerKind other = waves ? ScalerKind::kNodeWeights : ScalerKind::kSpectral;
+  bool has_grid = term.scalers.empty();
+  for (size_t i = 0; i < term.scalers.size(); ++i) {
+    const std::string& name = term.scalers[i];
+    const std::string own_path = concat(path, ".scalers.", i);
+    const ScalerOptions options = scaler(name, own_path);
+    if (std::count(term.scalers.begin(), term.scalers.begin() + static_cast<ptrdiff_t>(i), name)) {
+      throw ConfigError(own_path, concat("'", name, "' is named twice"));
+    }
+    const bool is_named = scaler_path(name) != "loss";
+    if (!is_named && options.kind == other) {
+      throw ConfigError(path + ".scalers", concat("'", name, "' is not for ", term.kind.name()),
+                        waves ? "its errors are of waves: use \"spectral\""
+                              : "its errors are of nodes: use \"node_weights\"");
+    }
+    const std::vector<Axis> axes = options.acting_axes();
+    const bool on_grid = std::find(axes.begin(), axes.end(), kGrid) != axes.end();
+    has_grid = has_grid || (is_named ? on_grid : options.kind == wanted);
+  }
+  if (!has_grid) {
+    throw ConfigError(path + ".scalers",
+                      concat("a loss with scalers needs ", enum_name(wanted), " among them"),
+                      "without it the loss would grow with the size of the grid");
+  }
 }
 
 std::vector<std::pair<std::string, LossTermOptions>> LossOptions::effective_terms() const {
@@ -197,13 +223,10 @@ std::vector<std::pair<std::string, LossTermOptions>> LossOptions::effective_term
 }
 
 void LossOptions::check(int64_t members, int64_t times_out) const {
-  const auto require_reader = [&](bool is_set, const char* key, ScalerKind scaler) {
-    if (!is_set) return;
-    for (const auto& [path, term] : effective_terms()) {
-      if (contains(term.scaler_kinds(path + ".scalers"), scaler)) return;
-    }
+  const auto require_reader = [&](bool is_set, const char* key, ScalerKind reader) {
+    if (!is_set || is_used(*this, enum_name(reader))) return;
     throw ConfigError(concat("loss.", key),
-                      concat("is read by the scaler '", enum_name(scaler), "', which no loss has"),
+                      concat("is read by the scaler '", enum_name(reader), "', which no loss has"),
                       "add it to loss.scalers");
   };
   require_reader(!masked_variables.empty(), "masked_variables", ScalerKind::kVariableMask);
@@ -213,6 +236,12 @@ void LossOptions::check(int64_t members, int64_t times_out) const {
     throw ConfigError(
         "loss.time_weights",
         concat("has ", time_weights.size(), " values for data.multistep_output = ", times_out));
+  }
+  for (const auto& [name, scaler] : named_scalers) {
+    if (!is_used(*this, name)) {
+      throw ConfigError("loss.named_scalers." + name, "is used by no loss",
+                        "add it to loss.scalers, or leave it out");
+    }
   }
   for (const auto& [path, term] : effective_terms()) {
     if (term.kind->compares_members() && members < 2) {
@@ -228,13 +257,23 @@ void LossOptions::check(int64_t members, int64_t times_out) const {
   }
 }
 
-void LossOptions::check_names(const data::VariableTable& table) const {
+void LossOptions::check_names(const data::VariableTable& table,
+                              const std::vector<std::string>& targets) const {
   const std::vector<std::string> outputs = table.output_names();
   for (const auto& [path, term] : effective_terms()) {
-    check_outputs(term.variables, outputs, path + ".variables");
-    check_outputs(term.target_variables, outputs, path + ".target_variables");
-    if (contains(term.scaler_kinds(path + ".scalers"), ScalerKind::kGeneralVariable)) {
-      train::variable_weights(outputs, variable_weights);
+    check_all_known(term.variables, outputs, path + ".variables", "is not predicted");
+    check_all_known(term.target_variables, targets.empty() ? outputs : targets,
+                    path + ".target_variables", "is nothing to compare with");
+    if (!term.target_variables.empty() && term.variables.empty() &&
+        term.target_variables.size() != outputs.size()) {
+      throw ConfigError(
+          path + ".target_variables",
+          concat("has ", term.target_variables.size(), " names for ", outputs.size(), " outputs"));
+    }
+    for (const std::string& name : term.scalers) {
+      const ScalerOptions options = scaler(name, path + ".scalers");
+      if (options.kind == ScalerKind::kGeneralVariable)
+        train::variable_weights(outputs, options.variable_weights, scaler_path(name));
     }
   }
   train::variable_mask(outputs, masked_variables, mask_inverse);

@@ -6,6 +6,11 @@
 
 namespace aifs::train {
 
+// The scaler of a name (loss_options.h), in the type of the loss. `modes`: how many errors a
+// spectral loss has in place of nodes.
+Scaler build_scaler(const LossOptions& options, const std::string& name, const LossInputs& inputs,
+                    int64_t modes = 0);
+
 // Throws ConfigError or DataError if a loss or a scaler lacks what it needs. The NaN-mask scaler
 // depends on the batch: it comes with each call, as do this rank's nodes.
 LossPtr build_loss(const LossOptions& options, const LossInputs& inputs);

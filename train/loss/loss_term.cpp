@@ -40,9 +40,10 @@ std::vector<Scaler> ElementaryLoss::scalers_of(
   std::vector<Scaler> scalers;
   for (const Scaler& own : options_.scalers) {
     if (call.leaves_out && call.leaves_out(own)) continue;
-    Scaler scaler = own.name == kNanMaskName && call.nan_mask ? *call.nan_mask : own;
-    if (!scaler.factor.defined()) continue;  // a mask, and this batch has none
-    if (needs_all_nodes() && scaler.name == kNanMaskName && scaler.factor.size(kGrid) > 1) {
+    const bool is_nan_mask = !own.factor.defined();
+    if (is_nan_mask && !call.nan_mask) continue;  // this batch has none
+    Scaler scaler = is_nan_mask ? *call.nan_mask : own;
+    if (needs_all_nodes() && is_nan_mask && scaler.factor.size(kGrid) > 1) {
       scaler.factor = call.nodes.gather(scaler.factor);
     }
     if (columns && scaler.factor.size(kVariable) > 1) {

@@ -14,14 +14,14 @@
 
 namespace aifs::train {
 
-// The name of the scaler that stands for the imputer's mask of the batch at hand.
+// The name of the imputer's mask of a batch as a scaler.
 inline constexpr const char* kNanMaskName = "nan_mask_weights";
 
 struct LossCall {
   OverVariables over_variables = OverVariables::kMean;
   std::optional<std::vector<int64_t>> columns = {};    // predicted columns; empty: all
   std::function<bool(const Scaler&)> leaves_out = {};  // scalers not to apply
-  std::optional<Scaler> nan_mask = {};                 // replaces a scaler of that name
+  std::optional<Scaler> nan_mask = {};                 // replaces scalers that stand for it
   NodeSlice nodes = {};
 };
 

@@ -90,9 +90,9 @@ graph::GaussianGrid gaussian_grid(const std::string& name, const std::string& pa
 // The grid of a transform on the sphere.
 graph::GaussianGrid sphere_grid(const TransformOptions& options, const LossInputs& inputs,
                                 const std::string& path) {
-  const std::string name = !options.projection.grid.empty() ? options.projection.grid
-                           : !options.grid.empty()          ? options.grid
-                                                            : inputs.grid_name;
+  const std::string name = !options.grid.empty()              ? options.grid
+                           : !options.projection.grid.empty() ? options.projection.grid
+                                                              : inputs.grid_name;
   const graph::GaussianGrid grid = gaussian_grid(name, path + ".grid");
   const bool octahedral = grid.kind == graph::GaussianKind::kOctahedral;
   if (octahedral != (options.kind == TransformKind::kOctahedralSht)) {
@@ -141,8 +141,8 @@ SpectralTransform TransformOptions::make(const LossInputs& inputs, const std::st
   }
   if (!projection.grid.empty()) {
     const auto target = gaussian_nodes(gaussian_grid(projection.grid, path + ".projection.grid"));
-    transform.projection =
-        gaussian_smoother(inputs.nodes, target, projection.neighbours, projection.sigma);
+    transform.projection = inputs.used(
+        gaussian_smoother(inputs.nodes, target, projection.neighbours, projection.sigma));
   }
   return transform;
 }

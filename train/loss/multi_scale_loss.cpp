@@ -40,6 +40,11 @@ at::Tensor MultiScaleLoss::operator()(const at::Tensor& prediction, const at::Te
   return sum;
 }
 
+void SmootherOptions::bind(config::Binder& b) {
+  b.integer("neighbours", neighbours, {.min = 1, .max = 4096}, {"nearest nodes that are averaged"});
+  b.number("sigma", sigma, {.min = 1e-9}, {"width of the Gaussian that weighs them", "rad"});
+}
+
 std::vector<SmootherOptions> smoother_series(int64_t scales, int64_t neighbours, double sigma,
                                              double factor) {
   constexpr double kDigits = 1e5;

@@ -4,6 +4,7 @@
 // sample computes it from the whole field.
 #pragma once
 
+#include "core/config.h"
 #include "train/loss/loss_term.h"
 #include "train/loss/sparse_rows.h"
 
@@ -25,8 +26,9 @@ class MultiScaleLoss : public Loss {
 
 // A smoother: the mean of so many nearest nodes with a Gaussian weight.
 struct SmootherOptions {
-  int64_t neighbours = 0;
-  double sigma = 0.0;  // radians
+  int64_t neighbours = 4;
+  double sigma = 0.1;  // radians
+  void bind(config::Binder& b);
 };
 
 // `scales` smoothers of neighbours * factor^i nodes and width sigma * factor^i (rounded to five

@@ -50,6 +50,8 @@ void LeadTimeDecayOptions::bind(config::Binder& b) {
   b.number("max_lead_time_hours", max_lead_time_hours, {.min = 1e-9},
            {"lead time that counts as 1", "h"});
   b.boolean("inverse", inverse, {"let it grow instead"});
+  b.number_list("hours", hours, {.min = 0.0},
+                {"lead times of the output times; empty: multiples of data.timestep", "h"});
 }
 
 at::Tensor normalise_weights(const at::Tensor& weights, WeightNorm norm) {
@@ -78,12 +80,12 @@ at::Tensor level_weights(const std::vector<std::string>& outputs,
 }
 
 at::Tensor variable_weights(const std::vector<std::string>& outputs,
-                            const std::map<std::string, double>& weights) {
+                            const std::map<std::string, double>& weights, const std::string& path) {
   std::vector<double> values;
   for (const std::string& name : outputs) {
     const data::VariableName variable = data::split_variable_name(name);
     if (variable.level >= 0 && weights.count(name) != 0) {
-      throw ConfigError(concat("loss.variable_weights.", name),
+      throw ConfigError(concat(path, ".variable_weights.", name),
                         "weights are given per parameter, not per level",
                         concat("write '", variable.parameter, "', and weigh levels by loss.level"));
     }
@@ -119,7 +121,8 @@ at::Tensor tendency_weights(const data::VariableTable& variables,
 }
 
 at::Tensor variable_mask(const std::vector<std::string>& outputs,
-                         const std::vector<std::string>& masked, bool invert) {
+                         const std::vector<std::string>& masked, bool invert,
+                         const std::string& path) {
   std::vector<double> weights(outputs.size(), invert ? 0.0 : 1.0);
   for (size_t i = 0; i < masked.size(); ++i) {
     bool found = false;
@@ -130,7 +133,7 @@ at::Tensor variable_mask(const std::vector<std::string>& outputs,
       found = true;
     }
     if (!found) {
-      throw ConfigError(concat("loss.masked_variables.", i),
+      throw ConfigError(concat(path, ".masked_variables.", i),
                         concat("'", masked[i], "' is not predicted"),
                         nearest_names(masked[i], outputs));
     }
@@ -138,12 +141,13 @@ at::Tensor variable_mask(const std::vector<std::string>& outputs,
   return to_tensor(weights);
 }
 
-at::Tensor time_weights(const std::vector<double>& weights, int64_t times) {
+at::Tensor time_weights(const std::vector<double>& weights, int64_t times,
+                        const std::string& path) {
   if (weights.empty()) {
     return at::full({times}, 1.0 / static_cast<double>(times), at::kFloat);
   }
   if (static_cast<int64_t>(weights.size()) != times) {
-    throw ConfigError("loss.time_weights",
+    throw ConfigError(path + ".time_weights",
                       concat("has ", weights.size(), " values for ", times, " output times"));
   }
   return normalise_weights(to_tensor(weights), WeightNorm::kUnitSum);

@@ -20,7 +20,9 @@ enum Axis : int { kBatch = 0, kTime = 1, kEnsemble = 2, kGrid = 3, kVariable = 4
 
 struct Scaler {
   std::string name;
-  at::Tensor factor;       // five dimensions, size 1 where it does not act; the type of the loss
+  // Five dimensions, size 1 where it does not act; the type of the loss. Undefined: the imputer's
+  // mask of the batch at hand.
+  at::Tensor factor;
   std::vector<Axis> axes;  // where it acts, even if the field has size 1 there
 
   bool acts_on(Axis axis) const;
@@ -47,6 +49,7 @@ struct LeadTimeDecayOptions {
   double decay = 1.0;
   double max_lead_time_hours = 24.0;
   bool inverse = false;
+  std::vector<double> hours;  // lead times of the output times; empty: multiples of the time step
   void bind(config::Binder& b);
 };
 
@@ -56,9 +59,11 @@ at::Tensor normalise_weights(const at::Tensor& weights, WeightNorm norm);
 // Values per output variable (V_out), fp32.
 at::Tensor level_weights(const std::vector<std::string>& outputs,
                          const LevelScalerOptions& options);
-// weights[parameter], else weights["default"], else 1. Throws ConfigError for a name with a level.
+// weights[parameter], else weights["default"], else 1. Throws ConfigError for a name with a level;
+// `path` is that of the scaler in the configuration, here and below.
 at::Tensor variable_weights(const std::vector<std::string>& outputs,
-                            const std::map<std::string, double>& weights);
+                            const std::map<std::string, double>& weights,
+                            const std::string& path = "loss");
 // (stdev / tendency stdev)^power for prognostic outputs, 1 for diagnostic ones. Anemoi's release
 // leaves a prognostic variable in dataset column 0 at weight 1; `skip_first_column` does so too.
 at::Tensor tendency_weights(const data::VariableTable& variables,
@@ -68,10 +73,12 @@ at::Tensor tendency_weights(const data::VariableTable& variables,
 // 0 for the named outputs and 1 for the others, or the opposite. A parameter ("q") stands for all
 // its levels. Throws ConfigError for a name that is not predicted.
 at::Tensor variable_mask(const std::vector<std::string>& outputs,
-                         const std::vector<std::string>& masked, bool invert);
+                         const std::vector<std::string>& masked, bool invert,
+                         const std::string& path = "loss");
 
 // (T): weights over their sum; uniform if empty.
-at::Tensor time_weights(const std::vector<double>& weights, int64_t times);
+at::Tensor time_weights(const std::vector<double>& weights, int64_t times,
+                        const std::string& path = "loss");
 // (T): one per lead time, with sum 1; computed in fp32.
 at::Tensor lead_time_weights(const std::vector<double>& lead_times_hours,
                              const LeadTimeDecayOptions& options);

@@ -84,8 +84,24 @@ TEST_CASE("combinations that are not defined are found", "[loss_options]") {
           "loss.scales.files");
   REQUIRE(path_of_error(R"({"scales": {"num_scales": 2, "weights": [1, 1]}})") ==
           "loss.scales.weights");
+  REQUIRE(path_of_error(R"({"scales": {"smoothers": [{}], "weights": [1, 1]}})") == "none");
+  REQUIRE(path_of_error(R"({"scales": {"smoothers": [{}], "num_scales": 1, "weights": [1, 1]}})") ==
+          "loss.scales.smoothers");
+  REQUIRE(path_of_error(R"({"scales": {"of_aggregates": true}})") == "loss.scales.of_aggregates");
   REQUIRE(path_of_error(R"({"variables": ["a"], "target_variables": ["a", "b"]})") ==
           "loss.target_variables");
+}
+
+TEST_CASE("neighbours of graph scores are nearest nodes or edges of the graph", "[loss_options]") {
+  const auto fault = [](const std::string& graph, const char* kind = "graph_energy_score") {
+    return path_of_error(concat(R"({"kind": ")", kind, R"(", "graph": )", graph, "}"), 2);
+  };
+  REQUIRE(fault(R"({"neighbours": 0})") == "none");
+  REQUIRE(fault(R"({"neighbours": 0})", "graph_edge_crps") == "loss.graph.neighbours");
+  REQUIRE(fault(R"({"of_graph": true, "edge_weight": "w"})", "graph_edge_crps") == "none");
+  REQUIRE(fault(R"({"of_graph": true, "sigma": 0.1})") == "loss.graph.sigma");
+  REQUIRE(fault(R"({"edge_weight": "w"})") == "loss.graph.edge_weight");
+  REQUIRE(fault(R"({"source_weight": "w"})") == "loss.graph.source_weight");
 }
 
 TEST_CASE("spectral losses weigh waves, on the sphere or a rectangle", "[loss_options]") {

@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <nlohmann/json.hpp>
+
 #include "core/check.h"
 #include "tests/support/catch.h"
 
@@ -39,7 +41,22 @@ struct Setup {
                                 .times_out = 2,
                                 .dtype = at::kDouble});
   }
+  LossInputs inputs() const {
+    return {.variables = variables,
+            .statistics = statistics,
+            .tendencies = tendencies,
+            .nodes = nodes,
+            .timestep_s = 21600,
+            .times_out = 2,
+            .dtype = at::kDouble};
+  }
 };
+
+LossOptions read(const std::string& text) {
+  LossOptions options;
+  config::read(options, config::parse_json(text, "test"), "loss", {});
+  return options;
+}
 
 // The loss of errors 1 at one point only is the product of its weights.
 double weight_at(const Loss& loss, int64_t time, int64_t node, int64_t variable,
@@ -120,6 +137,86 @@ TEST_CASE("the NaN mask weighs imputed outputs with 0 where the loss asks for it
   REQUIRE(weight_at(*masked, 0, 2, 0, call) == weight_at(*plain, 0, 2, 0));
   REQUIRE(weight_at(*plain, 0, 1, 0, call) > 0.0);  // only a loss that asks for it is masked
   REQUIRE(weight_at(*masked, 0, 1, 0, call_of_batch({}, {}, setup.variables, like)) > 0.0);
+}
+
+TEST_CASE("named scalers have settings and a normalisation of their own", "[loss_setup]") {
+  Setup setup;
+  setup.nodes.attributes["cutout"] = {1, {0.0f, 1.0f, 0.0f}};
+  const LossOptions options = read(R"({"scalers": [], "named_scalers": {
+      "outside": {"kind": "node_weights", "node_attribute": "cutout", "node_inverse": true},
+      "means": {"kind": "general_variable", "norm": "unit-mean",
+                "variable_weights": {"t": 1, "u": 2, "tp": 6}},
+      "times": {"kind": "time_steps", "time_weights": [1, 3]},
+      "later": {"kind": "lead_time_decay", "lead_time": {"hours": [0, 12]}},
+      "waves": {"kind": "spectral", "modes": 4, "repeats": 2},
+      "own": {"kind": "values", "axes": ["time", "grid"], "shape": [2, 1], "values": [0.1, 7]}}})");
+  const auto scaler = [&](const std::string& name) {
+    return build_scaler(options, name, setup.inputs());
+  };
+  REQUIRE(values(scaler("outside")) == std::vector<double>{1.0, 0.0, 1.0});
+  REQUIRE(values(scaler("means"))[1] == 2.0);  // tp
+  REQUIRE(values(scaler("times")) == std::vector<double>{1.0, 3.0});
+  REQUIRE(values(scaler("later"))[0] == Approx(2.0 / 3.0));  // 1 and 1/2, over their sum
+  REQUIRE(values(scaler("waves")) == std::vector<double>(8, 0.25));
+  REQUIRE(values(scaler("own")) == std::vector<double>{0.1, 7.0});
+  REQUIRE(scaler("own").factor.sizes() == at::IntArrayRef({1, 2, 1, 1, 1}));
+  REQUIRE(values(scaler("time_steps")) == std::vector<double>{0.5, 0.5});  // that of the section
+}
+
+TEST_CASE("graph scores use the edges of the graph if they are told to", "[loss_setup]") {
+  Setup setup;
+  graph::EdgeSet ring{"data", "data", {1, 2, 0}, {0, 1, 2}, {}};
+  ring.attributes["weight"] = {1, {1.0f, 2.0f, 3.0f}};
+  LossInputs inputs = setup.inputs();
+  inputs.edges = &ring;
+  std::vector<SparseRowsPtr> seen;
+  inputs.matrix_used = [&](const SparseRowsPtr& matrix) { return seen.emplace_back(matrix); };
+  const std::string score = R"("kind": "graph_energy_score", "scalers": [])";
+  const auto of_graph = [&](const std::string& graph) {
+    return read("{" + score + R"(, "graph": )" + graph + "}");
+  };
+  build_loss(of_graph(R"({"of_graph": true, "edge_weight": "weight", "row_normalise": false})"),
+             inputs);
+  REQUIRE(seen.size() == 1);
+  REQUIRE(seen[0]->values().sum().item<double>() == 6.0);
+  build_loss(of_graph(R"({"neighbours": 0})"), inputs);
+  REQUIRE(seen.size() == 1);  // every node by itself
+  const LossOptions unknown = of_graph(R"({"of_graph": true, "edge_weight": "wieght"})");
+  REQUIRE_THROWS_WITH(build_loss(unknown, inputs), ContainsSubstring("wieght"));
+  inputs.edges = nullptr;
+  REQUIRE_THROWS_AS(build_loss(unknown, inputs), ConfigError);
+}
+
+TEST_CASE("targets may have columns that are not predicted", "[loss_setup]") {
+  const Setup setup;
+  LossInputs inputs = setup.inputs();
+  const LossOptions options =
+      read(R"({"scalers": [], "variables": ["tp"], "target_variables": ["f"]})");
+  REQUIRE_THROWS_AS(build_loss(options, inputs), ConfigError);
+  inputs.target_names = setup.variables.names();
+  at::Tensor target = at::zeros({1, 2, 1, 3, 4}, at::kDouble);
+  target.select(4, 0).fill_(2.0);  // f
+  const at::Tensor prediction = at::zeros({1, 2, 1, 3, 3}, at::kDouble);
+  REQUIRE((*build_loss(options, inputs))(prediction, target).item<double>() == 24.0);
+  const LossOptions all = read(R"({"scalers": []})");
+  REQUIRE((*build_loss(all, inputs))(prediction, target).item<double>() == 0.0);
+}
+
+TEST_CASE("scales of aggregates are not aggregates of scales", "[loss_setup]") {
+  const Setup setup;
+  const auto value = [&](bool of_aggregates) {
+    LossOptions options = read(R"({"scalers": [], "time_aggregation": ["max"], "scales": {
+        "smoothers": [{"neighbours": 3, "sigma": 1e6}], "weights": [1, 0]}})");
+    options.scales.of_aggregates = of_aggregates;
+    at::Tensor prediction = at::zeros({1, 2, 1, 3, 3}, at::kDouble);
+    prediction[0][0][0][0][0] = 3.0;  // one node at each time
+    prediction[0][1][0][1][0] = 3.0;
+    const LossPtr loss = build_loss(options, setup.inputs());
+    return (*loss)(prediction, at::zeros_like(prediction)).item<double>();
+  };
+  // Means over all three nodes: 1 at both times, but 2 of the largest of both times.
+  REQUIRE(value(false) == Approx(1.0).epsilon(1e-6));
+  REQUIRE(value(true) == Approx(4.0).epsilon(1e-6));
 }
 
 TEST_CASE("options that cannot make a loss name their path", "[loss_setup]") {
