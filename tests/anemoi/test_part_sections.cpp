@@ -81,8 +81,7 @@ TEST_CASE("options that a kind of loss does not read are not written", "[anemoi]
           R"({"kind":"dct2d","x_dim":4,"y_dim":2,"subgrid":[0,8]})");
   const Imported sphere = loss(R"({"_target_": "SpectralCRPSLoss", "scalers": [],
       "transform": "octahedral_sht", "nlat": 16, "x_dim": 4, "subgrid": [0, 8]})");
-  REQUIRE(value_at(sphere, "/loss/transform").dump() ==
-          R"({"kind":"octahedral_sht","grid":"o8"})");
+  REQUIRE(value_at(sphere, "/loss/transform").dump() == R"({"kind":"octahedral_sht","grid":"o8"})");
   REQUIRE(is_refused(sphere, "training.training_loss.subgrid"));
 }
 

@@ -99,6 +99,7 @@ void ScalerSettings::validate(const std::string& path) const {
       std::all_of(time_weights.begin(), time_weights.end(), [](double w) { return w == 0.0; })) {
     throw ConfigError(path + ".time_weights", "are all 0: nothing is left to learn from");
   }
+  tendency.validate(path + ".tendency");
 }
 
 void ScalerOptions::bind(config::Binder& b) {
