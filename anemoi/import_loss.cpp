@@ -216,9 +216,8 @@ Json transform_of(const Place& loss, const std::string& name) {
   } else if (filter) {
     transform["filter"] = filter.boolean();
   }
-  if (const Place subgrid = loss["subgrid"]; sphere) {
-    subgrid.expect(nullptr, "is for rectangles");
-  } else if (subgrid.is_list()) {
+  if (const Place subgrid = loss["subgrid"]; subgrid.is_list()) {
+    if (sphere) throw ConfigError(subgrid.path(), "is for rectangles");
     Json ends = Json::array();
     for (const double end : subgrid.numbers())
       ends.push_back(static_cast<int64_t>(end));
