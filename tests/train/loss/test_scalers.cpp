@@ -79,7 +79,8 @@ TEST_CASE("a variable mask is 0 where named and 1 elsewhere, or the opposite", "
 
 TEST_CASE("lead-time weights decay and sum to one", "[scalers]") {
   const std::vector<double> leads{6, 12, 18, 24};
-  LeadTimeDecayOptions options{.decay = 0.5};
+  LeadTimeDecayOptions options;
+  options.decay = 0.5;
   require_close(lead_time_weights(leads, options), {0.3181818, 0.2727273, 0.2272727, 0.1818182},
                 5e-7);
   options.kind = LeadTimeDecay::kExponential;
