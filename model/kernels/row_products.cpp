@@ -62,7 +62,7 @@ void add_outer_rows(const at::Tensor& sum, const at::Tensor& d, const at::Tensor
   sums.finish();
 }
 
-// Of the products of rows with `width` others.
+// Counts the operations of a product of rows that is `width` wide.
 double operations_of(const at::Tensor& rows, int64_t width) {
   return 2.0 * static_cast<double>(rows.numel()) * static_cast<double>(width);
 }
@@ -85,10 +85,9 @@ at::Tensor product_rows(const at::Tensor& x, const at::Tensor& b, const at::Tens
 }
 
 void add_outer_product(const at::Tensor& sum, const at::Tensor& d, const at::Tensor& x) {
-  const at::Tensor d_rows = d.contiguous(), rows = x.contiguous();
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "add_outer_product",
-                             [&] { add_outer_rows<scalar_t>(sum, d_rows, rows); });
-  count_work("gradient of a weight", {d_rows, rows, sum}, operations_of(rows, d.size(1)));
+                             [&] { add_outer_rows<scalar_t>(sum, d, x); });
+  count_work("gradient of a weight", {d, x, sum}, operations_of(x, d.size(1)));
 }
 
 }  // namespace aifs::model

@@ -7,14 +7,14 @@
 
 namespace aifs::model {
 
-// Whether the functions below take such rows and matrices at most that wide. The library is as fast
+// True if the functions below take such rows and matrices at most that wide. The library is as fast
 // for wider ones.
 inline constexpr int64_t kWidestRowProduct = 512;
 bool row_products_support(const at::Tensor& rows, int64_t widest);
 
-// x b + addend (undefined: none) for few columns: x (rows, K) contiguous, b (K, N) of any strides.
+// Returns x b + addend (undefined: none) for few columns: x (rows, K), b (K, N), of any strides.
 at::Tensor product_rows(const at::Tensor& x, const at::Tensor& b, const at::Tensor& addend = {});
-// sum += d^T x, of contiguous rows; rows of `sum` may be apart.
+// Adds d^T x to `sum`. d and x are contiguous; rows of `sum` may be apart.
 void add_outer_product(const at::Tensor& sum, const at::Tensor& d, const at::Tensor& x);
 
 }  // namespace aifs::model

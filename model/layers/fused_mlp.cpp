@@ -232,7 +232,7 @@ variable_list first_backward(const Operands& o, const at::Tensor& d, const Resul
   return {};
 }
 
-// Whether rows go through the whole MLP in blocks (model/kernels/mlp_rows.h).
+// True if rows go through the whole MLP in blocks (model/kernels/mlp_rows.h).
 bool goes_in_blocks(const Operands& o) {
   int64_t widest = 0;
   for (const at::Tensor& weight : o.weights)
@@ -269,7 +269,7 @@ RowMlp row_mlp(const Operands& o) {
   return mlp;
 }
 
-// What a forward pass gives and keeps.
+// Results of a forward pass, and what it keeps for the backward pass.
 struct Values {
   std::vector<Activated> hidden;
   at::Tensor z;  // without a norm the result
@@ -348,9 +348,8 @@ variable_list backward_in_blocks(const Operands& o, const Values& kept, const Re
     sums.first = d[0].chunk(first == FirstProduct::kPair ? 2 : 3, 1);
     if (mlp.edges) sums.first = {sums.first[2]};
   }
-  const RowMlpGradients back =
-      mlp_rows_backward(mlp, values, g.rows.defined() ? g.rows.contiguous() : g.rows, g.sums, sums,
-                        inputs_wanted || first != FirstProduct::kPlain);
+  const RowMlpGradients back = mlp_rows_backward(mlp, values, g.rows, g.sums, sums,
+                                                 inputs_wanted || first != FirstProduct::kPlain);
   if (first == FirstProduct::kTwice) {
     for (const at::Tensor& part : d[0].chunk(2, 1))
       part.add_(sums.first[0]);
