@@ -58,7 +58,8 @@ class Rules {
   Json list_ = Json::array();
 };
 
-// What a key of an imputer stands for, a statistic, a constant or a variable; null after a remark.
+// Translates a key of an imputer, which stands for a statistic, a constant or a variable. Returns
+// null after a remark.
 Json impute_rule(const std::string& name, const std::string& key, const Place& place) {
   if (name == "CopyImputer") return {{"method", "copy"}, {"from", key}};
   if (name == "ConstantImputer") {

@@ -11,14 +11,14 @@ std::string scaler_kind(const Place& definition);
 // True for the names of kinds.
 bool is_kind_name(const std::string& name);
 
-// What a scaler becomes here: the one of its kind, whose settings stand in the section "loss", or
-// one of "named_scalers".
+// Describes a scaler that losses use, by Anemoi's name, our kind and our name. It becomes the
+// scaler of its kind, whose settings stand in the section "loss", or one of "named_scalers".
 struct UsedScaler {
   std::string theirs = {}, kind = {}, ours = {};
   bool is_named = false;
 };
 
-// Whether the section "loss" cannot describe it as the one of its kind.
+// True if the section "loss" cannot describe this scaler as the one of its kind.
 bool needs_name(const Place& definition, const std::string& kind);
 
 // Translates the definitions of the scalers that losses use.

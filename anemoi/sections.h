@@ -53,7 +53,7 @@ struct LossRules {
   std::vector<std::string> also = {};
   // The scaler that comes first in losses of class Weighted...; empty: none.
   std::string sample_weights = {};
-  // Whether the graph has edges from data nodes to data nodes, for loss_graph.
+  // True if the graph has edges from data nodes to data nodes, for loss_graph.
   bool has_data_edges = false;
 };
 

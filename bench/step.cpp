@@ -104,7 +104,7 @@ double largest_bucket_mb(StepRun& run) {
          static_cast<double>(largest * run.run().parameters().flat_gradients().element_size());
 }
 
-// What says which work a result is of (bench/compare.h).
+// Tells which work a result is of (bench/compare.h).
 Json describe(StepRun& step_run, const StepBenchOptions& options) {
   const app::Run& run = step_run.run();
   const app::RunConfig& config = run.config();

@@ -30,7 +30,7 @@ struct StepBenchOptions {
 // finite.
 nlohmann::ordered_json time_steps(const app::RunConfig& config, const StepBenchOptions& options);
 
-// Whether check_equality() can be asked: the data can be had on another grid, and each rank has all
+// True if check_equality() can be asked: the data can be had on another grid, and each rank has all
 // values.
 bool can_check(const app::RunConfig& config);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cases say, in the form of Anemoi's configurations, and what becomes of it in ours.
+// Turns what cases say into the form of Anemoi's configurations, and into sections of ours.
 #pragma once
 
 #include <string>

@@ -46,7 +46,7 @@ double gradient_limit(const std::string& name) {
   return found == limits.end() ? 0.0 : found->second;
 }
 
-// How exact the reference's own values of a class are.
+// Adds the limits that the reference's own rounding sets for a class.
 void add_limits(const std::string& name, const Json& config, BuiltLoss& built) {
   const auto transform = config.value("transform", std::string("fft2d"));
   const bool is_variogram = name == "GraphVariogramScoreLoss";
@@ -116,7 +116,7 @@ void check_dimensions(const Json& dimensions, const train::ScalerOptions& scaler
     throw NotSupported(concat("scaler ", name, " over ", dimensions.dump()));
 }
 
-// What a case asks for, in the words of a training's configuration.
+// Returns the options that a case asks for, by way of a training's configuration.
 train::LossOptions options_of(const LossGrid& grid, const Json& config,
                               const at::Tensor& sample_weights,
                               const std::vector<std::string>& also = {}) {

@@ -70,7 +70,7 @@ Rows first_linear(Tape& tape, const MlpInput& in, int64_t out, Tape::Keep keep) 
   return tape.make(in.a.rows, out);
 }
 
-// Whether a fused MLP goes through its rows in blocks (model/kernels/mlp_rows.h).
+// True if a fused MLP goes through its rows in blocks (model/kernels/mlp_rows.h).
 bool goes_in_blocks(const model::MlpOptions& options, const PartContext& context) {
   return !context.gpu && context.wide &&
          std::max(options.hidden, options.out) <= model::kWidestRowProduct;

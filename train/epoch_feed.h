@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the trainer's batches come from: one feed for all epochs, so that the first batches of an
+// Gives the trainer its batches: one feed for all epochs, so that the first batches of an
 // epoch are read while the one before it ends.
 #pragma once
 
@@ -30,7 +30,7 @@ struct TrainingDataset {
   const data::DatasetInfo& info() const { return source.dataset->info(); }
 };
 
-// What the feed reads; everything it refers to outlives it.
+// The parts that the feed reads; all outlive it.
 struct EpochFeedSetup {
   const std::vector<TrainingDataset>& datasets;
   Window window;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the trainer finds out, keeps and does when a number of a step is not finite.
+// Finds out, keeps and decides what follows when a number of a step is not finite.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace aifs::train {
 
-// What a report looks at; everything it refers to outlives the policy.
+// The parts that a report looks at; all outlive the policy.
 struct NonfiniteSetup {
   const TrainingStep& step;
   const model::ParameterSet& parameters;
@@ -31,7 +31,7 @@ class NonfinitePolicy {
   // runs again, with all values there (ParameterShards::fetch_all()).
   NonfiniteReport describe(const std::string& what, const Batches& batch,
                            const StepFigures& figures, const LoopState& state) const;
-  // Whether the step is left out: the same on all ranks. Says so.
+  // True if the step is left out, on all ranks alike; then it says so in the log.
   bool skips(const NonfiniteReport& report) const;
   // After each step.
   void note(bool updated) { skipped_in_a_row_ = updated ? 0 : skipped_in_a_row_ + 1; }
@@ -53,7 +53,7 @@ class NonfinitePolicy {
 struct SavedSteps {
   int64_t before = -1, after = -1;
 };
-// What a user can do about weights that gave such a step, of this number from 0.
+// Suggests what to do about weights that gave such a step, of this number from 0.
 std::string way_out(const SavedSteps& saved, int64_t step);
 
 }  // namespace aifs::train

@@ -49,7 +49,7 @@ TrainingStep::TrainingStep(const StepOptions& options, const StepParts& parts)
   }
 }
 
-// Where nothing is shared out, one part is everything.
+// Returns one part with everything where nothing is sharded.
 std::vector<OwnPart> TrainingStep::own_parts() const {
   if (shards_->states() == Sharding::kNone) {
     return {{.values = parts_.parameters.flat_values(),
@@ -109,7 +109,7 @@ void TrainingStep::start(int64_t step) {
   reducer_->start_step(step);
 }
 
-// What the network draws depends on the position in training and the replica alone.
+// Seeds the network's noise by the position in training and the replica alone.
 void TrainingStep::seed_noise(const StepPass& pass) const {
   if (!parts_.network.has_noise()) return;
   const std::array<uint32_t, 3> place{pass.place[0], pass.place[1],

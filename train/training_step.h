@@ -41,7 +41,7 @@ struct StepDataset {
   NodeSlice loss_nodes = {};  // this rank's nodes among those of its model group
 };
 
-// What a step works on; everything outlives the TrainingStep.
+// The parts that a step works on; all outlive the TrainingStep.
 struct StepParts {
   model::ParameterSet& parameters;
   const model::EncoderProcessorDecoder& network;
@@ -130,18 +130,18 @@ class TrainingStep {
   void forecast(const std::vector<at::Tensor>& values, const StepPass& pass,
                 const std::function<void(const ForecastStep&)>& visit) const;
 
-  // Whether the pass at hand is a recorded one.
+  // True if the pass at hand is a recorded one.
   bool is_recorded() const { return recorded_ != nullptr; }
   // Frees recorded passes: kernels are launched one by one from now on.
   void stop_recording() {
     recorder_.stop();
     recorded_ = nullptr;
   }
-  // Whether weights are between two steps.
+  // True while update() changes the weights.
   bool is_updating() const { return is_updating_; }
-  // Whether passes of this rank need no other rank, but for sums of gradients.
+  // True if passes of this rank need no other rank, but for sums of gradients.
   bool works_alone() const;
-  // Where this rank's values and gradients are.
+  // Returns the parts of values and gradients that this rank owns.
   std::vector<OwnPart> own_parts() const;
   ParameterShards& shards() const { return *shards_; }
   const Forecaster& forecaster() const { return forecaster_; }
@@ -157,7 +157,7 @@ class TrainingStep {
   at::Tensor loss_of(const Batches& batch, const std::vector<at::Tensor>& values,
                      const StepPass& pass) const;
   void add_gradients(const at::Tensor& loss, const StepPass& pass);
-  // What the gradients of a batch are divided by.
+  // Returns the number that the gradients of a batch are divided by.
   int64_t divisor(const StepPass& pass) const;
 
   StepOptions options_;

@@ -39,8 +39,8 @@ struct DataParts {
 // them.
 std::string record_of(const RunConfig& config, const std::vector<DataParts>& datasets);
 
-// What differs from a checkpoint, and what training and validation data have to say of themselves
-// (which may list their folders), each thing once.
+// Lists differences from a checkpoint, and the warnings of training and validation data (which may
+// list their folders), each once.
 std::vector<std::string> warnings_of(const std::vector<DataParts>& datasets);
 
 // The order of training samples of this rank's replica.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a checkpoint says of the data that its weights belong to, and as text for other ranks.
+// Reads from a checkpoint which data its weights belong to, and gives it to other ranks as text.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ inline constexpr const char* kDatasetsKey = "datasets";
 // tables that they were trained with; a new run may start from them with tables of its own.
 enum class WeightUse { kResume, kScore, kStart };
 
-// What a checkpoint says of the data that its weights belong to.
+// Describes the data that the weights of a checkpoint belong to.
 struct SavedData {
   WeightUse use = WeightUse::kResume;
   std::string checkpoint;                       // for messages

@@ -20,7 +20,7 @@ void read_raw(const Array& array, const Region& region, std::span<std::byte> out
 // True if the regions, which do not overlap each other, hold all of `region`.
 bool covers(const std::vector<Region>& regions, const Region& region);
 
-// Where a block of items begins in an array of a shape.
+// Returns where a block of items begins in an array of a shape.
 struct BlockPlace {
   std::vector<int64_t> shape, first;
 };

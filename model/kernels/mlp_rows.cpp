@@ -62,9 +62,9 @@ class Call {
     return (target ? mlp_.edges->target : mlp_.edges->source).template const_data_ptr<int32_t>();
   }
 
-  // What goes into the first GELU for `count` rows.
+  // Computes what goes into the first GELU for `count` rows.
   void first_product(int64_t row, int64_t count, T* pre) const;
-  // What goes into the GELU of each hidden layer, and the result of the last, in `activated`.
+  // Computes the input of each hidden layer's GELU, and the result of the last in `activated`.
   void hidden_layers(int64_t row, int64_t count, const std::vector<T*>& pre, T* activated) const;
   void forward_block(int64_t row, int64_t count, const RowMlpResult& result,
                      cpu::Room<T>& room) const;

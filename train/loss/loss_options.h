@@ -64,8 +64,8 @@ struct LossOptions : LossTermOptions, ScalerSettings {
   ScalerOptions scaler(const std::string& name, const std::string& path) const;
   std::string scaler_path(const std::string& name) const;
 
-  // What must hold before any data is read, given how many members a forecast has and how many
-  // times a step predicts. Throws ConfigError.
+  // Checks what must hold before any data is read, given how many members a forecast has and how
+  // many times a step predicts. Throws ConfigError.
   void check(int64_t members, int64_t times_out) const;
   // The same for names of variables; `targets`: what outputs can be compared with, empty for the
   // outputs themselves. Throws ConfigError.

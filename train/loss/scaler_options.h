@@ -67,7 +67,7 @@ struct ScalerOptions : ScalerSettings {
 
   void bind(config::Binder& b);
   void validate(const std::string& path) const;
-  // Where it acts, in ascending order.
+  // Returns the axes on which it acts, in ascending order.
   std::vector<Axis> acting_axes() const;
 };
 

@@ -10,7 +10,7 @@
 
 namespace aifs::model::cpu {
 
-// How wide rows of `width` columns are in a block.
+// Returns how wide rows of `width` columns are in a block.
 template <class T>
 constexpr int64_t padded(int64_t width) {
   constexpr int64_t kLanes = 32 / static_cast<int64_t>(sizeof(T));

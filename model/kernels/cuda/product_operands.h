@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the products of tall_product.h read and write.
+// Operands and results of the products of tall_product.h.
 #pragma once
 
 #include "model/kernels/cuda/rows.h"
