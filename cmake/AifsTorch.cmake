@@ -31,6 +31,11 @@ target_compile_definitions(aifs_torch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
 set(torch_libraries ${torch_root}/lib/libtorch_cpu.so ${torch_root}/lib/libc10.so)
 find_package(Threads REQUIRED)
 target_link_libraries(aifs_torch INTERFACE ${torch_libraries} Threads::Threads)
+# at::parallel_for() is a loop of one thread unless OpenMP is on where it is compiled; clang's would
+# bring a second runtime beside the one of the wheel.
+target_compile_options(aifs_torch INTERFACE
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<COMPILE_LANGUAGE:CXX>>:-fopenmp>)
+target_link_libraries(aifs_torch INTERFACE $<$<CXX_COMPILER_ID:GNU>:gomp>)
 file(GLOB cuda_wheel_folders ${AIFS_TORCH_DIR}/nvidia/*/lib)
 target_link_options(aifs_torch INTERFACE
   -Wl,-rpath-link,${torch_root}/lib "$<$<BOOL:${cuda_wheel_folders}>:-Wl,-rpath-link,$<JOIN:${cuda_wheel_folders},:>>")
