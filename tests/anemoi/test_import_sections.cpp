@@ -567,6 +567,27 @@ TEST_CASE("a scaler that is not the usual one of its kind keeps its name", "[ane
           R"({"kind":"time_steps","time_weights":[1.0]})");
 }
 
+TEST_CASE("the norm of time steps is the schema's, or none without its validation", "[anemoi]") {
+  for (const bool validated : {true, false}) {
+    const Imported result =
+        changed({{kLoss, parse(R"({"_target_": "a.MSELoss", "scalers": ["cells", "steps"]})")},
+                 {kScalers, parse(R"({
+            "cells": {"_target_": "a.GraphNodeAttributeScaler",
+                "nodes_attribute_name": "area_weight", "norm": "unit-sum"},
+            "steps": {"_target_": "a.TimeStepScaler", "weights": [2]}})")},
+                 {"/config_validation", validated}});
+    INFO("config_validation " << validated);
+    if (validated) {
+      REQUIRE(value_at(result, "/loss/scalers").dump() == R"(["node_weights","time_steps"])");
+      REQUIRE(value_at(result, "/loss/time_weights").dump() == "[2.0]");
+    } else {
+      REQUIRE(value_at(result, "/loss/scalers").dump() == R"(["node_weights","steps"])");
+      REQUIRE(value_at(result, "/loss/named_scalers/steps").dump() ==
+              R"({"kind":"time_steps","time_weights":[2.0]})");
+    }
+  }
+}
+
 TEST_CASE("wrappers of losses keep their order", "[anemoi]") {
   const auto wrapped = [](const char* text) { return changed({{kLoss, parse(text)}}); };
   const Imported outer = wrapped(R"({"_target_": "a.TimeAggregateLossWrapper",
