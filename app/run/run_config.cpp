@@ -102,7 +102,7 @@ void check_datasets(const RunConfig& c) {
   refuse(c.run.mode == Mode::kIo, "run.mode", "measure the reading of one dataset at a time");
 }
 
-void check_together(const RunConfig& c) {
+void check_sources(const RunConfig& c) {
   if (c.data.kind == data::SourceKind::kAnalytic && c.graph.grid == "dataset") {
     throw ConfigError("graph.grid", "the analytic dataset has no grid of its own",
                       "name one, for example \"o16\"");
@@ -129,15 +129,9 @@ void check_together(const RunConfig& c) {
                       "give the path of a .zarr folder, datasets to combine, netCDF files, or set "
                       "data.kind to \"analytic\"");
   }
-  if (c.optimizer.schedule.kind == train::ScheduleKind::kCosine &&
-      c.optimizer.schedule.total_steps == 0 && c.train.max_steps == 0) {
-    throw ConfigError("optimizer.schedule.total_steps",
-                      "a cosine needs an end, and train.max_steps gives none",
-                      "set it, or use \"kind\": \"constant\"");
-  }
-  train::check_reduction(c.parallel.sharding, c.parallel.gradients);
-  model::check_slices(c.model.processor, c.parallel.sizes.tensor);
-  check_stages(c);
+}
+
+void check_shared_process(const RunConfig& c) {
   if (c.parallel.reproducible && c.model.ensemble.noise != model::NoiseKind::kNone) {
     throw ConfigError(
         "parallel.reproducible",
@@ -149,14 +143,28 @@ void check_together(const RunConfig& c) {
                       "the ranks of a reproducible run share a process, and it has one profiler",
                       "leave it out, or set parallel.reproducible to false");
   }
+  if (c.profile.nvtx && c.profile.steps > 0) {
+    throw ConfigError("profile.nvtx", "and profile.steps need the same profiler", "choose one");
+  }
+}
+
+void check_together(const RunConfig& c) {
+  check_sources(c);
+  if (c.optimizer.schedule.kind == train::ScheduleKind::kCosine &&
+      c.optimizer.schedule.total_steps == 0 && c.train.max_steps == 0) {
+    throw ConfigError("optimizer.schedule.total_steps",
+                      "a cosine needs an end, and train.max_steps gives none",
+                      "set it, or use \"kind\": \"constant\"");
+  }
+  train::check_reduction(c.parallel.sharding, c.parallel.gradients);
+  model::check_slices(c.model.processor, c.parallel.sizes.tensor);
+  check_stages(c);
   if (c.model.memory_budget > 0.0 && c.parallel.sizes.tensor > 1) {
     throw ConfigError("model.memory_budget",
                       "does not go with parallel.tensor: plans of sliced layers are too small",
                       "set it to 0, and choose recompute and chunks of the parts by hand");
   }
-  if (c.profile.nvtx && c.profile.steps > 0) {
-    throw ConfigError("profile.nvtx", "and profile.steps need the same profiler", "choose one");
-  }
+  check_shared_process(c);
   c.loss.check(c.model.ensemble.members, c.data.multistep_output);
 }
 
