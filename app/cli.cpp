@@ -86,11 +86,11 @@ void add_plan_options(CLI::App& app, CommandLine& c) {
 }
 
 // Options that may be given without a value.
-struct RunOptions {
+struct StartOptions {
   const CLI::Option *resume, *validate;
 };
 
-RunOptions add_run_options(CLI::App& app, CommandLine& c) {
+StartOptions add_start_options(CLI::App& app, CommandLine& c) {
   app.add_option("--config", c.config, "configuration file (JSON with comments)")
       ->type_name("FILE");
   app.add_option("--set", c.overrides, "override one value of the configuration; repeatable")
@@ -134,7 +134,7 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
   CommandLine& c = parsed.command;
   CLI::App app("Trains data-driven weather models of the Anemoi/AIFS kind.", "aifs-train");
   app.footer(kFooter);
-  const RunOptions run = add_run_options(app, c);
+  const StartOptions run = add_start_options(app, c);
   add_plan_options(app, c);
   add_print_options(app, c);
   ExchangeCommand exchange;
