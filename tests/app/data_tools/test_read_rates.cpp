@@ -74,13 +74,18 @@ TEST_CASE(
                                      .cells = 0.5,
                                      .cold = false},
                                     [](const Json&) {});
-  REQUIRE(results.size() == 3);
-  for (const size_t pass : {size_t{1}, size_t{2}}) {
-    REQUIRE(results[pass]["samples"] == kDates - 2);
-    REQUIRE(results[pass]["threads"] == (pass == 1 ? 1 : 3));
+  REQUIRE(results.size() == 4);
+  for (const size_t pass : {size_t{0}, size_t{2}}) {
+    const Json &bare = results[pass], &warm = results[pass + 1];
+    REQUIRE(bare["case"] == "bare");
+    REQUIRE(warm["case"] == "warm");
+    REQUIRE(bare["threads"] == (pass == 0 ? 1 : 3));
+    REQUIRE(warm["threads"] == bare["threads"]);
+    REQUIRE(warm["samples"] == kDates - 2);
     const double sample_mb = 1e-6 * 3 * 5 * kCells / 2 * 4;
-    REQUIRE(results[pass]["mb_s"].get<double>() ==
-            Approx(sample_mb * results[pass]["samples_s"].get<double>()));
+    REQUIRE(warm["mb_s"].get<double>() == Approx(sample_mb * warm["samples_s"].get<double>()));
+    REQUIRE(warm["share"].get<double>() ==
+            Approx(bare["date_ms"].get<double>() / warm["thread_ms"].get<double>()));
   }
 }
 
