@@ -114,9 +114,10 @@ void check_sources(const RunConfig& c) {
     throw ConfigError("graph.grid", "the analytic dataset has no grid of its own",
                       "name one, for example \"o16\"");
   }
-  if (!c.model.hierarchy.meshes.empty() && c.graph.file.empty()) {
-    throw ConfigError("model.hierarchy.meshes", "graphs made here have one hidden mesh",
-                      "name a file with these meshes in graph.file, or leave the list empty");
+  if (needs_graph_file(c) && c.graph.file.empty()) {
+    throw ConfigError("model.hierarchy.meshes", "section graph makes no such node sets",
+                      "list them in graph.nodes (configs/graphs has hierarchies), name a file with "
+                      "them in graph.file, or leave the list empty");
   }
   const auto reads_netcdf = [](const data::DatasetTree& tree) {
     return !tree.netcdf.files.empty();
@@ -309,6 +310,12 @@ std::vector<int64_t> layers_of_stages(const RunConfig& config) {
   return config.parallel.stage_layers.empty()
              ? balanced_counts(config.model.num_layers(), config.parallel.sizes.pipeline)
              : config.parallel.stage_layers;
+}
+
+bool needs_graph_file(const RunConfig& config) {
+  const std::vector<std::string>& meshes = config.model.hierarchy.meshes;
+  return std::any_of(meshes.begin(), meshes.end(),
+                     [&](const std::string& mesh) { return !config.graph.makes_nodes(mesh); });
 }
 
 graph::HiddenOrder hidden_order(const RunConfig& config) {
