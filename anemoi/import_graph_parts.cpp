@@ -174,8 +174,7 @@ const std::map<std::string, Translator>& node_table() {
        [](const Place& p) {
          return Options(p, "healpix").integer("resolution", "resolution").json();
        }},
-      {"LimitedAreaHEALPixNodes",
-       [](const Place& p) {
+      {"LimitedAreaHEALPixNodes", [](const Place& p) {
          return Options(p, "limited_area_healpix")
              .integer("resolution", "resolution")
              .area()

@@ -147,8 +147,9 @@ Json json_schema(const std::vector<Field>& of_kinds, const std::string& title) {
     properties["base"] =
         Json{{"type", Json::array({"string", "array"})},
              {"items", {{"type", "string"}}},
-             {"description", "another configuration file, merged underneath this one, or several, "
-                             "each over those before it [path]"}};
+             {"description",
+              "another configuration file, merged underneath this one, or several, "
+              "each over those before it [path]"}};
   }
   schema["type"] = "object";
   schema["additionalProperties"] = false;

@@ -124,8 +124,7 @@ TEST_CASE("of several bases each lies over those before it", "[config_file]") {
   write_file_atomic(folder.path() / "c.json",
                     R"({"base": ["a.json", "b.json"], "weights": {"z": 3}})");
   Options options;
-  const config::Json tree =
-      config::load_file(folder.path() / "c.json", config::fields_of(options));
+  const config::Json tree = config::load_file(folder.path() / "c.json", config::fields_of(options));
   REQUIRE(tree == config::Json::parse(R"({"name": "b", "weights": {"x": 1, "y": 2, "z": 3}})"));
   write_file_atomic(folder.path() / "d.json", R"({"base": ["a.json", 7]})");
   REQUIRE_THROWS_WITH(config::load_file(folder.path() / "d.json", config::fields_of(options)),
