@@ -24,8 +24,8 @@ struct Around {
 
 class LossReader {
  public:
-  LossReader(const Place& definitions, const LossRules& rules)
-      : definitions_(definitions), rules_(rules) {
+  LossReader(const Translation& t, const Place& definitions, const LossRules& rules)
+      : translation_(t), definitions_(definitions), rules_(rules) {
     for (const std::string& name : rules.also)
       scaler(name, definitions[name]);
   }
@@ -44,6 +44,7 @@ class LossReader {
   // The name here of a scaler, or "" if there is none; `place` is for remarks.
   std::string scaler(const std::string& name, const Place& place);
 
+  const Translation& translation_;
   Place definitions_;
   const LossRules& rules_;
   std::vector<Json> terms_;
@@ -327,7 +328,7 @@ std::string LossReader::scaler(const std::string& name, const Place& place) {
     return "";
   }
   const auto same_kind = [&](const UsedScaler& u) { return u.kind == used.kind && !u.is_named; };
-  used.is_named = rules_.keeps_names || needs_name(definitions_[name], used.kind) ||
+  used.is_named = rules_.keeps_names || needs_name(translation_, definitions_[name], used.kind) ||
                   std::any_of(used_.begin(), used_.end(), same_kind);
   // A name of our own must not hide a kind.
   used.ours = !used.is_named                              ? used.kind
@@ -360,7 +361,7 @@ void import_loss(Translation& t, const LossRules& rules) {
   if (definitions["builders"]) definitions = definitions["builders"];
   const Place loss = t.of_all_datasets(training["training_loss"], why);
   if (!loss) throw ConfigError(loss.path(), "is missing: what is to be minimised?");
-  LossReader reader(definitions, rules);
+  LossReader reader(t, definitions, rules);
   reader.read(loss, {});
   const std::vector<Json>& terms = reader.terms();
   if (terms.size() == 1) {

@@ -211,11 +211,12 @@ void Checks::check_dataset(const DataParts& data, const model::DatasetPlan& plan
     model::Bounding(model::ParameterScope(scratch, std::to_string(i)), plan.bounding[i],
                     plan.layout.outputs, concat("model.bounding.", i));
   }
-  model::make_residual(model::ParameterScope(scratch, "residual"), config_.model.residual,
+  model::make_residual(model::ParameterScope(scratch, "residual"), plan.residual,
                        {.times_in = plan.layout.times_in,
                         .input_names = plan.layout.input_names,
                         .input_prognostic = plan.layout.input_prognostic,
-                        .nodes = {.latlon_rad = coordinates_of(info)}});
+                        .nodes = {.latlon_rad = coordinates_of(info)},
+                        .path = plan.paths.residual});
 }
 
 void Checks::check_graph() {
@@ -237,7 +238,7 @@ void Checks::check_graph() {
   const graph::Graph graph = !from_file  ? graph::joint_graph_outline(options, named)
                              : has_cells ? graph::load_or_build_joint_graph(options, named)
                                          : graph::load_graph(options.file).graph;
-  app::check_graph(config_.model, graph, config_.data.names());
+  app::check_graph(config_.model, graph, config_.data);
   for (size_t d = 0; data_ && d < data_->size(); ++d)
     check_same_grid(graph.nodes((*data_)[d].name), (*data_)[d].training->info());
   for (const std::string& name : config_.data.names()) {
@@ -277,7 +278,7 @@ void Checks::compare_weights() {
   const at::ScalarType dtype = train::weight_type(config_.train.precision);
   model::ParameterSet parameters(dtype, /*seed=*/0);
   const model::EncoderProcessorDecoder network(
-      parameters, network_plan(config_.model, config_.data, *data_),
+      parameters, network_plan(config_.model, config_.data, *data_, &graph),
       model::GraphTensors::create(graph, config_.model.edge_attributes, dtype));
   parameters.flatten(at::kCPU);
   const auto add = [&](const std::vector<std::string>& texts) {

@@ -12,6 +12,7 @@
 #include "conformance/case_file.h"
 #include "conformance/tar_file.h"
 #include "core/check.h"
+#include "core/temporary_folder.h"
 #include "data/sources/anemoi_dataset.h"
 
 namespace aifs::conformance {

@@ -112,7 +112,7 @@ void check_dimensions(const Json& dimensions, const train::ScalerOptions& scaler
   std::vector<train::Axis> axes;
   for (const std::string& dimension : texts(dimensions))
     axes.push_back(axis_named(dimension));
-  if (axes != scaler.acting_axes())
+  if (axes != scaler.kind->axes())
     throw NotSupported(concat("scaler ", name, " over ", dimensions.dump()));
 }
 

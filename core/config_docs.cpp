@@ -68,7 +68,7 @@ void write_table(const std::vector<Field>& fields, const std::string& path,
 // Elements have keys that stand elsewhere, too: their sections are not described again.
 void write_map(const Field& map, const std::string& path, std::string& out) {
   const auto is_section = [](const Field& field) { return field.kind == Field::Kind::kSection; };
-  write_table(map.children, path, map.doc.text, is_section, "as there", out);
+  write_table(shared_fields(map.children), path, map.doc.text, is_section, "as there", out);
 }
 
 void write_section(const std::vector<Field>& of_kinds, const std::string& path,

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "app/data_tools/page_cache.h"
 #include "app/run/data_parts.h"
@@ -111,36 +113,70 @@ std::shared_ptr<DataStores> metered_stores(const RunConfig& config, Meter& files
   return stores;
 }
 
-// Whole chunks of a few dates, read and decoded by this thread.
-Json read_bare(const ReadRateOptions& options) {
-  constexpr int64_t kDates = 8;
-  Meter files;
+// Reads and decodes all chunks of a date, and keeps nothing.
+class BareReader {
+ public:
+  explicit BareReader(const zarr::Array& array)
+      : array_(array), region_(zarr::Region::whole(array.meta().shape)) {}
+
+  void decode(int64_t stored_row) {
+    region_.begin[0] = stored_row;
+    region_.end[0] = stored_row + 1;
+    array_.grid().for_each_part(region_, [&](const zarr::ChunkPart& part) {
+      array_.decode_chunk(part.chunk, {}, scratch_);
+    });
+  }
+
+ private:
+  const zarr::Array& array_;
+  zarr::Region region_;
+  zarr::ChunkScratch scratch_;
+};
+
+// Whole chunks read and decoded by threads that share nothing: each reads a few dates. Null where
+// they would need too much memory.
+Json read_bare(const ReadRateOptions& options, int64_t threads) {
+  constexpr int64_t kDates = 8, kMostBareBytes = int64_t{8} << 30;
+  Meter files, all;
   const auto stores = metered_stores(options.config, files);
   const DataParts parts = make_data(options.config, stores);
   const zarr::Array array(stores->open(options.config.data.dataset.dataset), "data");
   const auto* dataset = dynamic_cast<const data::AnemoiDataset*>(parts.training.get());
+  if (threads > 1 && threads * array.meta().chunk_bytes() > kMostBareBytes) return {};
   const int64_t first = dataset->stored_row(0);
-  const int64_t dates = std::min(kDates, parts.training->info().num_rows());
-  zarr::Region region = zarr::Region::whole(array.meta().shape);
-  zarr::ChunkScratch scratch;
-  double seconds = 0.0, file_s = 0.0;
-  for (int64_t date = -1; date < dates; ++date) {  // the first one only warms memory up
-    region.begin[0] = first + std::max<int64_t>(date, 0);
-    region.end[0] = region.begin[0] + 1;
-    const double files_before = files.seconds();
-    const Clock::time_point start = Clock::now();
-    array.grid().for_each_part(
-        region, [&](const zarr::ChunkPart& part) { array.decode_chunk(part.chunk, {}, scratch); });
-    if (date < 0) continue;
-    seconds += seconds_since(start);
-    file_s += files.seconds() - files_before;
-  }
-  const double a_date_ms = 1e3 / static_cast<double>(dates);
+  const int64_t rows = parts.training->info().num_rows();
+  const int64_t dates = std::min(kDates, rows);
+  std::atomic<bool> failed = false;
+  std::barrier warm(threads, [&]() noexcept { files.nanoseconds = 0; });
+  const auto work = [&](int64_t thread) {
+    try {
+      BareReader reader(array);
+      const auto row = [&](int64_t date) { return first + (thread * dates + date) % rows; };
+      reader.decode(row(0));  // only warms memory up
+      warm.arrive_and_wait();
+      all.time([&] {
+        for (int64_t date = 0; date < dates; ++date)
+          reader.decode(row(date));
+        return true;
+      });
+    } catch (...) {
+      failed = true;
+      warm.arrive_and_drop();
+    }
+  };
+  std::vector<std::jthread> others;
+  for (int64_t thread = 1; thread < threads; ++thread)
+    others.emplace_back(work, thread);
+  work(0);
+  others.clear();
+  if (failed) BareReader(array).decode(first);  // says what is wrong
+  const double a_date_ms = 1e3 / static_cast<double>(threads * dates);
   return {{"case", "bare"},
-          {"dates", dates},
-          {"date_ms", seconds * a_date_ms},
-          {"read_ms", file_s * a_date_ms},
-          {"decode_ms", (seconds - file_s) * a_date_ms}};
+          {"threads", threads},
+          {"dates", threads * dates},
+          {"date_ms", all.seconds() * a_date_ms},
+          {"read_ms", files.seconds() * a_date_ms},
+          {"decode_ms", (all.seconds() - files.seconds()) * a_date_ms}};
 }
 
 // A pass through some batches, timed in the middle of a longer one: reading is under way when time
@@ -256,12 +292,13 @@ Json time_reading(const ReadRateOptions& options, const std::function<void(const
       drop_page_cache(name);
     add(read_once(options, "cold", threads.front(), pool));
   }
-  if (is_file && options.config.data.dataset.is_plain()) {
-    bare = read_bare(options);
-    add(bare);
-  }
-  for (const int64_t count : threads)
+  for (const int64_t count : threads) {
+    if (is_file && options.config.data.dataset.is_plain()) {
+      Json measured = read_bare(options, count);
+      if (!measured.is_null()) add(bare = std::move(measured));
+    }
     add(read_once(options, "warm", count, pool));
+  }
   return results;
 }
 
@@ -269,9 +306,10 @@ std::string reading_text(const Json& result) {
   const auto number = [&](const char* key) { return result[key].get<double>(); };
   char text[256];
   if (result["case"] == "bare") {
-    std::snprintf(text, sizeof text,
-                  "bare  %8.1f ms a date on one thread: %.1f reading, %.1f decoding",
-                  number("date_ms"), number("read_ms"), number("decode_ms"));
+    std::snprintf(
+        text, sizeof text,
+        "bare  %3.0f threads %8.1f ms of a thread for a date: %.1f reading, %.1f decoding",
+        number("threads"), number("date_ms"), number("read_ms"), number("decode_ms"));
     return text;
   }
   std::snprintf(text, sizeof text,

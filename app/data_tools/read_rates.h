@@ -30,14 +30,16 @@ struct ReadRateOptions {
 };
 
 // One result a pass, also given to `visit` when it is there:
-//   "bare"  whole chunks of a few dates read and decoded by one thread, nothing more: date_ms,
-//           read_ms and decode_ms of a date; not for data that are no files
+//   "bare"  whole chunks of a few dates read and decoded by threads that share nothing and do no
+//           more: threads, date_ms, read_ms and decode_ms of a thread for a date; before each
+//           "warm" pass. Not for data that are no files, nor for several threads where their chunks
+//           would take more than 8 GiB
 //   "cold"  the batches read after their files were dropped from the page cache
 //   "warm"  read again, once for each number of threads
 // Passes have threads, samples, dates, seconds, samples_s, mb_s (of fp32 fields), stored_mb_s (of
 // what files give), busy (share of the threads' time), thread_ms (of all threads for a date),
-// resident (share of the files in the page cache before) and, beside "bare", share = bare date_ms /
-// thread_ms and share_of_decode = bare decode_ms / thread_ms.
+// resident (share of the files in the page cache before) and, after "bare", share = bare date_ms /
+// thread_ms and share_of_decode = bare decode_ms / thread_ms, of the last "bare".
 // Throws ConfigError, and DataError for what is wrong with the data.
 nlohmann::ordered_json time_reading(
     const ReadRateOptions& options,

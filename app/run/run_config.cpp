@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "app/run/named_parts.h"
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/join.h"
@@ -76,6 +77,7 @@ void check_stages(const RunConfig& c) {
 
 // Throws ConfigError for what several datasets do not go with.
 void check_datasets(const RunConfig& c) {
+  check_named_parts(c.model, c.data);
   if (c.data.datasets.size() < 2 && c.model.aggregation != model::Aggregation::kSum) {
     throw ConfigError("model.aggregation", "is for several datasets, and there is one",
                       "leave it out, or name them in data.datasets");
@@ -95,14 +97,19 @@ void check_datasets(const RunConfig& c) {
   refuse(c.parallel.sizes.pipeline > 1, "parallel.pipeline", replicas);
   refuse(c.model.memory_budget > 0.0, "model.memory_budget",
          "set it to 0, and choose recompute and chunks of the parts by hand");
-  refuse(c.model.encoder.kind == model::BlockKind::kPointWise, "model.encoder.kind",
-         "a point_wise encoder has hidden nodes at the cells of one dataset; choose another kind");
+  for (size_t d = 0; d < c.data.datasets.size(); ++d) {
+    const NamedParts parts = parts_of(c.model, c.data, d);
+    refuse(parts.encoder->kind == model::BlockKind::kPointWise,
+           (parts.paths.encoder + ".kind").c_str(),
+           "a point_wise encoder has hidden nodes at the cells of one dataset; choose another "
+           "kind");
+  }
   refuse(c.model.aggregation == model::Aggregation::kConcat && !c.model.hierarchy.meshes.empty(),
          "model.aggregation", "of a hierarchy it is sum or mean");
   refuse(c.run.mode == Mode::kIo, "run.mode", "measure the reading of one dataset at a time");
 }
 
-void check_together(const RunConfig& c) {
+void check_sources(const RunConfig& c) {
   if (c.data.kind == data::SourceKind::kAnalytic && c.graph.grid == "dataset") {
     throw ConfigError("graph.grid", "the analytic dataset has no grid of its own",
                       "name one, for example \"o16\"");
@@ -130,15 +137,9 @@ void check_together(const RunConfig& c) {
                       "give the path of a .zarr folder, datasets to combine, netCDF files, or set "
                       "data.kind to \"analytic\"");
   }
-  if (c.optimizer.schedule.kind == train::ScheduleKind::kCosine &&
-      c.optimizer.schedule.total_steps == 0 && c.train.max_steps == 0) {
-    throw ConfigError("optimizer.schedule.total_steps",
-                      "a cosine needs an end, and train.max_steps gives none",
-                      "set it, or use \"kind\": \"constant\"");
-  }
-  train::check_reduction(c.parallel.sharding, c.parallel.gradients);
-  model::check_slices(c.model.processor, c.parallel.sizes.tensor);
-  check_stages(c);
+}
+
+void check_shared_process(const RunConfig& c) {
   if (c.parallel.reproducible && c.model.ensemble.noise != model::NoiseKind::kNone) {
     throw ConfigError(
         "parallel.reproducible",
@@ -150,14 +151,28 @@ void check_together(const RunConfig& c) {
                       "the ranks of a reproducible run share a process, and it has one profiler",
                       "leave it out, or set parallel.reproducible to false");
   }
+  if (c.profile.nvtx && c.profile.steps > 0) {
+    throw ConfigError("profile.nvtx", "and profile.steps need the same profiler", "choose one");
+  }
+}
+
+void check_together(const RunConfig& c) {
+  check_sources(c);
+  if (c.optimizer.schedule.kind == train::ScheduleKind::kCosine &&
+      c.optimizer.schedule.total_steps == 0 && c.train.max_steps == 0) {
+    throw ConfigError("optimizer.schedule.total_steps",
+                      "a cosine needs an end, and train.max_steps gives none",
+                      "set it, or use \"kind\": \"constant\"");
+  }
+  train::check_reduction(c.parallel.sharding, c.parallel.gradients);
+  model::check_slices(c.model.processor, c.parallel.sizes.tensor);
+  check_stages(c);
   if (c.model.memory_budget > 0.0 && c.parallel.sizes.tensor > 1) {
     throw ConfigError("model.memory_budget",
                       "does not go with parallel.tensor: plans of sliced layers are too small",
                       "set it to 0, and choose recompute and chunks of the parts by hand");
   }
-  if (c.profile.nvtx && c.profile.steps > 0) {
-    throw ConfigError("profile.nvtx", "and profile.steps need the same profiler", "choose one");
-  }
+  check_shared_process(c);
   c.loss.check(c.model.ensemble.members, c.data.multistep_output);
 }
 
@@ -171,6 +186,13 @@ config::Json numbers_only(config::Json tree) {
   for (const char* path : kNotHashed) {
     const Pointer pointer(path);
     if (tree.contains(pointer)) tree[pointer.parent_pointer()].erase(pointer.back());
+  }
+  for (const char* list : {"/model/encoders", "/model/decoders"}) {
+    if (!tree.contains(Pointer(list))) continue;
+    for (auto& [name, mapper] : tree[Pointer(list)].items()) {
+      mapper.erase("chunks");
+      mapper.erase("recompute");
+    }
   }
   return tree;
 }
@@ -355,7 +377,9 @@ config::Json completed(const std::string& config_json) {
 // computed, or how weights start.
 bool shapes_function(const std::string& path) {
   if (path == "data.multistep_input" || path == "data.multistep_output") return true;
-  if (path.starts_with("data.datasets.") && path.ends_with(".encoder")) return true;
+  if (path.starts_with("data.datasets.") &&
+      (path.ends_with(".encoder") || path.ends_with(".decoder")))
+    return true;
   return path.starts_with("model.") && !path.ends_with(".zero_extractor") &&
          path != "model.ensemble.members";
 }

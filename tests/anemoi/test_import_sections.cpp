@@ -7,45 +7,18 @@
 using namespace aifs;
 using anemoi::Imported;
 using anemoi::Json;
+using test::changed;
 using test::imported;
 using test::is_refused;
 using test::json_config;
 using test::remark_on;
+using test::two_datasets;
 using test::value_at;
 
 namespace {
 
-// The ensemble's configuration with the values at some JSON pointers replaced.
-Imported changed(const std::vector<std::pair<std::string, Json>>& changes) {
-  Json tree = json_config();
-  for (const auto& [pointer, value] : changes)
-    tree[Json::json_pointer(pointer)] = value;
-  return imported(tree);
-}
-
 Json parse(const char* text) {
   return Json::parse(text);
-}
-
-// The ensemble's configuration with two datasets, era5 and cerra, that are alike.
-Json two_datasets() {
-  Json tree = json_config();
-  for (const char* section :
-       {"/data", "/dataloader/training", "/dataloader/validation", "/training/training_loss",
-        "/training/scalers", "/training/variable_groups"}) {
-    Json& datasets = tree[Json::json_pointer(std::string(section) + "/datasets")];
-    const Json one = datasets["data"];
-    datasets = {{"era5", one}, {"cerra", one}};
-  }
-  Json& nodes = tree["graph"]["nodes"];
-  nodes["era5"] = nodes["cerra"] = nodes["data"];
-  nodes.erase("data");
-  Json& edges = tree["graph"]["edges"];
-  edges.push_back(edges[0]);
-  edges.push_back(edges[1]);
-  edges[0]["source_name"] = edges[1]["target_name"] = "era5";
-  edges[2]["source_name"] = edges[3]["target_name"] = "cerra";
-  return tree;
 }
 
 const std::string kDataset = "/data/datasets/data";
@@ -368,112 +341,6 @@ TEST_CASE("a stored graph, weights of cells", "[anemoi]") {
   REQUIRE(value_at(masked, "/loss/node_norm") == "unit-sum");
 }
 
-// --------------------------------------------------------------------------------------- model ---
-
-TEST_CASE("parts of networks", "[anemoi]") {
-  const Imported result =
-      changed({{"/model/processor/window_size", nullptr},
-               {"/model/processor/attention_implementation", "scaled_dot_product_attention"},
-               {"/model/processor/dropout_p", 0.1},
-               {"/model/processor/cpu_offload", true},
-               {"/model/processor/use_rotary_embeddings", true},
-               {"/model/encoder/_target_", "a.TransformerForwardMapper"},
-               {"/model/encoder/use_rotary_embeddings", true},
-               {"/model/encoder/window_size", -1},
-               {"/model/encoder/layer_kernels/Activation/_target_", "torch.nn.SiLU"},
-               {"/model/encoder/layer_kernels/LayerNorm/eps", 1e-6},
-               {"/model/decoder/layer_kernels/LayerNorm/eps", 1e-4},
-               {"/model/decoder/layer_kernels/Linear/_target_", "a.QuantLinear"},
-               {"/model/decoder/gradient_checkpointing", false}});
-  REQUIRE(value_at(result, "/model/processor/attention") == "sdpa");
-  REQUIRE(value_at(result, "/model/processor/window").is_null());
-  REQUIRE(value_at(result, "/model/processor/offload") == 1);
-  REQUIRE(value_at(result, "/model/encoder").dump() ==
-          R"({"kind":"transformer","mlp_hidden_ratio":4.0,"mlp_implementation":"mlp","heads":16,)"
-          R"("qk_norm":false,"window":-1,"attention":"flash","rotary":true,"recompute":"full",)"
-          R"("activation":"silu"})");
-  REQUIRE(value_at(result, "/model/decoder/recompute") == "none");
-  REQUIRE(value_at(result, "/model/layer_norm_eps") == 1e-6);
-  for (const char* path : {"model.processor.dropout_p", "model.decoder.layer_kernels.Linear",
-                           "model.decoder.layer_kernels.LayerNorm.eps"}) {
-    INFO(path);
-    REQUIRE(is_refused(result, path));
-  }
-  REQUIRE(
-      is_refused(changed({{"/model/processor/_target_", "a.MambaProcessor"}}), "model.processor"));
-}
-
-TEST_CASE("kinds of networks", "[anemoi]") {
-  const Imported diffusion =
-      changed({{"/model/model/_target_", "a.AnemoiTransportModelEncProcDec"}});
-  REQUIRE(is_refused(diffusion, "model.model._target_"));
-  REQUIRE(is_refused(diffusion, "training.ensemble_size_per_device"));
-  const Imported levels = changed({{"/model/model/_target_", "a.AnemoiModelEncProcDecHierarchical"},
-                                   {"/model/model/hidden_nodes_name", {"h1", "h2"}},
-                                   {"/model/enable_hierarchical_level_processing", true},
-                                   {"/model/level_process_num_layers", 2},
-                                   {"/training/ensemble_size_per_device", 1}});
-  REQUIRE(value_at(levels, "/model/hierarchy/meshes").dump() == R"(["h1","h2"])");
-  REQUIRE(value_at(levels, "/model/hierarchy/level_layers") == 2);
-  REQUIRE(value_at(levels, "/model/hierarchy/upscale/kind") == "graph_transformer");
-  REQUIRE(value_at(levels, "/graph/file") == "test.nc");
-  Json old = json_config();
-  old["graph"]["hidden"] = {"h1", "h2"};
-  old["model"]["model"].erase("hidden_nodes_name");
-  old["model"]["model"]["_target_"] = "a.AnemoiModelEncProcDecHierarchical";
-  REQUIRE(value_at(imported(old), "/model/hierarchy/meshes").dump() == R"(["h1","h2"])");
-  const Imported shared = changed({{"/system/hardware/num_gpus_per_ensemble", 4},
-                                   {"/model/noise_injector/noise_edges_name", {"a", "to", "b"}},
-                                   {"/model/output_mask/_target_", "a.Boolean1DMask"}});
-  REQUIRE(value_at(shared, "/model/ensemble/members") == 8);
-  REQUIRE(is_refused(shared, "model.noise_injector.noise_edges_name"));
-  REQUIRE(is_refused(shared, "model.output_mask"));
-}
-
-TEST_CASE("a network or graph without one of its parts is refused", "[anemoi]") {
-  for (const char* part : {"processor", "encoder", "decoder", "model"}) {
-    Json tree = json_config();
-    tree["model"].erase(part);
-    REQUIRE_THROWS_WITH(imported(tree),
-                        ContainsSubstring(concat("'model.", part, "': is missing")));
-  }
-  Json tree = json_config();
-  tree["graph"]["edges"].erase(1);
-  REQUIRE_THROWS_WITH(imported(tree),
-                      ContainsSubstring("'graph.edges': has no edges from 'hidden' to 'data'"));
-  tree["graph"]["edges"].clear();
-  REQUIRE_THROWS_WITH(imported(tree), ContainsSubstring("from 'data' to 'hidden'"));
-  REQUIRE_THROWS_WITH(changed({{"/model/processor/_target_", "a.GNNProcessor"}}),
-                      ContainsSubstring("from 'hidden' to 'hidden'"));
-}
-
-TEST_CASE("residuals and limits", "[anemoi]") {
-  const auto residual = [](const char* text) {
-    return value_at(changed({{"/model/residual", parse(text)}}), "/model/residual").dump();
-  };
-  REQUIRE(residual(R"({"_target_": "a.SkipConnection", "step": -2})") ==
-          R"({"kind":"skip","step":-2})");
-  REQUIRE(residual(R"({"_target_": "a.NoConnection"})") == R"({"kind":"none"})");
-  REQUIRE(residual(R"({"_target_": "a.TruncatedConnection", "truncation_up_file_path": "u.npz",
-                       "truncation_down_file_path": "d.npz"})") ==
-          R"({"kind":"truncated","truncation_up":"u.npz","truncation_down":"d.npz"})");
-  REQUIRE(
-      residual(R"({"_target_": "a.SpectralOrnsteinConnection", "lmax": 4, "theta_buff": 0.1})") ==
-      R"({"kind":"spectral_ornstein","lmax":4,"theta_buffer":0.1})");
-  REQUIRE(is_refused(changed({{"/model/residual", parse(R"({"_target_": "a.Other"})")}}),
-                     "model.residual"));
-  const Imported limits = changed({{"/model/bounding", parse(R"([
-      {"_target_": "a.NormalizedReluBounding", "variables": ["sst"], "min_val": [-2],
-          "normalizer": ["mean-std"]},
-      {"_target_": "a.HardtanhBounding", "variables": ["tcc"], "min_val": 0, "max_val": 1},
-      {"_target_": "a.SoftBounding", "variables": ["x"]}])")}});
-  REQUIRE(value_at(limits, "/model/bounding").dump() ==
-          R"([{"kind":"normalized_relu","variables":["sst"],"thresholds":[-2.0],)"
-          R"("normalizer":["mean-std"]},)"
-          R"({"kind":"hardtanh","variables":["tcc"],"min_val":0.0,"max_val":1.0}])");
-  REQUIRE(is_refused(limits, "model.bounding.2"));
-}
-
 // ---------------------------------------------------------------------------------------- loss ---
 
 TEST_CASE("sums, aggregates and scales of losses", "[anemoi]") {
@@ -599,6 +466,27 @@ TEST_CASE("a scaler that is not the usual one of its kind keeps its name", "[ane
   REQUIRE(value_at(result, "/loss/named_scalers/pressure_level_own/norm") == "unit-mean");
   REQUIRE(value_at(result, "/loss/named_scalers/steps").dump() ==
           R"({"kind":"time_steps","time_weights":[1.0]})");
+}
+
+TEST_CASE("the norm of time steps is the schema's, or none without its validation", "[anemoi]") {
+  for (const bool validated : {true, false}) {
+    const Imported result =
+        changed({{kLoss, parse(R"({"_target_": "a.MSELoss", "scalers": ["cells", "steps"]})")},
+                 {kScalers, parse(R"({
+            "cells": {"_target_": "a.GraphNodeAttributeScaler",
+                "nodes_attribute_name": "area_weight", "norm": "unit-sum"},
+            "steps": {"_target_": "a.TimeStepScaler", "weights": [2]}})")},
+                 {"/config_validation", validated}});
+    INFO("config_validation " << validated);
+    if (validated) {
+      REQUIRE(value_at(result, "/loss/scalers").dump() == R"(["node_weights","time_steps"])");
+      REQUIRE(value_at(result, "/loss/time_weights").dump() == "[2.0]");
+    } else {
+      REQUIRE(value_at(result, "/loss/scalers").dump() == R"(["node_weights","steps"])");
+      REQUIRE(value_at(result, "/loss/named_scalers/steps").dump() ==
+              R"({"kind":"time_steps","time_weights":[2.0]})");
+    }
+  }
 }
 
 TEST_CASE("wrappers of losses keep their order", "[anemoi]") {
