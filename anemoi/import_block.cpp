@@ -38,13 +38,13 @@ void set_common(const Section& out, const char* key, const Json& value, const Pl
 }
 
 void import_norm(const Place& norm, const PartContext& context) {
+  if (!norm) return;
   const std::string name = norm.class_name();
   const bool conditional = name == "ConditionalLayerNorm" && context.is_conditional;
   if (name != "LayerNorm" && name != "AutocastLayerNorm" && !conditional) {
     norm.not_honoured("norms are LayerNorms");
     return;
   }
-  if (norm["eps"]) set_common(context.model, "layer_norm_eps", norm["eps"].number(), norm["eps"]);
   norm["normalized_shape"].no_effect("follows from the width");
   norm["condition_shape"].no_effect("follows from the noise");
   for (const char* key : {"zero_init", "w_one_bias_zero_init"})
@@ -52,7 +52,32 @@ void import_norm(const Place& norm, const PartContext& context) {
   norm["autocast"].no_effect("follows from train.precision");
 }
 
+constexpr double kUsualEps = 1e-5;  // torch's and ours
+
+// The eps of the norms of a part, and of its queries and keys where these are normalised.
+void import_eps(const Place& kernels, const PartContext& context) {
+  const Place norm = kernels["LayerNorm"]["eps"], query = kernels["QueryNorm"]["eps"],
+              key = kernels["KeyNorm"]["eps"];
+  if (*context.out.find("kind") == "none") {
+    for (const Place& eps : {norm, query, key})
+      eps.no_effect("there are no layers");
+    return;
+  }
+  const double own = norm.number(kUsualEps), of_queries = query.number(kUsualEps);
+  if (own != kUsualEps) context.out.set("norm_eps", own, norm);
+  const Json* normalises = context.out.find("qk_norm");
+  if (!normalises || *normalises != true) {
+    for (const Place& eps : {query, key})
+      eps.no_effect("queries and keys are not normalised");
+    return;
+  }
+  if (key.number(kUsualEps) != of_queries)
+    key.not_honoured("is that of QueryNorm for queries and keys");
+  if (of_queries != own) context.out.set("qk_norm_eps", of_queries, query);
+}
+
 void import_kernels(const Place& kernels, const PartContext& context) {
+  import_eps(kernels, context);
   for (const auto& [key, kernel] : kernels.members()) {
     if (!kernel) continue;
     const std::string name = kernel.class_name();
@@ -69,7 +94,6 @@ void import_kernels(const Place& kernels, const PartContext& context) {
       const bool usual = name == "AutocastLayerNorm" || name == "LayerNorm";
       if (!usual) kernel.not_honoured("queries and keys have LayerNorms");
       kernel["bias"].expect(false, "norms of queries and keys have no bias");
-      kernel["eps"].expect(1e-5, "is 1e-5 for queries and keys");
     } else {
       kernel.not_honoured("is no layer that can be exchanged");
     }

@@ -97,6 +97,65 @@ void import_trainable(const Place& block, const Place& widths, const char* key,
   trainable.set(ours, place.integer(0), place);
 }
 
+// The mappers of the first dataset, and what all of them are made with.
+struct FirstMappers {
+  Mapper encoder, decoder;
+  int64_t channels;
+  const NetworkClass& type;
+};
+
+bool alike(const Place& a, const Place& b) {
+  return a.path() == b.path() || a.unseen_whole() == b.unseen_whole();
+}
+
+// The encoder or decoder of one of several datasets: one by its name if it is another than that of
+// the first.
+void import_named_mapper(const Mapper& own, const Mapper& first, const Place& widths,
+                         const Section& out, const PartContext& context) {
+  const Place features = own.entry["target_node_features"];
+  if (alike(own.block, first.block) && alike(features, first.entry["target_node_features"])) {
+    const char* why = "is another one";
+    own.block.expect_like(first.block, why);
+    features.expect_like(first.entry["target_node_features"], why);
+    return;
+  }
+  const bool is_encoder = context.part == Part::kEncoder;
+  PartContext named = context;
+  named.out = out[is_encoder ? "encoders" : "decoders"][own.name];
+  import_block(own.block, named);
+  if (!is_encoder) import_decoder_only(own, !context.has_own_channels, named.out);
+  const Json* kind = named.out.find("kind");
+  if (!kind || (*kind != "gnn" && *kind != "graph_transformer")) {
+    own.block["trainable_size"].no_effect("is for parts that work along edges");
+    return;
+  }
+  import_trainable(own.block, widths, is_encoder ? "data2hidden" : "hidden2data", named.out,
+                   "trainable");
+}
+
+void import_named_mappers(Translation& t, const Place& model, const Section& out,
+                          const FirstMappers& first) {
+  const Place widths = edge_widths(model);
+  std::vector<std::string> decoders;
+  for (const std::string& name : t.datasets) {
+    const Mapper encoder = mapper_of(model, "encoder", "source_datasets", name);
+    const Mapper decoder = mapper_of(model, "decoder", "target_datasets", name);
+    import_named_mapper(encoder, first.encoder, widths, out,
+                        context_of(Part::kEncoder, "encoder", out, first.channels, first.type));
+    import_named_mapper(decoder, first.decoder, widths, out,
+                        context_of(Part::kDecoder, "decoder", out, first.channels, first.type));
+    const Section dataset = t.section("data")["datasets"][name];
+    if (!encoder.name.empty()) dataset.set("encoder", encoder.name, encoder.entry);
+    if (decoder.name.empty()) continue;
+    if (contains(decoders, decoder.name)) {
+      decoder.entry["target_datasets"].not_honoured("each dataset has a decoder of its own");
+    } else {
+      dataset.set("decoder", decoder.name, decoder.entry);
+    }
+    decoders.push_back(decoder.name);
+  }
+}
+
 void import_mappers(Translation& t, const Place& model, const Section& out, int64_t channels,
                     const NetworkClass& type) {
   const Place widths = edge_widths(model);
@@ -108,31 +167,27 @@ void import_mappers(Translation& t, const Place& model, const Section& out, int6
   import_decoder_only(decoder, type.is_hierarchy, out["decoder"]);
   import_trainable(encoder.block, widths, "data2hidden", trainable, "data_to_hidden");
   import_trainable(decoder.block, widths, "hidden2data", trainable, "hidden_to_data");
-  if (!t.has_several_datasets()) return;
-  const char* why = "encoders and decoders of all datasets are like those of the first";
-  for (const std::string& name : t.datasets) {
-    const Mapper other = mapper_of(model, "encoder", "source_datasets", name);
-    const Mapper other_decoder = mapper_of(model, "decoder", "target_datasets", name);
-    other.block.expect_like(encoder.block, why);
-    other_decoder.block.expect_like(decoder.block, why);
-    if (!other.name.empty())
-      t.section("data")["datasets"][name].set("encoder", other.name, other.entry);
-  }
+  if (t.has_several_datasets() || t.keeps_names)
+    import_named_mappers(t, model, out, {encoder, decoder, channels, type});
 }
 
 void import_node_trainables(const Translation& t, const Place& model, const Section& out) {
   const Place widths = model.any_of({"node_trainable_parameters", "trainable_parameters"});
   const Section trainable = out["trainable_parameters"];
-  const Place data = widths[t.datasets[0]] ? widths[t.datasets[0]] : widths["data"];
-  const Place hidden = widths[t.meshes[0]] ? widths[t.meshes[0]] : widths["hidden"];
-  trainable.set("data", data.integer(0), data);
-  trainable.set("hidden", hidden.integer(0), hidden);
-  widths["hidden"].leave("there are no nodes of this name");
-  for (const auto& [name, width] : widths.members()) {
-    const bool is_data = contains(t.datasets, name), is_hidden = contains(t.meshes, name);
-    const Place& first = is_data ? data : hidden;
-    if (is_data || is_hidden) width.expect_like(first, "is that of the first for all");
-  }
+  const auto of_nodes = [&](const std::string& name, const char* usual) {
+    return widths[name] ? widths[name] : widths[usual];
+  };
+  const auto add = [&](const std::vector<std::string>& names, const char* usual) {
+    const Place first = of_nodes(names[0], usual);
+    trainable.set(usual, first.integer(0), first);
+    for (const std::string& name : names) {
+      const Place own = of_nodes(name, usual);
+      if (own.integer(0) != first.integer(0)) trainable["nodes"].set(name, own.integer(0), own);
+    }
+    widths[usual].leave("there are no nodes of this name");
+  };
+  add(t.datasets, "data");
+  add(t.meshes, "hidden");
 }
 
 // --------------------------------------------------------------------------------- hierarchies ---
@@ -165,11 +220,37 @@ void import_hierarchy(const Translation& t, const Place& model, const Section& o
   };
   add(up, Part::kEncoder, "upscale", "upscale_trainable");
   add(down, Part::kDecoder, "downscale", "downscale_trainable");
+  model["downscale_mapper"]["initialise_data_extractor_zero"].expect(
+      false, "only a decoder's last linear can start at zero");
 }
 
 // ----------------------------------------------------------------------------------- ensembles ---
 
-void import_noise(const Place& injector, const Section& ensemble) {
+// Noise that is drawn on other nodes than the hidden ones.
+void import_noise_nodes(const Translation& t, const Place& injector, const Section& ensemble) {
+  const Place matrix = injector["noise_matrix"], edges = injector["noise_edges_name"],
+              weights = injector["edge_weight_attribute"],
+              normalises = injector["row_normalize_noise_matrix"];
+  const std::vector<std::string> ends = edges.texts();
+  if (matrix) ensemble.set("noise_matrix", matrix.text(), matrix);
+  if (edges && matrix) {
+    edges.not_honoured("noise_matrix is given, too");
+  } else if (edges && (ends.size() != 3 || ends[2] != t.meshes[0])) {
+    edges.not_honoured("noise is brought to the hidden nodes");
+  } else if (edges) {
+    ensemble.set("noise_nodes", ends[0], edges);
+    if (weights) ensemble.set("noise_weights", weights.text(), weights);
+  }
+  const bool is_brought = matrix || ensemble.find("noise_nodes");
+  if (!ensemble.find("noise_nodes")) weights.no_effect("is for noise along edges");
+  if (is_brought && normalises) {
+    ensemble.set("noise_normalised", normalises.boolean(), normalises);
+  } else {
+    normalises.no_effect("is for noise that is drawn elsewhere");
+  }
+}
+
+void import_noise(const Translation& t, const Place& injector, const Section& ensemble) {
   const std::string name = injector.class_name();
   if (name != "NoiseConditioning") {
     injector.not_honoured("noise shifts and scales the processor's norms (NoiseConditioning)");
@@ -182,10 +263,7 @@ void import_noise(const Place& injector, const Section& ensemble) {
   put("noise_channels", "noise_channels_dim", injector["noise_channels_dim"].integer(4));
   put("noise_hidden", "noise_mlp_hidden_dim", injector["noise_mlp_hidden_dim"].integer(32));
   injector["inject_noise"].expect(true, "there is noise");
-  for (const char* key : {"noise_matrix", "noise_edges_name"})
-    injector[key].expect(nullptr, "noise is drawn on the hidden nodes");
-  for (const char* key : {"edge_weight_attribute", "row_normalize_noise_matrix"})
-    injector[key].no_effect("is for noise that is drawn elsewhere");
+  import_noise_nodes(t, injector, ensemble);
   injector["autocast"].no_effect("follows from train.precision");
   if (const Place activation = injector["layer_kernels"]["Activation"]) {
     const std::string known = import_activation(activation, activation.class_name());
@@ -209,7 +287,7 @@ void import_ensemble(const Translation& t, const Place& model, const Section& ou
         "all members of a sample are made by the ranks of one model, which need memory for them");
   }
   ensemble.set("noise", "conditioning", model["noise_injector"]);
-  import_noise(model["noise_injector"], ensemble);
+  import_noise(t, model["noise_injector"], ensemble);
   model["condition_on_residual"].expect(false, "noise depends on nothing");
 }
 
@@ -270,7 +348,24 @@ void import_residual(const Place& residual, const Section& out) {
   }
 }
 
-void import_bounding(const Place& list, const Section& out) {
+// The residuals of all datasets: those that differ from the first dataset's by name.
+void import_residuals(const Translation& t, const Place& place, const Section& out) {
+  const Place first = t.of_dataset(place, t.datasets[0]);
+  for (const std::string& name : t.datasets) {
+    const Place own = t.of_dataset(place, name);
+    if (own.path() == first.path()) continue;
+    if (!own || alike(own, first)) {
+      own.expect_like(first, "there is none for this dataset");
+    } else {
+      import_residual(own, out["residuals"][name]);
+    }
+  }
+  import_residual(first, out["residual"]);
+  t.leave_other_datasets(place);
+}
+
+// Adds the limits of a list; of one dataset if it is named.
+void add_bounds(const Place& list, const std::string& dataset, Json& all) {
   static const std::map<std::string, std::string> kinds{
       {"ReluBounding", "relu"},
       {"LeakyReluBounding", "leaky_relu"},
@@ -280,7 +375,6 @@ void import_bounding(const Place& list, const Section& out) {
       {"LeakyFractionBounding", "leaky_fraction"},
       {"NormalizedReluBounding", "normalized_relu"},
       {"NormalizedLeakyReluBounding", "normalized_leaky_relu"}};
-  Json all = Json::array();
   for (const Place& bounding : list.elements()) {
     const auto found = kinds.find(bounding.class_name());
     if (found == kinds.end()) {
@@ -296,9 +390,31 @@ void import_bounding(const Place& list, const Section& out) {
         if (bounding[key]) one[key] = bounding[key].number();
     }
     if (bounding["total_var"]) one["total_var"] = bounding["total_var"].text();
+    if (!dataset.empty()) one["datasets"] = {dataset};
     all.push_back(one);
   }
-  out.set("bounding", all, list);
+}
+
+// The limits of all datasets: of each its own, unless they have the same.
+void import_bounding(const Translation& t, const Place& place, const Section& out) {
+  const Place first = t.of_dataset(place, t.datasets[0]);
+  const auto is_like_first = [&](const std::string& name) {
+    return alike(t.of_dataset(place, name), first);
+  };
+  Json all = Json::array();
+  if (std::all_of(t.datasets.begin(), t.datasets.end(), is_like_first)) {
+    add_bounds(first, "", all);
+    for (const std::string& name : t.datasets)
+      t.of_dataset(place, name).expect_like(first, "there are others");
+  } else {
+    for (const std::string& name : t.datasets) {
+      const Place own = t.of_dataset(place, name);
+      if (!own) own.expect_like(first, "there are none for this dataset");
+      add_bounds(own, name, all);
+    }
+  }
+  out.set("bounding", all, first);
+  t.leave_other_datasets(place);
 }
 
 void import_aggregation(const Translation& t, const Place& aggregator, const Section& out) {
@@ -332,7 +448,21 @@ void pass_over(const Place& model, const Translation& t) {
 Imported import_bounding_section(const Json& list) {
   const Source source(Json{{"bounding", list}});
   Imported imported;
-  import_bounding(source.root()["bounding"], Section(imported.target, {"model"}));
+  Json all = Json::array();
+  add_bounds(source.root()["bounding"], "", all);
+  Section(imported.target, {"model"}).set("bounding", all);
+  imported.remarks = source.remarks();
+  return imported;
+}
+
+Imported import_model_section(const Json& sections, const std::vector<std::string>& datasets) {
+  const Source source(sections);
+  Imported imported;
+  Translation t{source.root(), imported.target, "model"};
+  t.datasets = datasets;
+  t.is_whole = false;
+  t.keeps_names = true;
+  import_model(t);
   imported.remarks = source.remarks();
   return imported;
 }
@@ -356,9 +486,8 @@ void import_model(Translation& t) {
   import_node_trainables(t, model, out);
   import_hierarchy(t, model, out, channels, type);
   import_ensemble(t, model, out, type);
-  const char* why = "residuals and limits of the first dataset are for all";
-  import_residual(t.of_all_datasets(model["residual"], why), out["residual"]);
-  import_bounding(t.of_all_datasets(model["bounding"], why), out);
+  import_residuals(t, model["residual"], out);
+  import_bounding(t, model["bounding"], out);
   import_aggregation(t, model["latent_aggregator"], out);
   pass_over(model, t);
 }

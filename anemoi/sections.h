@@ -20,6 +20,7 @@ struct Translation {
   std::optional<int64_t> batches_per_epoch = {};  // where an epoch is cut short
   std::vector<std::string> node_attributes = {};  // of data nodes, that losses use
   bool is_whole = true;                           // false: of one section only
+  bool keeps_names = false;                       // one dataset has a name, too
 
   bool has_several_datasets() const { return datasets.size() > 1; }
   Section section(const std::string& key) const { return {target, {key}}; }
@@ -36,6 +37,8 @@ struct Translation {
   // the first, others being refused if they differ.
   Place of_dataset(const Place& place, const std::string& dataset) const;
   Place of_all_datasets(const Place& place, const std::string& why) const;
+  // Says of "datasets" in such a section which of them are none.
+  void leave_other_datasets(const Place& place) const;
 };
 
 // True if a limit of batches is 1.0, which means all of them to Lightning, where 1 is one.

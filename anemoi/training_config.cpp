@@ -76,12 +76,15 @@ Place Translation::of_all_datasets(const Place& place, const std::string& why) c
   const Place first = of_dataset(place, datasets[0]);
   for (size_t i = 1; i < datasets.size(); ++i)
     of_dataset(place, datasets[i]).expect_like(first, why);
-  if (place.is_object() && place["datasets"]) {
-    for (const auto& [key, other] : place["datasets"].members()) {
-      if (!contains(datasets, key)) other.leave("is for no dataset of data.datasets");
-    }
-  }
+  leave_other_datasets(place);
   return first;
+}
+
+void Translation::leave_other_datasets(const Place& place) const {
+  if (!place.is_object() || !place["datasets"]) return;
+  for (const auto& [key, other] : place["datasets"].members()) {
+    if (!contains(datasets, key)) other.leave("is for no dataset of data.datasets");
+  }
 }
 
 bool is_whole_epoch(const Place& limit) {

@@ -211,16 +211,17 @@ void Checks::check_dataset(const DataParts& data, const model::DatasetPlan& plan
     model::Bounding(model::ParameterScope(scratch, std::to_string(i)), plan.bounding[i],
                     plan.layout.outputs, concat("model.bounding.", i));
   }
-  model::make_residual(model::ParameterScope(scratch, "residual"), config_.model.residual,
+  model::make_residual(model::ParameterScope(scratch, "residual"), plan.residual,
                        {.times_in = plan.layout.times_in,
                         .input_names = plan.layout.input_names,
                         .input_prognostic = plan.layout.input_prognostic,
-                        .nodes = {.latlon_rad = coordinates_of(info)}});
+                        .nodes = {.latlon_rad = coordinates_of(info)},
+                        .path = plan.paths.residual});
 }
 
 void Checks::check_graph() {
   const graph::GraphOptions& options = config_.graph;
-  const bool needs_file = !config_.model.hierarchy.meshes.empty();
+  const bool needs_file = needs_graph_file(config_);
   bool from_file = needs_file || (!options.file.empty() && path_exists(options.file));
   if (!request_.files || from_file) {
     const bool is_readable =
@@ -237,7 +238,7 @@ void Checks::check_graph() {
   const graph::Graph graph = !from_file  ? graph::joint_graph_outline(options, named)
                              : has_cells ? graph::load_or_build_joint_graph(options, named)
                                          : graph::load_graph(options.file).graph;
-  app::check_graph(config_.model, graph, config_.data.names());
+  app::check_graph(config_.model, graph, config_.data);
   for (size_t d = 0; data_ && d < data_->size(); ++d)
     check_same_grid(graph.nodes((*data_)[d].name), (*data_)[d].training->info());
   for (const std::string& name : config_.data.names()) {
@@ -265,7 +266,7 @@ void Checks::find_weights() {
 // As the start would: by the tensors of the network, on the graph itself.
 void Checks::compare_weights() {
   if (!checkpoint_) return;
-  if (!data_ || (!config_.model.hierarchy.meshes.empty() && !path_exists(config_.graph.file))) {
+  if (!data_ || (needs_graph_file(config_) && !path_exists(config_.graph.file))) {
     report_.not_here.push_back(concat("the weights of '", checkpoint_->path.string(),
                                       "' beside network and graph, for lack of these"));
     return;
@@ -277,7 +278,7 @@ void Checks::compare_weights() {
   const at::ScalarType dtype = train::weight_type(config_.train.precision);
   model::ParameterSet parameters(dtype, /*seed=*/0);
   const model::EncoderProcessorDecoder network(
-      parameters, network_plan(config_.model, config_.data, *data_),
+      parameters, network_plan(config_.model, config_.data, *data_, &graph),
       model::GraphTensors::create(graph, config_.model.edge_attributes, dtype));
   parameters.flatten(at::kCPU);
   const auto add = [&](const std::vector<std::string>& texts) {

@@ -17,6 +17,7 @@
 #include "core/file_io.h"
 #include "core/first_line.h"
 #include "graph/builder.h"
+#include "graph/nodes/tri_kinds.h"
 #include "model/nodes/graph_tensors.h"
 
 namespace aifs::bench {
@@ -194,7 +195,7 @@ model::GraphTensors load_graph(const std::string& name, const KernelBenchOptions
   }
   graph::GraphOptions graph;
   graph.grid = match[1];
-  graph.hidden.refinement = std::stoll(match[2]);
+  graph.hidden.kind.set(graph::TriKind(std::stoll(match[2])));
   if (!options.graph_cache.empty()) {
     make_directories(options.graph_cache);
     graph.file = fs::path(options.graph_cache) / (name + ".nc");

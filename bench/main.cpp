@@ -90,9 +90,11 @@ at::Device own_device(const CommandLine& c, int local_rank = parallel::launched_
 app::RunConfig load_case(const CommandLine& c, const std::string& file) {
   app::RunConfig config = app::load_config(file, c.overrides);
   graph::GraphOptions& graph = config.graph;
-  if (c.graph_cache.empty() || !graph.file.empty() || graph.grid == "dataset") return config;
+  const auto refinement = graph.hidden.kind->refinement();
+  if (c.graph_cache.empty() || !graph.file.empty() || graph.grid == "dataset" || !refinement)
+    return config;
   make_directories(c.graph_cache);
-  graph.file = fs::path(c.graph_cache) / concat(graph.grid, "-tri", graph.hidden.refinement, ".nc");
+  graph.file = fs::path(c.graph_cache) / concat(graph.grid, "-tri", *refinement, ".nc");
   return config;
 }
 

@@ -18,6 +18,8 @@
 #include "bench/roofline.h"
 #include "bench/step_run.h"
 #include "core/check.h"
+#include "graph/edges/mesh_kinds.h"
+#include "graph/nodes/tri_kinds.h"
 
 namespace aifs::bench {
 
@@ -228,11 +230,11 @@ namespace {
 
 app::RunConfig on_small_graph(app::RunConfig config) {
   config.graph.grid = "o16";
-  config.graph.hidden.refinement = 2;
+  config.graph.hidden.kind.set(graph::TriKind(2));
   // A window of attention must be smaller than the mesh.
   constexpr int64_t kHiddenNodes = 162;
   config.model.processor.window = std::min(config.model.processor.window, kHiddenNodes - 1);
-  config.graph.processor.levels = {};
+  config.graph.processor.kind.set(graph::MultiScaleKind());
   config.graph.file = "";
   config.train.cuda_graph = train::DeviceGraphs::kOff;
   return config;

@@ -69,9 +69,6 @@ struct MixedCase {
       throw NotSupported("mixed precision with several steps or members");
     batch.emplace_back().values = read_tensor(tensors, dataset.prefix + "batch", at::kFloat);
     batch[0].anchors.resize(static_cast<size_t>(batch[0].values.size(0)));
-    for (const auto& name :
-         file.json.value("parameters_without_gradient", std::vector<std::string>()))
-      model.parameters.mark_unused(name);
     const auto& layout = model.network->layout();
     const train::LossPtr loss = case_loss(file.json, tensors, dataset, at::kFloat);
     train::StepOptions options{.optimizer = optimizer_options(file.json)};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One forward and training case: output, loss, gradients, three optimiser steps, prediction.
+// One forward and training case: output, loss, gradients, three steps of the program's optimiser
+// (train/training_step.h), prediction.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -10,8 +11,8 @@
 #include "conformance/limits.h"
 #include "conformance/model_setup.h"
 #include "conformance/tensors.h"
-#include "train/optim/optimizer.h"
 #include "train/rollout.h"
+#include "train/training_step.h"
 
 namespace aifs::conformance {
 
@@ -90,9 +91,36 @@ void compare_parameters(const CaseModel& model, const Expected& expected, const 
   }
 }
 
-// Parameters that the reference says get no gradient.
-std::vector<std::string> without_gradient(const Json& json) {
-  return json.value("parameters_without_gradient", std::vector<std::string>());
+// The betas and so on of the case, or what all cases without them use.
+train::AdamWOptions adamw_options(const Json& json) {
+  const Json o = json.value("optimizer", Json::object());
+  train::AdamWOptions options;
+  options.beta1 = o.contains("betas") ? o["betas"].at(0).get<double>() : 0.9;
+  options.beta2 = o.contains("betas") ? o["betas"].at(1).get<double>() : 0.95;
+  options.eps = o.value("eps", 1e-8);
+  options.weight_decay = o.value("weight_decay", 0.01);
+  return options;
+}
+
+// The largest element of a gradient, "... clamped to +-32"; the package's own where nothing is
+// said.
+double clip_limit(const Json& json) {
+  constexpr double kOfPackage = 32.0;
+  const std::string text =
+      json.value("optimizer", Json::object()).value("clip", json.value("adamw", std::string()));
+  static const std::regex kNumber(R"((?:\+-|value ) ?(\d+(?:\.\d+)?(?:e-?\d+)?))");
+  std::smatch match;
+  return std::regex_search(text, match, kNumber) ? std::stod(match[1]) : kOfPackage;
+}
+
+train::StepOptions step_options(const Json& json, at::ScalarType dtype) {
+  train::StepOptions options;
+  options.train.precision =
+      dtype == at::kDouble ? train::Precision::kFp64 : train::Precision::kFp32;
+  options.optimizer.adamw = adamw_options(json);
+  options.optimizer.clip = train::ClipKind::kValue;
+  options.optimizer.clip_limit = clip_limit(json);
+  return options;
 }
 
 // One case with its data: batches of every dataset, truth, loss, and what changes per step.
@@ -105,7 +133,9 @@ struct TrainingCase {
   std::vector<at::Tensor> noise;  // per step, or empty
   at::Tensor output_mask;
   int64_t steps;
-  bool has_trained_step;  // loss and gradients come from the reference's own training step
+  bool has_trained_step;       // loss and gradients come from the reference's own training step
+  parallel::ProcessMesh mesh;  // of one rank
+  std::optional<train::TrainingStep> training;
 
   TrainingCase(const CaseFile& file, const SafetensorsFile& tensors, at::ScalarType dtype)
       : model(file, tensors, dtype),
@@ -121,6 +151,16 @@ struct TrainingCase {
     for (int64_t step = 0; tensors.contains(concat("noise/", step)); ++step)
       noise.push_back(read_tensor(tensors, concat("noise/", step), dtype));
     if (tensors.contains("output_mask")) output_mask = read_tensor(tensors, "output_mask");
+    const auto& layout = model.network->layout();
+    train::StepParts parts{.parameters = model.parameters,
+                           .network = *model.network,
+                           .datasets = {},
+                           .window = {layout.times_in, layout.times_out},
+                           .mesh = mesh};
+    for (size_t d = 0; d < datasets.size(); ++d)
+      parts.datasets.push_back({datasets[d].variables, losses[d]});
+    training.emplace(step_options(file.json, dtype), parts);
+    training->begin();
   }
 
   // Inputs of the first step.
@@ -152,10 +192,11 @@ struct PassResult {
   std::vector<std::vector<at::Tensor>> x, y;  // per step and dataset
 };
 
-// Loss of the present weights; gradients are left in the parameters.
-PassResult forward_backward(TrainingCase& c) {
+// Loss of the present weights, with the noise and the masks of the case; gradients are left in the
+// parameters. `number` is that of the step.
+PassResult forward_backward(TrainingCase& c, int64_t number) {
   PassResult result;
-  c.model.parameters.zero_gradients();
+  c.training->start(number);
   std::vector<at::Tensor> x = c.inputs();
   at::Tensor total;
   for (int64_t step = 0; step < c.steps; ++step) {
@@ -178,7 +219,8 @@ PassResult forward_backward(TrainingCase& c) {
       x[d] = train::advance_inputs(x[d], y[d], c.truth(d, step), c.columns[d], c.output_mask);
   }
   total = total / static_cast<double>(c.steps);
-  total.backward();
+  c.training->backward(total, {.rollout = c.steps});
+  c.training->end_passes();
   result.loss = total.item<double>();
   return result;
 }
@@ -228,17 +270,6 @@ void compare_pass(const TrainingCase& c, const PassResult& pass, const Safetenso
   compare_gradients(c.model, expected, gradients, c.has_trained_step, comparison);
 }
 
-// The betas and so on of the case, or what all cases without them use.
-train::AdamWOptions adamw_options(const Json& json) {
-  const Json o = json.value("optimizer", Json::object());
-  train::AdamWOptions options;
-  options.beta1 = o.contains("betas") ? o["betas"].at(0).get<double>() : 0.9;
-  options.beta2 = o.contains("betas") ? o["betas"].at(1).get<double>() : 0.95;
-  options.eps = o.value("eps", 1e-8);
-  options.weight_decay = o.value("weight_decay", 0.01);
-  return options;
-}
-
 double learning_rate(const Json& json) {
   if (json.contains("optimizer")) return json["optimizer"].at("lr").get<double>();
   const std::string text = json.value("adamw", std::string());
@@ -247,31 +278,20 @@ double learning_rate(const Json& json) {
   return std::stod(text.substr(at + 3));
 }
 
-// The largest element of a gradient, "... clamped to +-32"; the package's own where nothing is
-// said.
-double clip_limit(const Json& json) {
-  constexpr double kOfPackage = 32.0;
-  const std::string text =
-      json.value("optimizer", Json::object()).value("clip", json.value("adamw", std::string()));
-  static const std::regex kNumber(R"((?:\+-|value ) ?(\d+(?:\.\d+)?(?:e-?\d+)?))");
-  std::smatch match;
-  return std::regex_search(text, match, kNumber) ? std::stod(match[1]) : kOfPackage;
-}
-
 void compare_optimizer(const CaseFile& file, TrainingCase& c, const Expected& expected,
                        const Limits& limits, Comparison& comparison) {
   if (!expected.tensors().contains("adamw_losses")) return;
-  train::AdamW optimizer(c.model.parameters, adamw_options(file.json));
-  optimizer.exclude(without_gradient(file.json));
   const std::vector<double> losses = expected.tensors().doubles("adamw_losses");
   const double limit = widened(limits.step_losses, static_cast<size_t>(c.steps - 1));
   const double own_error = expected.own_error("adamw_losses");
   for (size_t step = 0; step < losses.size(); ++step) {
-    const double value = forward_backward(c).loss;
+    const double value = forward_backward(c, static_cast<int64_t>(step)).loss;
     comparison.add(concat("adamw_losses[", step, "]"), relative_difference(value, losses[step]),
                    limit, own_error / std::abs(losses[step]));
     if (step + 1 == losses.size()) break;
-    optimizer.step(learning_rate(file.json), clip_limit(file.json));
+    comparison.require(c.training->finish_gradients(), "gradients are not finite");
+    c.training->update(learning_rate(file.json));
+    c.training->finish(/*updated=*/true);
   }
   compare_parameters(c.model, expected, "after3/",
                      widened(limits.parameters, static_cast<size_t>(c.steps - 1)),
@@ -282,7 +302,7 @@ void check_training(const CaseFile& file, const SafetensorsFile& tensors, const 
                     at::ScalarType dtype, Comparison& comparison) {
   const Limits& limits = dtype == at::kDouble ? kDouble : kSingle;
   TrainingCase c(file, tensors, dtype);
-  const PassResult pass = forward_backward(c);
+  const PassResult pass = forward_backward(c, /*number=*/0);
   compare_pass(c, pass, tensors, expected, limits, comparison);
   if (tensors.contains("residual_output")) {
     const at::Tensor all = read_tensor(tensors, "residual_output");

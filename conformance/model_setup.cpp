@@ -4,7 +4,9 @@
 #include <ATen/ATen.h>
 
 #include "app/run/graph_tensors.h"
+#include "app/run/network_plan.h"
 #include "conformance/report.h"
+#include "conformance/tar_file.h"
 #include "conformance/tensors.h"
 
 namespace aifs::conformance {
@@ -60,26 +62,36 @@ void drop_unused_edges(const model::NetworkPlan& plan, const SafetensorsFile& te
 
 void CaseModel::build(const CaseFile& file, const SafetensorsFile& tensors, at::Device device) {
   graph::Graph graph = graph_of(file, tensors);
+  const TemporaryFolder matrices;
   try {
-    const model::NetworkPlan plan = network_plan(file.json, tensors, graph);
+    const NetworkConfig config = network_config(file.json, tensors, graph, matrices.path());
+    const model::NetworkPlan plan = app::network_plan(
+        config.model, config.data, data_parts(file.json, tensors, config.data), &graph);
     drop_unused_edges(plan, tensors, graph);
-    network = std::make_unique<model::EncoderProcessorDecoder>(
-        parameters, plan,
-        model::GraphTensors::create(graph, edge_attributes_of(file.json), parameters.dtype())
-            .to(device));
+    make(config, plan, graph, device);
   } catch (const ConfigError& error) {
     throw NotSupported(error.what());
   }
   load(tensors, device);
+  for (const auto& name :
+       file.json.value("parameters_without_gradient", std::vector<std::string>()))
+    parameters.mark_unused(name);
 }
 
-CaseModel::CaseModel(const model::NetworkPlan& plan, const graph::Graph& graph,
-                     const std::vector<std::string>& edge_attributes,
-                     const SafetensorsFile& tensors, at::ScalarType dtype)
+CaseModel::CaseModel(const NetworkConfig& config, const std::vector<app::DataParts>& data,
+                     const graph::Graph& graph, const SafetensorsFile& tensors,
+                     at::ScalarType dtype)
     : parameters(dtype, /*seed=*/1) {
-  network = std::make_unique<model::EncoderProcessorDecoder>(
-      parameters, plan, model::GraphTensors::create(graph, edge_attributes, dtype));
+  make(config, app::network_plan(config.model, config.data, data, &graph), graph, at::kCPU);
   load(tensors, at::kCPU);
+}
+
+void CaseModel::make(const NetworkConfig& config, const model::NetworkPlan& plan,
+                     const graph::Graph& graph, at::Device device) {
+  network = std::make_unique<model::EncoderProcessorDecoder>(
+      parameters, plan,
+      model::GraphTensors::create(graph, config.model.edge_attributes, parameters.dtype())
+          .to(device));
 }
 
 void CaseModel::load(const SafetensorsFile& tensors, at::Device device) {

@@ -4,6 +4,7 @@
 
 #include "conformance/model_plan.h"
 #include "graph/base/graph.h"
+#include "model/network/encoder_processor_decoder.h"
 #include "train/loss/loss.h"
 #include "train/optim/precision.h"
 
@@ -14,7 +15,7 @@ data::VariableTable variables_of(const Json& json);
 // The graph named by "graph_file", looked for beside the case and in the folders above it, or the
 // one inside the case's own tensors.
 graph::Graph graph_of(const CaseFile& file, const SafetensorsFile& tensors);
-// A network with the weights of a case.
+// A network with the weights of a case, whose parameters without gradient are marked as unused.
 struct CaseModel {
   model::ParameterSet parameters;
   std::unique_ptr<model::EncoderProcessorDecoder> network;
@@ -23,13 +24,14 @@ struct CaseModel {
   // With the types of a precision, on a device.
   CaseModel(const CaseFile& file, const SafetensorsFile& tensors, train::Precision precision,
             at::Device device = at::kCPU);
-  // From a plan and a graph; weights under state/ of `tensors`.
-  CaseModel(const model::NetworkPlan& plan, const graph::Graph& graph,
-            const std::vector<std::string>& edge_attributes, const SafetensorsFile& tensors,
-            at::ScalarType dtype);
+  // Of a configuration, its datasets and a graph; weights under state/ of `tensors`.
+  CaseModel(const NetworkConfig& config, const std::vector<app::DataParts>& data,
+            const graph::Graph& graph, const SafetensorsFile& tensors, at::ScalarType dtype);
 
  private:
   void build(const CaseFile& file, const SafetensorsFile& tensors, at::Device device);
+  void make(const NetworkConfig& config, const model::NetworkPlan& plan, const graph::Graph& graph,
+            at::Device device);
   void load(const SafetensorsFile& tensors, at::Device device);
 };
 

@@ -10,7 +10,10 @@
 #include <cstdlib>
 #include <regex>
 
+#include "anemoi/part_sections.h"
 #include "app/run/graph_tensors.h"
+#include "conformance/anemoi_form.h"
+#include "conformance/anemoi_model.h"
 #include "conformance/cases.h"
 #include "conformance/dataset_stores.h"
 #include "conformance/model_setup.h"
@@ -83,35 +86,25 @@ std::vector<std::string> diagnostics(const data::VariableTable& variables) {
   return names;
 }
 
-model::NetworkPlan trained_plan(const Json& json, const data::VariableTable& variables) {
+// The network's section of a configuration.
+NetworkConfig trained_config(const Json& json, const data::VariableTable& variables) {
   const Json& o = json.at("options");
   const auto family = json.at("model").get<std::string>();
-  model::ModelOptions options;
-  options.channels = o.at("channels").get<int64_t>();
-  options.layers = o.at("layers").get<int64_t>();
-  for (model::BlockOptions* block : std::initializer_list<model::BlockOptions*>{
-           &options.encoder, &options.processor, &options.decoder}) {
-    if (family == "graphtransformer") {
-      block->kind = model::BlockKind::kGraphTransformer;
-      block->heads = o.at("heads").get<int64_t>();
-    } else if (family != "gnn") {
-      throw NotSupported("model " + family);
-    }
+  if (family != "gnn" && family != "graphtransformer") throw NotSupported("model " + family);
+  Json model{{"channels", o.at("channels")}, {"layers", o.at("layers")}};
+  for (const char* part : {"encoder", "processor", "decoder"}) {
+    model[part] = family == "gnn" ? Json{{"kind", "gnn"}}
+                                  : Json{{"kind", "graph_transformer"}, {"heads", o.at("heads")}};
   }
   if (json.contains("bounding_in_order")) {
-    for (const Json& bounding : json["bounding_in_order"])
-      options.bounding.push_back(
-          bounding_options(bounding.at("class").get<std::string>(), bounding));
+    const anemoi::Imported limits =
+        anemoi::import_bounding_section(anemoi_boundings(json["bounding_in_order"]));
+    model["bounding"] = section_of(limits, "model").at("bounding");
   } else {
-    options.bounding = {{.kind = model::BoundingKind::kRelu, .variables = diagnostics(variables)}};
+    model["bounding"] =
+        Json::array({Json{{"kind", "relu"}, {"variables", diagnostics(variables)}}});
   }
-  model::FieldLayout layout;
-  layout.num_inputs = variables.num_inputs();
-  layout.input_names = variables.input_names();
-  layout.input_prognostic = variables.input_prognostic();
-  layout.output_prognostic = variables.output_prognostic();
-  layout.outputs.names = variables.output_names();
-  return model::NetworkPlan::single(options, layout);
+  return NetworkConfig::read({{"model", model}});
 }
 
 // The variables that the store calls accumulated, else the usual ones.
@@ -254,8 +247,9 @@ void check_forecast(const CaseFile& file, at::ScalarType dtype, Comparison& comp
       parse_duration(file.json.value("timestep", format_duration(info.frequency_s)));
   const train::Window window{.row_step = timestep_s / info.frequency_s};
   const int64_t steps = forecasts.rbegin()->first / timestep_s;
-  const CaseModel model(trained_plan(file.json, variables), app::read_graph_tensors(tensors),
-                        {"edge_length", "edge_dirs"}, tensors, dtype);
+  const NetworkConfig network = trained_config(file.json, variables);
+  const CaseModel model(network, {data_parts({"data", "", variables}, {}, network.data)},
+                        app::read_graph_tensors(tensors), tensors, dtype);
   data::LoaderOptions loading;
   loading.nodes = {0, info.num_nodes()};
   const data::Batch batch =

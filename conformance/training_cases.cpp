@@ -180,9 +180,6 @@ class TrainingRun {
         fields_(normalised_fields(file.json, tensors, variables_, comparison)
                     .to(device, weight_type(precision))),
         schedule_(schedule_options(file.json)) {
-    for (const auto& name :
-         file.json.value("parameters_without_gradient", std::vector<std::string>()))
-      model_.parameters.mark_unused(name);
     const auto& layout = model_.network->layout();
     train::StepOptions options{.optimizer = optimizer_options(file.json)};
     options.train.precision = precision;

@@ -145,8 +145,11 @@ Json json_schema(const std::vector<Field>& of_kinds, const std::string& title) {
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
     schema["title"] = title;
     properties["base"] =
-        Json{{"type", "string"},
-             {"description", "another configuration file, merged underneath this one [path]"}};
+        Json{{"type", Json::array({"string", "array"})},
+             {"items", {{"type", "string"}}},
+             {"description",
+              "another configuration file, merged underneath this one, or several, "
+              "each over those before it [path]"}};
   }
   schema["type"] = "object";
   schema["additionalProperties"] = false;

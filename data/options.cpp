@@ -33,6 +33,7 @@ void NamedDataset::bind(config::Binder& b) {
   b.text("encoder", encoder,
          {"name of its encoder; datasets of as many inputs that give the same name share the "
           "weights; empty: one of its own"});
+  b.text("decoder", decoder, {"name of its decoder; empty: the dataset's"});
   // An empty list is another thing than none.
   for (config::Field& field : b.fields()) {
     field.read = [this, key = field.key, read = field.read](const config::Json& json,

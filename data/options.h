@@ -47,7 +47,7 @@ struct NamedDataset {
   std::vector<ImputeRule> imputer;
   std::vector<RemapRule> remapper;
   std::vector<PostRule> postprocessor;
-  std::string encoder;               // the encoder that it uses; empty: one of its own name
+  std::string encoder, decoder;      // those that it uses; empty: of its own name
   std::set<std::string> given = {};  // keys that the configuration has, even if empty
 
   void bind(config::Binder& b);

@@ -25,9 +25,9 @@ Widths widths_of(const NetworkInput& in) {
   const model::TrainableOptions& trainable = in.model.trainable_parameters;
   Widths w;
   const int64_t step_input = in.model.ensemble.noise == model::NoiseKind::kNone ? 0 : 1;
-  w.data =
-      in.times_in * (in.prognostic + in.forcing) + kCoordinateWidth + trainable.data + step_input;
-  w.hidden = kCoordinateWidth + trainable.hidden;
+  w.data = in.times_in * (in.prognostic + in.forcing) + kCoordinateWidth +
+           trainable.of_data("data") + step_input;
+  w.hidden = kCoordinateWidth + trainable.of_mesh(in.model.meshes().front());
   w.out = in.times_out * (in.prognostic + in.diagnostic);
   for (const model::TargetFeature feature : in.model.decoder.features()) {
     switch (feature) {
@@ -45,7 +45,7 @@ Widths widths_of(const NetworkInput& in) {
         w.target += in.times_in * in.prognostic;
         break;
       case model::TargetFeature::kTrainable:
-        w.target += trainable.data;
+        w.target += trainable.of_data("data");
         break;
     }
   }
@@ -169,9 +169,9 @@ class Walk {
     latent = go_up(left, latent);
     if (stage.decoder) {
       tape_.enter(cost_.decoder);
-      const Rows decoded = decode(tape_, m_.decoder, context(m_.width(m_.decoder), rows_.decoder),
-                                  sizes(rows_.decoder, m_.trainable_parameters.hidden_to_data),
-                                  latent, data, w_.out);
+      const Rows decoded =
+          decode(tape_, m_.decoder, context(m_.width(m_.decoder), rows_.decoder),
+                 sizes(rows_.decoder, m_.decoder_features()), latent, data, w_.out);
       tape_.enter(cost_.output);
       add_output(decoded);
     }
@@ -196,22 +196,23 @@ class Walk {
       if (has_edges(block) || block.kind == BlockKind::kNone) learnt(edges, width);
     };
     if (stage.encoder) {
-      learnt(totals.data, trainable.data);
-      if (m_.encoder.kind != BlockKind::kPointWise) learnt(totals.hidden, trainable.hidden);
-      of_edges(m_.encoder, totals.encoder_edges, trainable.data_to_hidden);
+      learnt(totals.data, trainable.of_data("data"));
+      if (m_.encoder.kind != BlockKind::kPointWise) learnt(totals.hidden, hidden_features(0));
+      of_edges(m_.encoder, totals.encoder_edges, m_.encoder_features());
     }
     // Edges within a mesh are those of the coarsest one's processor, or of two on a finer one.
     int64_t within = totals.processor_edges;
-    for (const MeshTotals& mesh : totals.coarser) {
+    for (size_t i = 0; i < totals.coarser.size(); ++i) {
+      const MeshTotals& mesh = totals.coarser[i];
       for (int way = 0; way < 2 && hierarchy.level_processing; ++way)
-        of_edges(m_.processor, within, trainable.hidden_to_hidden);
+        of_edges(m_.processor, within, m_.processor_features());
       within = mesh.within;
-      learnt(mesh.nodes, trainable.hidden);
-      of_edges(hierarchy.upscale, mesh.up, hierarchy.upscale_trainable);
-      of_edges(hierarchy.downscale, mesh.down, hierarchy.downscale_trainable);
+      learnt(mesh.nodes, hidden_features(i + 1));
+      of_edges(hierarchy.upscale, mesh.up, m_.upscale_features());
+      of_edges(hierarchy.downscale, mesh.down, m_.downscale_features());
     }
-    if (stage.starts) of_edges(m_.processor, within, trainable.hidden_to_hidden);
-    if (stage.decoder) of_edges(m_.decoder, totals.decoder_edges, trainable.hidden_to_data);
+    if (stage.starts) of_edges(m_.processor, within, m_.processor_features());
+    if (stage.decoder) of_edges(m_.decoder, totals.decoder_edges, m_.decoder_features());
   }
 
   // Returns the context of a mapper.
@@ -226,18 +227,23 @@ class Walk {
     of_processor.tensor = tensor_;
     return of_processor;
   }
+  // Learnt features per node of a mesh, from fine to coarse.
+  int64_t hidden_features(size_t mesh) const {
+    return m_.trainable_parameters.of_mesh(m_.meshes().at(mesh));
+  }
+
   PartSizes sizes(const EdgeRows& edges, int64_t trainable) const {
     return {edges, in_.edge_attributes + trainable};
   }
   PartSizes processor_sizes(const EdgeRows& edges) const {
-    return sizes(edges, m_.trainable_parameters.hidden_to_hidden);
+    return sizes(edges, m_.processor_features());
   }
 
   Encoded encode_data() {
     const Rows data = tape_.make(rows_.data * in_.copies, w_.data);
     tape_.move(2.0 * data.storage);
     return encode(tape_, m_.encoder, context(m_.width(m_.encoder), rows_.encoder),
-                  sizes(rows_.encoder, m_.trainable_parameters.data_to_hidden), data,
+                  sizes(rows_.encoder, m_.encoder_features()), data,
                   tape_.make(rows_.hidden, w_.hidden));
   }
 
@@ -248,7 +254,7 @@ class Walk {
     if (m_.processor.kind == BlockKind::kGnn)
       return tape_.make(edges * in_.copies, m_.width(m_.processor));
     if (m_.processor.kind == BlockKind::kGraphTransformer)
-      return tape_.make(edges, in_.edge_attributes + m_.trainable_parameters.hidden_to_hidden);
+      return tape_.make(edges, in_.edge_attributes + m_.processor_features());
     return {};
   }
 
@@ -272,9 +278,10 @@ class Walk {
       const Rows x = process_level(latent, mesh);
       tape_.enter(cost_.levels[mesh].upscale);
       const CoarseRows& coarser = rows_.coarser[mesh];
-      const Encoded encoded = encode(
-          tape_, hierarchy.upscale, context(channels_of(mesh + 1), coarser.up),
-          sizes(coarser.up, hierarchy.upscale_trainable), x, tape_.make(coarser.nodes, w_.hidden));
+      const Encoded encoded =
+          encode(tape_, hierarchy.upscale, context(channels_of(mesh + 1), coarser.up),
+                 sizes(coarser.up, m_.upscale_features()), x,
+                 tape_.make(coarser.nodes, kCoordinateWidth + hidden_features(mesh + 1)));
       left.push_back({x, encoded.data});
       tape_.hold(left.back().storage());
       latent = encoded.latent;
@@ -299,8 +306,8 @@ class Walk {
       tape_.enter(cost_.levels[mesh].downscale);
       const EdgeRows& down = rows_.coarser[mesh].down;
       const Rows finer = decode(tape_, hierarchy.downscale, context(channels_of(mesh + 1), down),
-                                sizes(down, hierarchy.downscale_trainable), latent,
-                                left[mesh].handed_on, channels_of(mesh));
+                                sizes(down, m_.downscale_features()), latent, left[mesh].handed_on,
+                                channels_of(mesh));
       tape_.hold(-left[mesh].storage());
       latent = tape_.add(finer, left[mesh].skip);
       tape_.enter(cost_.levels[mesh].up);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "app/run/named_parts.h"
 #include "core/check.h"
 
 namespace aifs::app {
@@ -35,61 +36,74 @@ void check_attributes(const std::vector<std::string>& wanted, const graph::EdgeS
 }
 
 // Attention between sets of so many nodes, whichever is larger.
-void check_window(const std::string& part, const model::BlockOptions& block, int64_t num_nodes) {
+void check_window(const std::string& path, const model::BlockOptions& block, int64_t num_nodes) {
   if (block.kind != model::BlockKind::kTransformer || block.window < num_nodes) return;
-  throw ConfigError(concat("model.", part, ".window"),
+  throw ConfigError(path + ".window",
                     concat("is ", block.window, ", there are only ", num_nodes, " nodes"),
                     "choose a window smaller than that, or 0: all nodes see each other");
+}
+
+// Calls for each dataset with its name and parts.
+template <class Visit>
+void for_datasets(const model::ModelOptions& model, const data::DataOptions& data,
+                  const Visit& visit) {
+  for (size_t d = 0; d < data.names().size(); ++d)
+    visit(data.names()[d], parts_of(model, data, d));
 }
 
 }  // namespace
 
 void check_windows(const model::ModelOptions& model,
                    const std::function<int64_t(const std::string&)>& num_nodes,
-                   const std::vector<std::string>& datasets) {
+                   const data::DataOptions& data) {
   const std::vector<std::string> meshes = model.meshes();
   const auto larger = [&](const std::string& a, const std::string& b) {
     return std::max(num_nodes(a), num_nodes(b));
   };
-  for (const std::string& data : datasets)
-    check_window("encoder", model.encoder, larger(data, meshes.front()));
+  for_datasets(model, data, [&](const std::string& name, const NamedParts& parts) {
+    check_window(parts.paths.encoder, *parts.encoder, larger(name, meshes.front()));
+  });
   const bool on_all = model.hierarchy.level_processing;
-  check_window("processor", model.processor, num_nodes(on_all ? meshes.front() : meshes.back()));
+  check_window("model.processor", model.processor,
+               num_nodes(on_all ? meshes.front() : meshes.back()));
   for (size_t i = 0; i + 1 < meshes.size(); ++i) {
     const int64_t nodes = larger(meshes[i], meshes[i + 1]);
-    check_window("hierarchy.upscale", model.hierarchy.upscale, nodes);
-    check_window("hierarchy.downscale", model.hierarchy.downscale, nodes);
+    check_window("model.hierarchy.upscale", model.hierarchy.upscale, nodes);
+    check_window("model.hierarchy.downscale", model.hierarchy.downscale, nodes);
   }
-  for (const std::string& data : datasets)
-    check_window("decoder", model.decoder, larger(data, meshes.front()));
+  for_datasets(model, data, [&](const std::string& name, const NamedParts& parts) {
+    check_window(parts.paths.decoder, *parts.decoder, larger(name, meshes.front()));
+  });
 }
 
 void check_graph(const model::ModelOptions& model, const graph::Graph& graph,
-                 const std::vector<std::string>& datasets) {
+                 const data::DataOptions& data) {
   const std::vector<std::string> meshes = model.meshes();
   for (const std::string& mesh : meshes)
     require("model.hierarchy.meshes", [&] { graph.nodes(mesh); });
-  const auto check_part = [&](const char* part, const model::BlockOptions& options,
+  const auto check_part = [&](const std::string& path, const model::BlockOptions& options,
                               const std::string& source, const std::string& target) {
     using model::BlockKind;
     if (options.kind == BlockKind::kGnn || options.kind == BlockKind::kGraphTransformer)
-      require(concat("model.", part, ".kind"),
+      require(path + ".kind",
               [&] { check_attributes(model.edge_attributes, graph.edges(source, target)); });
   };
-  for (const std::string& data : datasets)
-    check_part("encoder", model.encoder, data, meshes.front());
+  for_datasets(model, data, [&](const std::string& name, const NamedParts& parts) {
+    check_part(parts.paths.encoder, *parts.encoder, name, meshes.front());
+  });
   for (size_t i = 0; i < meshes.size(); ++i) {
     const bool coarsest = i + 1 == meshes.size();
     if (coarsest || model.hierarchy.level_processing)
-      check_part("processor", model.processor, meshes[i], meshes[i]);
+      check_part("model.processor", model.processor, meshes[i], meshes[i]);
     if (coarsest) break;
-    check_part("hierarchy.upscale", model.hierarchy.upscale, meshes[i], meshes[i + 1]);
-    check_part("hierarchy.downscale", model.hierarchy.downscale, meshes[i + 1], meshes[i]);
+    check_part("model.hierarchy.upscale", model.hierarchy.upscale, meshes[i], meshes[i + 1]);
+    check_part("model.hierarchy.downscale", model.hierarchy.downscale, meshes[i + 1], meshes[i]);
   }
-  for (const std::string& data : datasets)
-    check_part("decoder", model.decoder, meshes.front(), data);
+  for_datasets(model, data, [&](const std::string& name, const NamedParts& parts) {
+    check_part(parts.paths.decoder, *parts.decoder, meshes.front(), name);
+  });
   check_windows(
-      model, [&](const std::string& name) { return graph.nodes(name).num_nodes(); }, datasets);
+      model, [&](const std::string& name) { return graph.nodes(name).num_nodes(); }, data);
 }
 
 }  // namespace aifs::app

@@ -6,21 +6,22 @@
 #include <string>
 #include <vector>
 
+#include "data/options.h"
 #include "graph/base/graph.h"
 #include "model/network/options.h"
 
 namespace aifs::app {
 
 // Throws ConfigError naming the option that asks for what the graph has not, and as below.
-// `datasets` are the names of their node sets.
+// `data` says which datasets there are, and which mappers they have.
 void check_graph(const model::ModelOptions& model, const graph::Graph& graph,
-                 const std::vector<std::string>& datasets = {"data"});
+                 const data::DataOptions& data = {});
 
 // Throws ConfigError for an attention window that is wider than all nodes in a row; `num_nodes`
 // gives their number by the name of the set. A processor on several meshes has one window, which
 // must make a difference on the finest.
 void check_windows(const model::ModelOptions& model,
                    const std::function<int64_t(const std::string&)>& num_nodes,
-                   const std::vector<std::string>& datasets = {"data"});
+                   const data::DataOptions& data = {});
 
 }  // namespace aifs::app

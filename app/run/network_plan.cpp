@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "app/run/named_parts.h"
 #include "core/check.h"
 #include "core/join.h"
+#include "model/network/noise_matrix.h"
 
 namespace aifs::app {
 
@@ -35,13 +37,14 @@ DataCells::DataCells(const std::vector<DataParts>& datasets) {
     const data::DatasetInfo& info = data.training->info();
     names_.push_back(data.name);
     cells_.push_back({info.latitudes_deg, info.longitudes_deg});
+    grids_.push_back(info.grids);
   }
 }
 
 std::vector<graph::NamedCells> DataCells::named() const {
   std::vector<graph::NamedCells> named;
   for (size_t i = 0; i < names_.size(); ++i)
-    named.push_back({names_[i], cells_[i]});
+    named.push_back({names_[i], cells_[i], grids_[i]});
   return named;
 }
 
@@ -77,6 +80,8 @@ void share_bounds(const std::vector<model::BoundingOptions>& bounds,
                         concat("no dataset has an output '", name, "'"));
     }
     for (model::DatasetPlan& d : plans) {
+      const std::vector<std::string>& datasets = bounds[i].datasets;
+      if (!datasets.empty() && !contains(datasets, d.name)) continue;
       const auto own = bound_of(bounds[i], d.layout.outputs.names);
       if (!own) continue;
       const std::string& total = own->total_var;
@@ -90,42 +95,76 @@ void share_bounds(const std::vector<model::BoundingOptions>& bounds,
   }
 }
 
+// Files of matrices are for the grid of one dataset.
+void check_matrices(const std::vector<model::DatasetPlan>& plans) {
+  const auto uses = [](const model::DatasetPlan& d) {
+    return d.paths.residual == "model.residual" && !d.residual.truncation_down.empty();
+  };
+  if (std::count_if(plans.begin(), plans.end(), uses) < 2) return;
+  throw ConfigError("model.residual.truncation_down",
+                    "files of matrices are for one grid, and there are several datasets",
+                    "name a grid in model.residual.truncation_grid, or give each dataset its "
+                    "residual in model.residuals");
+}
+
+// Datasets that share an encoder have as many inputs.
+void check_encoder(const model::DatasetPlan& d, const std::vector<model::DatasetPlan>& before) {
+  for (const model::DatasetPlan& other : before) {
+    if (other.encoder_name != d.encoder_name || other.layout.num_inputs == d.layout.num_inputs)
+      continue;
+    throw ConfigError(
+        concat("data.datasets.", d.name, ".encoder"),
+        concat("'", d.encoder_name, "' is of ", other.layout.num_inputs, " inputs, those of '",
+               other.name, "', and here are ", d.layout.num_inputs),
+        "leave it out: each dataset has an encoder of its own");
+  }
+}
+
+// Gives each of the datasets with names its part of the plan.
+void divide(const model::ModelOptions& model, const data::DataOptions& options,
+            const std::vector<DataParts>& datasets, model::NetworkPlan& plan) {
+  const model::TrainableOptions& trainable = model.trainable_parameters;
+  plan.node_trainable.clear();
+  for (const std::string& mesh : plan.meshes)
+    plan.node_trainable[mesh] = trainable.of_mesh(mesh);
+  plan.datasets.clear();
+  for (size_t i = 0; i < datasets.size(); ++i) {
+    const NamedParts parts = parts_of(model, options, i);
+    model::ModelOptions own = model;
+    own.encoder = *parts.encoder;
+    own.decoder = *parts.decoder;
+    model::DatasetPlan d{.name = datasets[i].name,
+                         .encoder_name = parts.encoder_name,
+                         .decoder_name = parts.decoder_name,
+                         .encoder = *parts.encoder,
+                         .decoder = *parts.decoder,
+                         .encoder_trainable = own.encoder_features(),
+                         .decoder_trainable = own.decoder_features(),
+                         .layout = field_layout(datasets[i]),
+                         .residual = *parts.residual,
+                         .bounding = {},
+                         .paths = parts.paths};
+    d.stdev_tendency = d.layout.stdev_tendency;
+    plan.node_trainable[d.name] = trainable.of_data(d.name);
+    check_encoder(d, plan.datasets);
+    plan.datasets.push_back(std::move(d));
+  }
+  check_matrices(plan.datasets);
+  share_bounds(model.bounding, plan.datasets);
+}
+
 }  // namespace
 
 model::NetworkPlan network_plan(const model::ModelOptions& model, const data::DataOptions& options,
-                                const std::vector<DataParts>& datasets) {
+                                const std::vector<DataParts>& datasets, const graph::Graph* graph) {
+  check_named_parts(model, options);
   model::NetworkPlan plan = model::NetworkPlan::single(model, field_layout(datasets.front()));
-  if (options.datasets.empty()) return plan;
-  if (!model.residual.truncation_down.empty() || !model.residual.truncation_up.empty()) {
-    throw ConfigError("model.residual.truncation_down",
-                      "files of matrices are for one grid, and there are several datasets",
-                      "name a grid in model.residual.truncation_grid");
+  if (!options.datasets.empty()) {
+    divide(model, options, datasets, plan);
+    plan.validate();
   }
-  const model::DatasetPlan common = plan.datasets.front();
-  plan.datasets.clear();
-  plan.node_trainable.erase(common.name);
-  for (size_t i = 0; i < datasets.size(); ++i) {
-    model::DatasetPlan d = common;
-    const std::string& encoder = options.datasets[i].second.encoder;
-    d.name = d.decoder_name = datasets[i].name;
-    d.encoder_name = encoder.empty() ? d.name : encoder;
-    d.layout = field_layout(datasets[i]);
-    d.stdev_tendency = d.layout.stdev_tendency;
-    d.bounding.clear();
-    plan.node_trainable[d.name] = model.trainable_parameters.data;
-    for (const model::DatasetPlan& other : plan.datasets) {
-      if (other.encoder_name != d.encoder_name || other.layout.num_inputs == d.layout.num_inputs)
-        continue;
-      throw ConfigError(
-          concat("data.datasets.", d.name, ".encoder"),
-          concat("'", d.encoder_name, "' is of ", other.layout.num_inputs, " inputs, those of '",
-                 other.name, "', and here are ", d.layout.num_inputs),
-          "leave it out: each dataset has an encoder of its own");
-    }
-    plan.datasets.push_back(std::move(d));
-  }
-  share_bounds(model.bounding, plan.datasets);
-  plan.validate();
+  if (graph)
+    plan.noise_projection = model::noise_matrix(model.ensemble, *graph, plan.meshes.front());
   return plan;
 }
 

@@ -15,10 +15,13 @@ namespace aifs::app {
 // The fields of the data as a network sees them.
 model::FieldLayout field_layout(const DataParts& data);
 
-// The network of a configuration on these datasets. Throws ConfigError for options that only a
-// single dataset can have.
+// The network of a configuration on these datasets, of which name, variables, statistics,
+// tendencies, window and time step count. Throws ConfigError for options that do not fit them, and
+// for noise that the graph does not bring to the hidden nodes; without a graph the plan lacks the
+// matrix of such noise.
 model::NetworkPlan network_plan(const model::ModelOptions& model, const data::DataOptions& options,
-                                const std::vector<DataParts>& datasets);
+                                const std::vector<DataParts>& datasets,
+                                const graph::Graph* graph = nullptr);
 
 // The cells of each dataset, which outlive what is returned.
 class DataCells {
@@ -29,6 +32,7 @@ class DataCells {
  private:
   std::vector<std::string> names_;
   std::vector<graph::Coordinates> cells_;
+  std::vector<std::vector<int64_t>> grids_;
 };
 
 }  // namespace aifs::app

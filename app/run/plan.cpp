@@ -133,7 +133,7 @@ int64_t attribute_width(const graph::Graph& graph, const model::ModelOptions& mo
 // Without graph.file the graph is built without area weights, which no plan needs.
 graph::Graph graph_of_plan(const RunConfig& config) {
   graph::GraphOptions options = config.graph;
-  if (options.file.empty()) options.area_weight.kind = graph::AreaWeightKind::kUniform;
+  if (options.file.empty()) options.area_weight.kind.choose("uniform");
   graph::Coordinates cells;
   if (options.grid == "dataset") {
     const data::DatasetInfo info = dataset_info(config);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "app/run/named_parts.h"
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/join.h"
@@ -76,6 +77,7 @@ void check_stages(const RunConfig& c) {
 
 // Throws ConfigError for what several datasets do not go with.
 void check_datasets(const RunConfig& c) {
+  check_named_parts(c.model, c.data);
   if (c.data.datasets.size() < 2 && c.model.aggregation != model::Aggregation::kSum) {
     throw ConfigError("model.aggregation", "is for several datasets, and there is one",
                       "leave it out, or name them in data.datasets");
@@ -95,8 +97,13 @@ void check_datasets(const RunConfig& c) {
   refuse(c.parallel.sizes.pipeline > 1, "parallel.pipeline", replicas);
   refuse(c.model.memory_budget > 0.0, "model.memory_budget",
          "set it to 0, and choose recompute and chunks of the parts by hand");
-  refuse(c.model.encoder.kind == model::BlockKind::kPointWise, "model.encoder.kind",
-         "a point_wise encoder has hidden nodes at the cells of one dataset; choose another kind");
+  for (size_t d = 0; d < c.data.datasets.size(); ++d) {
+    const NamedParts parts = parts_of(c.model, c.data, d);
+    refuse(parts.encoder->kind == model::BlockKind::kPointWise,
+           (parts.paths.encoder + ".kind").c_str(),
+           "a point_wise encoder has hidden nodes at the cells of one dataset; choose another "
+           "kind");
+  }
   refuse(c.model.aggregation == model::Aggregation::kConcat && !c.model.hierarchy.meshes.empty(),
          "model.aggregation", "of a hierarchy it is sum or mean");
   refuse(c.run.mode == Mode::kIo, "run.mode", "measure the reading of one dataset at a time");
@@ -107,9 +114,10 @@ void check_sources(const RunConfig& c) {
     throw ConfigError("graph.grid", "the analytic dataset has no grid of its own",
                       "name one, for example \"o16\"");
   }
-  if (!c.model.hierarchy.meshes.empty() && c.graph.file.empty()) {
-    throw ConfigError("model.hierarchy.meshes", "graphs made here have one hidden mesh",
-                      "name a file with these meshes in graph.file, or leave the list empty");
+  if (needs_graph_file(c) && c.graph.file.empty()) {
+    throw ConfigError("model.hierarchy.meshes", "section graph makes no such node sets",
+                      "list them in graph.nodes (configs/graphs has hierarchies), name a file with "
+                      "them in graph.file, or leave the list empty");
   }
   const auto reads_netcdf = [](const data::DatasetTree& tree) {
     return !tree.netcdf.files.empty();
@@ -178,6 +186,13 @@ config::Json numbers_only(config::Json tree) {
   for (const char* path : kNotHashed) {
     const Pointer pointer(path);
     if (tree.contains(pointer)) tree[pointer.parent_pointer()].erase(pointer.back());
+  }
+  for (const char* list : {"/model/encoders", "/model/decoders"}) {
+    if (!tree.contains(Pointer(list))) continue;
+    for (auto& [name, mapper] : tree[Pointer(list)].items()) {
+      mapper.erase("chunks");
+      mapper.erase("recompute");
+    }
   }
   return tree;
 }
@@ -297,6 +312,12 @@ std::vector<int64_t> layers_of_stages(const RunConfig& config) {
              : config.parallel.stage_layers;
 }
 
+bool needs_graph_file(const RunConfig& config) {
+  const std::vector<std::string>& meshes = config.model.hierarchy.meshes;
+  return std::any_of(meshes.begin(), meshes.end(),
+                     [&](const std::string& mesh) { return !config.graph.makes_nodes(mesh); });
+}
+
 graph::HiddenOrder hidden_order(const RunConfig& config) {
   const bool is_auto = config.parallel.hidden_order == graph::HiddenOrder::kAuto;
   return is_auto && config.model.uses(model::BlockKind::kTransformer)
@@ -356,7 +377,9 @@ config::Json completed(const std::string& config_json) {
 // how it is computed, or how weights start.
 bool shapes_function(const std::string& path) {
   if (path == "data.multistep_input" || path == "data.multistep_output") return true;
-  if (path.starts_with("data.datasets.") && path.ends_with(".encoder")) return true;
+  if (path.starts_with("data.datasets.") &&
+      (path.ends_with(".encoder") || path.ends_with(".decoder")))
+    return true;
   return path.starts_with("model.") && !path.ends_with(".zero_extractor") &&
          path != "model.ensemble.members";
 }

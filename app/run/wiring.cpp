@@ -163,7 +163,7 @@ void Run::build() {
     data_ = make_datasets(config_, stores, saved_ ? &*saved_ : nullptr);
   }
   opened_.clear();
-  app::check_graph(config_.model, graph_.graph, config_.data.names());
+  app::check_graph(config_.model, graph_.graph, config_.data);
   const at::ScalarType dtype = weight_type(config_.train.precision);
   const model::GraphTensors tensors = make_tensors(dtype).to(device_);
   const uint32_t seed = derive_seed(static_cast<uint64_t>(config_.run.seed), SeedContext::kTrainer);
@@ -174,7 +174,7 @@ void Run::build() {
     parameters_->divide_over(model::Stages(mesh_->stage_links(), layers_of_stages(config_)));
   fitted_ = fitted_model();
   network_ = std::make_unique<model::EncoderProcessorDecoder>(
-      *parameters_, network_plan(fitted_, config_.data, data_), tensors);
+      *parameters_, network_plan(fitted_, config_.data, data_, &graph_.graph), tensors);
   parameters_->flatten(device_);
   for (size_t d = 0; d < data_.size(); ++d)
     losses_.push_back(make_loss(d));

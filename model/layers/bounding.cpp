@@ -107,6 +107,8 @@ void BoundingOptions::bind(config::Binder& b) {
                 {"normalized kinds: one lower limit per variable", "physical unit"});
   b.text_list("normalizer", normalizer,
               {"normalized kinds: mean-std or std per variable, how its threshold is normalised"});
+  b.text_list("datasets", datasets,
+              {"of several datasets, those that it is for; empty: all that predict its variables"});
 }
 
 void BoundingOptions::validate(const std::string& path) const {

@@ -35,6 +35,7 @@ struct BoundingOptions {
   std::string total_var = {};                // fraction kinds: multiplies by this variable
   std::vector<double> thresholds = {};       // normalized kinds: physical units, one per variable
   std::vector<std::string> normalizer = {};  // normalized kinds: mean-std or std, one per variable
+  std::vector<std::string> datasets = {};    // that it is for, of several; empty: all
 
   void bind(config::Binder& b);
   void validate(const std::string& path) const;

@@ -4,9 +4,9 @@
 #include <ATen/ATen.h>
 
 #include "core/check.h"
-#include "core/npz.h"
 #include "model/layers/ornstein.h"
 #include "model/nodes/local_matrix.h"
+#include "model/nodes/matrix_file.h"
 
 namespace aifs::model {
 
@@ -57,14 +57,6 @@ class TruncatedResidual : public Residual {
   LocalMatrix down_, up_;
 };
 
-SparseMatrix read_matrix(const std::string& file, int64_t num_rows, int64_t num_columns) {
-  const SparseEntries m = read_sparse_npz(file, num_rows, num_columns);
-  const auto indices = [](const std::vector<int64_t>& list) { return at::tensor(list, at::kLong); };
-  return SparseMatrix::create(indices(m.row), indices(m.column),
-                              at::tensor(at::ArrayRef<float>(m.value), at::kFloat), m.num_rows,
-                              m.num_columns);
-}
-
 // The matrices that are given, or those of the options.
 ResidualInputs with_matrices(const ResidualOptions& options, const ResidualInputs& inputs) {
   if (inputs.down.defined() && inputs.up.defined()) return inputs;
@@ -80,17 +72,11 @@ ResidualInputs with_matrices(const ResidualOptions& options, const ResidualInput
 Truncation truncation_of(const ResidualOptions& options, const at::Tensor& latlon_rad,
                          const std::string& path) {
   if (!options.truncation_down.empty()) {
-    const auto read = [&path](const char* option, const std::string& file, int64_t rows,
-                              int64_t columns) {
-      try {
-        return read_matrix(file, rows, columns);
-      } catch (const Error& error) {
-        throw ConfigError(path + option, error.what(), error.hint());
-      }
-    };
     const int64_t cells = latlon_rad.size(0);
-    const SparseMatrix down = read(".truncation_down", options.truncation_down, -1, cells);
-    return {down, read(".truncation_up", options.truncation_up, cells, down.index->num_targets)};
+    const SparseMatrix down =
+        read_matrix(options.truncation_down, -1, cells, path + ".truncation_down");
+    return {down, read_matrix(options.truncation_up, cells, down.index->num_targets,
+                              path + ".truncation_up")};
   }
   try {
     return make_truncation(latlon_rad, coarse_grid(options.truncation_grid),

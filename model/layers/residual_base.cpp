@@ -17,8 +17,9 @@ void ResidualOptions::bind(config::Binder& b) {
   b.number("truncation_sigma", truncation_sigma, {.min = 1e-6, .max = 10.0},
            {"truncated: width of their Gaussian weights", "rad"});
   b.text("truncation_down", truncation_down,
-         {"truncated: the matrix to a coarse grid, a file of scipy.sparse.save_npz that is used as "
-          "it is, instead of truncation_grid"},
+         {"truncated: the matrix to a coarse grid, used as it is, instead of truncation_grid: a "
+          "file of scipy.sparse.save_npz, or .safetensors with index (2, M), value (M) and shape "
+          "(2)"},
          config::TextKind::kPath);
   b.text("truncation_up", truncation_up, {"truncated: the matrix back from it"},
          config::TextKind::kPath);

@@ -36,12 +36,12 @@ NetworkPlan NetworkPlan::single(const ModelOptions& options, const FieldLayout& 
   plan.aggregation = options.aggregation;
   plan.meshes = options.meshes();
   for (const std::string& mesh : plan.meshes)
-    plan.node_trainable[mesh] = trainable.hidden;
-  plan.node_trainable["data"] = trainable.data;
+    plan.node_trainable[mesh] = trainable.of_mesh(mesh);
+  plan.node_trainable["data"] = trainable.of_data("data");
   plan.datasets = {{.encoder = options.encoder,
                     .decoder = options.decoder,
-                    .encoder_trainable = trainable.data_to_hidden,
-                    .decoder_trainable = trainable.hidden_to_data,
+                    .encoder_trainable = options.encoder_features(),
+                    .decoder_trainable = options.decoder_features(),
                     .layout = layout,
                     .residual = options.residual,
                     .stdev_tendency = layout.stdev_tendency,
@@ -59,7 +59,7 @@ void NetworkPlan::validate() const {
     one.encoder = dataset.encoder;
     one.decoder = dataset.decoder;
     if (concat_latents) one.encoder.channels = processor_width;  // looked at below
-    one.validate(dataset.path);
+    one.validate_parts(dataset.paths);
   }
   if (concat_latents && options.hierarchy.meshes.empty() && latent_width != processor_width) {
     throw ConfigError(
@@ -151,7 +151,7 @@ void EncoderProcessorDecoder::add_levels(const NetworkPlan& plan, const GraphTen
   const ModelOptions& options = plan.options;
   const HierarchyOptions& hierarchy = options.hierarchy;
   const LayerNormOptions plain{.eps = options.layer_norm_eps};
-  const int64_t edge_trainable = options.trainable_parameters.hidden_to_hidden;
+  const int64_t edge_trainable = options.processor_features();
   const auto level_processor = [&](const std::string& name, const std::string& mesh,
                                    int64_t channels, const LayerRange& layers) {
     return make_processor((root / name / mesh).from_layer(layers.first),
@@ -183,11 +183,11 @@ void EncoderProcessorDecoder::add_levels(const NetworkPlan& plan, const GraphTen
         .channels = 2 * channels, .source = channels, .target = attributes_.at(coarser).width()};
     level.upscale = make_encoder(
         down("upscale"), down("upscale_graph_providers"), hierarchy.upscale, options.layer_norm_eps,
-        {graph, mesh, coarser, hierarchy.upscale_trainable, options.kernels}, widths);
+        {graph, mesh, coarser, options.upscale_features(), options.kernels}, widths);
     level.downscale =
         make_decoder(up("downscale"), up("downscale_graph_providers"), hierarchy.downscale,
                      /*zero_extractor=*/false, options.layer_norm_eps,
-                     {graph, coarser, mesh, hierarchy.downscale_trainable, options.kernels},
+                     {graph, coarser, mesh, options.downscale_features(), options.kernels},
                      {.channels = 2 * channels,
                       .source = 2 * channels,
                       .target = handed_on_width(hierarchy.upscale, widths),
@@ -206,7 +206,7 @@ void EncoderProcessorDecoder::add_decoder(const NetworkPlan& plan, const Dataset
                                           Dataset& dataset, const GraphTensors& graph) {
   const ParameterScope root(*parameters_);
   const FieldLayout& layout = d.layout;
-  dataset.target_features = d.decoder.features();
+  dataset.target_features = d.decoder.features(d.paths.decoder);
   const MapperWidths encoder{.channels = plan.options.width(d.encoder),
                              .source = data_width(dataset)};
   const int64_t num_forcing =
@@ -255,9 +255,7 @@ void EncoderProcessorDecoder::add_output(const DatasetPlan& d, Dataset& dataset,
                         .input_prognostic = layout.input_prognostic,
                         .stdev_tendency = d.stdev_tendency,
                         .nodes = graph.nodes(d.name),
-                        .down = d.truncation_down,
-                        .up = d.truncation_up,
-                        .path = concat(d.path, ".residual")};
+                        .path = d.paths.residual};
   if (!layout.outputs.stdev.empty()) {
     for (const int64_t column : layout.output_prognostic)
       inputs.stdev.push_back(layout.outputs.stdev[static_cast<size_t>(column)]);
@@ -271,7 +269,8 @@ void EncoderProcessorDecoder::add_output(const DatasetPlan& d, Dataset& dataset,
   }
   for (size_t i = 0; i < d.bounding.size(); ++i) {
     dataset.boundings.emplace_back(root / "boundings" / d.name / static_cast<int64_t>(i),
-                                   d.bounding[i], layout.outputs, concat(d.path, ".bounding.", i));
+                                   d.bounding[i], layout.outputs,
+                                   concat(d.paths.model, ".bounding.", i));
   }
 }
 

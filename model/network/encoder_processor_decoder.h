@@ -34,10 +34,9 @@ struct DatasetPlan {
   int64_t encoder_trainable = 8, decoder_trainable = 8;  // per edge
   FieldLayout layout;
   ResidualOptions residual;
-  SparseMatrix truncation_down = {}, truncation_up = {};
   std::vector<double> stdev_tendency = {};  // of the prognostic variables; may be empty
   std::vector<BoundingOptions> bounding;
-  std::string path = "model";  // of its options, for ConfigErrors
+  PartPaths paths = {};  // of its options
 };
 
 // Everything a network is made of besides the graph.
@@ -47,7 +46,8 @@ struct NetworkPlan {
   std::vector<std::string> meshes{"hidden"};           // hidden node sets, fine to coarse
   std::map<std::string, int64_t> node_trainable = {};  // per node set
   Aggregation aggregation = Aggregation::kSum;
-  SparseMatrix noise_projection = {};  // from the nodes that noise is drawn on to the hidden ones
+  // From the nodes that noise is drawn on to the hidden ones, noise_matrix().
+  SparseMatrix noise_projection = {};
 
   // Throws ConfigError for parts that do not fit together.
   void validate() const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "core/integer_map.h"
 
 namespace aifs::model {
 
@@ -107,6 +108,15 @@ void BlockOptions::bind(config::Binder& b) {
        "first on, keep their inputs in page-locked memory of the host, copied beside the "
        "computation; those of the last stay"});
   b.read_by(with_layers);
+  b.number_or_null("norm_eps", norm_eps, {.min = 0.0, .max = 1.0},
+                   {"added to the variance in its LayerNorms; null: model.layer_norm_eps"});
+  b.read_by(with_layers);
+  b.number_or_null("qk_norm_eps", qk_norm_eps, {.min = 0.0, .max = 1.0},
+                   {"the same in the norms of queries and keys; null: that of the other norms"});
+  b.read_by(attention_kinds);
+  b.integer_or_auto("trainable", trainable, kTrainableWidth,
+                    {"learnt features per edge; auto: as model.trainable_parameters says"});
+  b.read_by({"gnn", "graph_transformer", "none"});
 }
 
 void BlockOptions::validate(const std::string& path) const {
@@ -126,6 +136,10 @@ void BlockOptions::validate(const std::string& path) const {
            "recompute block and full");
   only_for(edge_ranges > 1, kind == BlockKind::kGnn, path + ".edge_ranges", "gnn");
   only_for(edge_ranges > 1, again, path + ".edge_ranges", "recompute block and full");
+  only_for(qk_norm_eps.has_value(), has_heads(kind), path + ".qk_norm_eps",
+           "graph_transformer and transformer");
+  only_for(trainable.has_value(), !transformer && kind != BlockKind::kPointWise,
+           path + ".trainable", "parts that work along edges");
 }
 
 double BlockOptions::hidden_ratio() const {
@@ -144,12 +158,12 @@ void DecoderOptions::bind(config::Binder& b) {
 
 void DecoderOptions::validate(const std::string& path) const {
   BlockOptions::validate(path);
-  features();
+  features(path);
   only_for(zero_extractor, kind == BlockKind::kGraphTransformer || kind == BlockKind::kPointWise,
            path + ".zero_extractor", "graph_transformer and point_wise");
 }
 
-std::vector<TargetFeature> DecoderOptions::features() const {
+std::vector<TargetFeature> DecoderOptions::features(const std::string& path) const {
   std::vector<TargetFeature> list;
   for (const std::string& name : target_features) {
     bool known = false;
@@ -159,11 +173,11 @@ std::vector<TargetFeature> DecoderOptions::features() const {
       known = true;
     }
     if (!known) {
-      throw ConfigError("model.decoder.target_features", concat("has no '", name, "'"),
+      throw ConfigError(path + ".target_features", concat("has no '", name, "'"),
                         nearest_names(name, enum_names<TargetFeature>()));
     }
   }
-  if (list.empty()) throw ConfigError("model.decoder.target_features", "is empty");
+  if (list.empty()) throw ConfigError(path + ".target_features", "is empty");
   return list;
 }
 
@@ -176,6 +190,14 @@ void TrainableOptions::bind(config::Binder& b) {
             {"learnt features per processor edge"});
   b.integer("hidden_to_data", hidden_to_data, kTrainableWidth,
             {"learnt features per decoder edge"});
+  config::integer_map(b, "nodes", nodes, kTrainableWidth,
+                      {"learnt features per node of single datasets or hidden meshes, by name, in "
+                       "place of data and hidden"});
+}
+
+int64_t TrainableOptions::of_nodes(const std::string& name, int64_t otherwise) const {
+  const auto found = nodes.find(name);
+  return found == nodes.end() ? otherwise : found->second;
 }
 
 void HierarchyOptions::bind(config::Binder& b) {
@@ -216,6 +238,20 @@ void EnsembleOptions::bind(config::Binder& b) {
             {"hidden width of the MLP on the noise"});
   b.number("noise_std", noise_std, {.min = 0.0}, {"standard deviation of the noise"});
   b.choice("noise_activation", noise_activation, {"activation of the MLP on the noise"});
+  b.text("noise_nodes", noise_nodes,
+         {"nodes of the graph that noise is drawn on, brought to the hidden nodes along the edges "
+          "between them; empty: the hidden nodes"});
+  b.text("noise_weights", noise_weights,
+         {"with noise_nodes: the attribute of these edges that weighs the noise; empty: all "
+          "edges count alike"});
+  b.text("noise_matrix", noise_matrix,
+         {"a file with the matrix from where noise is drawn to the hidden nodes, in place of "
+          "noise_nodes: of scipy.sparse.save_npz, or .safetensors with index (2, M), value (M) "
+          "and shape (2)"},
+         config::TextKind::kPath);
+  b.boolean("noise_normalised", noise_normalised,
+            {"with noise_nodes or noise_matrix: divide the weights at each hidden node by their "
+             "sum"});
 }
 
 void EnsembleOptions::validate(const std::string& path) const {
@@ -223,6 +259,19 @@ void EnsembleOptions::validate(const std::string& path) const {
     throw ConfigError(path + ".members", "without noise all members would be the same",
                       "set noise to \"conditioning\"");
   }
+  if (!noise_nodes.empty() && !noise_matrix.empty()) {
+    throw ConfigError(path + ".noise_matrix", "and noise_nodes are both given",
+                      "leave one of them out");
+  }
+  const bool is_brought = !noise_nodes.empty() || !noise_matrix.empty();
+  if (is_brought && noise == NoiseKind::kNone) {
+    throw ConfigError(path + (noise_nodes.empty() ? ".noise_matrix" : ".noise_nodes"),
+                      "needs noise", "set noise to \"conditioning\"");
+  }
+  only_for(!noise_weights.empty(), !noise_nodes.empty(), path + ".noise_weights",
+           "noise that is drawn on noise_nodes");
+  only_for(noise_normalised, is_brought, path + ".noise_normalised",
+           "noise that is drawn on noise_nodes, or brought by noise_matrix");
 }
 
 void ModelOptions::bind(config::Binder& b) {
@@ -231,9 +280,18 @@ void ModelOptions::bind(config::Binder& b) {
   b.section("encoder", encoder, {"from the data grid to the hidden mesh"});
   b.section("processor", processor, {"on the hidden mesh"});
   b.section("decoder", decoder, {"from the hidden mesh to the data grid"});
+  b.map("encoders", encoders,
+        {"encoders of several datasets that differ from model.encoder, by their names "
+         "(data.datasets.<name>.encoder, else the dataset's name); what they leave out has its "
+         "default"});
+  b.map("decoders", decoders,
+        {"decoders of several datasets that differ from model.decoder, by their names "
+         "(data.datasets.<name>.decoder, else the dataset's name)"});
   b.section("trainable_parameters", trainable_parameters, {"features learnt per node and edge"});
   b.boolean("latent_skip", latent_skip, {"add the encoder's result to the processor's"});
   b.section("residual", residual, {"what is added to prognostic outputs"}, "kind");
+  b.map("residuals", residuals,
+        {"residuals of several datasets that differ from model.residual, by dataset"});
   b.list("bounding", bounding, {"limits on outputs, applied in order in normalised space"});
   b.text_list("edge_attributes", edge_attributes, {"edge attributes of the graph that are used"});
   b.number("layer_norm_eps", layer_norm_eps, {.min = 0.0, .max = 1.0},
@@ -294,70 +352,94 @@ int64_t ModelOptions::num_layers() const {
 bool ModelOptions::uses(BlockKind kind) const {
   const bool in_levels = !hierarchy.meshes.empty() &&
                          (hierarchy.upscale.kind == kind || hierarchy.downscale.kind == kind);
-  return encoder.kind == kind || processor.kind == kind || decoder.kind == kind || in_levels;
+  const auto any = [kind](const auto& named) {
+    return std::any_of(named.begin(), named.end(),
+                       [kind](const auto& part) { return part.second.kind == kind; });
+  };
+  return encoder.kind == kind || processor.kind == kind || decoder.kind == kind || in_levels ||
+         any(encoders) || any(decoders);
 }
 
-void ModelOptions::validate(const std::string& path) const {
-  if (processor.offload > 0) {
-    const int64_t groups = step_groups(layers, {processor.recompute, processor.chunks, 0}).count;
-    if (processor.offload >= groups) {
-      throw ConfigError(
-          path + ".processor.offload",
-          concat("is ", processor.offload, ", the processor's ", layers, " layers run again in ",
-                 groups, " pieces and the last keeps its inputs on the device"),
-          concat("at most ", groups - 1, "; processor.chunks makes more pieces"));
-    }
+namespace {
+
+void check_offload(const ModelOptions& model, const std::string& path) {
+  const BlockOptions& processor = model.processor;
+  if (processor.offload == 0) return;
+  const int64_t groups =
+      step_groups(model.layers, {processor.recompute, processor.chunks, 0}).count;
+  if (processor.offload < groups) return;
+  throw ConfigError(
+      path + ".processor.offload",
+      concat("is ", processor.offload, ", the processor's ", model.layers, " layers run again in ",
+             groups, " pieces and the last keeps its inputs on the device"),
+      concat("at most ", groups - 1, "; processor.chunks makes more pieces"));
+}
+
+void check_hierarchy(const ModelOptions& model, const PartPaths& paths) {
+  const HierarchyOptions& hierarchy = model.hierarchy;
+  const std::string path = paths.model + ".hierarchy";
+  check_heads(hierarchy.upscale, 2 * model.channels, path + ".upscale");
+  check_heads(hierarchy.downscale, 2 * model.channels, path + ".downscale");
+  if (model.encoder.channels + model.processor.channels + model.decoder.channels +
+          hierarchy.upscale.channels + hierarchy.downscale.channels >
+      0) {
+    throw ConfigError(path, "widths follow from model.channels",
+                      "leave the channels of all parts out");
   }
-  const auto at = [&](const char* part) { return concat(path, ".", part); };
-  check_mapper(encoder, at("encoder"));
-  check_mapper(decoder, at("decoder"));
-  only_for(processor.rotary, false, at("processor.rotary"), "mappers");
-  check_heads(encoder, width(encoder), at("encoder"));
-  check_heads(processor, width(processor), at("processor"));
-  check_heads(decoder, width(decoder), at("decoder"));
-  if (hierarchy.meshes.empty()) {
-    // Latents side by side are as wide as all encoders together, which only the plan knows.
-    if (width(encoder) != width(processor) && aggregation != Aggregation::kConcat) {
-      throw ConfigError(at("processor.channels"),
-                        concat("is ", width(processor), ", the encoder gives ", width(encoder)));
-    }
-  } else {
-    check_heads(hierarchy.upscale, 2 * channels, at("hierarchy.upscale"));
-    check_heads(hierarchy.downscale, 2 * channels, at("hierarchy.downscale"));
-    if (encoder.channels + processor.channels + decoder.channels + hierarchy.upscale.channels +
-            hierarchy.downscale.channels >
-        0) {
-      throw ConfigError(at("hierarchy"), "widths follow from model.channels",
-                        "leave the channels of all parts out");
-    }
-    if (encoder.kind == BlockKind::kPointWise) {
-      throw ConfigError(at("hierarchy.meshes"), "a point_wise encoder stays on the data grid");
-    }
-    if (hierarchy.downscale.kind == BlockKind::kGnn && hierarchy.upscale.kind != BlockKind::kGnn) {
-      throw ConfigError(at("hierarchy.downscale.kind"), "gnn needs an upscale of kind gnn");
-    }
+  if (model.encoder.kind == BlockKind::kPointWise)
+    throw ConfigError(path + ".meshes", "a point_wise encoder stays on the data grid");
+  if (hierarchy.downscale.kind == BlockKind::kGnn && hierarchy.upscale.kind != BlockKind::kGnn)
+    throw ConfigError(path + ".downscale.kind", "gnn needs an upscale of kind gnn");
+}
+
+void check_gnn_decoder(const ModelOptions& model, const std::string& path) {
+  if (model.encoder.kind != BlockKind::kGnn) {
+    throw ConfigError(path + ".kind", "gnn needs an encoder of kind gnn",
+                      "its targets are the encoder's data rows, which the others do not embed");
   }
-  if (decoder.kind == BlockKind::kGnn) {
-    if (encoder.kind != BlockKind::kGnn) {
-      throw ConfigError(at("decoder.kind"), "gnn needs an encoder of kind gnn",
-                        "its targets are the encoder's data rows, which the others do not embed");
-    }
-    if (decoder.features() != std::vector{TargetFeature::kEncodedData}) {
-      throw ConfigError(at("decoder.target_features"), "of a gnn can only be encoded_data");
-    }
-    if (width(decoder) != width(processor)) {
-      throw ConfigError(at("decoder.channels"),
-                        concat("of a gnn must be those of the processor, ", width(processor)));
-    }
+  if (model.decoder.features(path) != std::vector{TargetFeature::kEncodedData})
+    throw ConfigError(path + ".target_features", "of a gnn can only be encoded_data");
+  const int64_t width = model.width(model.processor);
+  if (model.width(model.decoder) != width) {
+    throw ConfigError(path + ".channels",
+                      concat("of a gnn must be those of the processor, ", width));
   }
-  if (ensemble.noise != NoiseKind::kNone && !has_heads(processor.kind)) {
+}
+
+void check_noise(const ModelOptions& model, const std::string& path) {
+  if (model.ensemble.noise == NoiseKind::kNone) return;
+  if (!has_heads(model.processor.kind)) {
     throw ConfigError(
-        at("ensemble.noise"),
-        "needs a processor with norms that take it: graph_transformer or transformer");
+        path, "needs a processor with norms that take it: graph_transformer or transformer");
   }
-  if (ensemble.noise != NoiseKind::kNone && !hierarchy.meshes.empty()) {
-    throw ConfigError(at("ensemble.noise"), "cannot be had together with a hierarchy");
+  if (!model.hierarchy.meshes.empty())
+    throw ConfigError(path, "cannot be had together with a hierarchy");
+}
+
+}  // namespace
+
+void ModelOptions::validate(const std::string& path) const {
+  validate_parts({path, path + ".encoder", path + ".decoder", path + ".residual"});
+}
+
+void ModelOptions::validate_parts(const PartPaths& paths) const {
+  const auto at = [&](const char* part) { return concat(paths.model, ".", part); };
+  check_offload(*this, paths.model);
+  check_mapper(encoder, paths.encoder);
+  check_mapper(decoder, paths.decoder);
+  only_for(processor.rotary, false, at("processor.rotary"), "mappers");
+  check_heads(encoder, width(encoder), paths.encoder);
+  check_heads(processor, width(processor), at("processor"));
+  check_heads(decoder, width(decoder), paths.decoder);
+  // Latents side by side are as wide as all encoders together, which only the plan knows.
+  if (!hierarchy.meshes.empty()) {
+    check_hierarchy(*this, paths);
+  } else if (width(encoder) != width(processor) && aggregation != Aggregation::kConcat) {
+    throw ConfigError(at("processor.channels"),
+                      concat("is ", width(processor), ", the encoder gives ", width(encoder)));
   }
+  if (decoder.kind == BlockKind::kGnn) check_gnn_decoder(*this, paths.decoder);
+  check_noise(*this, at("ensemble.noise"));
 }
 
 }  // namespace aifs::model

@@ -2,8 +2,10 @@
 // The section "model" of a configuration.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/config.h"
@@ -42,8 +44,9 @@ struct BlockOptions {
   int64_t chunks = 1;
   int64_t edge_ranges = 1;
   int64_t offload = 0;
-  // Of its norms and of those of queries and keys; none: the model's. Not in configurations.
+  // Of its norms, and of those of queries and keys; none: the model's, and `norm_eps`.
   std::optional<double> norm_eps = {}, qk_norm_eps = {};
+  std::optional<int64_t> trainable = {};  // learnt features per edge; none: as the model says
 
   void bind(config::Binder& b);
   void validate(const std::string& path) const;
@@ -60,15 +63,23 @@ struct DecoderOptions : BlockOptions {
 
   void bind(config::Binder& b);
   void validate(const std::string& path) const;
-  std::vector<TargetFeature> features() const;
+  // Throws ConfigError with this path of the decoder for a name that is none.
+  std::vector<TargetFeature> features(const std::string& path = "model.decoder") const;
 };
 
 // Widths of learnt features.
 struct TrainableOptions {
   int64_t data = 8, hidden = 8;
   int64_t data_to_hidden = 8, hidden_to_hidden = 8, hidden_to_data = 8;
+  std::map<std::string, int64_t> nodes = {};  // of node sets that differ from `data` and `hidden`
 
   void bind(config::Binder& b);
+  // Per node of a dataset, and of a hidden mesh.
+  int64_t of_data(const std::string& name) const { return of_nodes(name, data); }
+  int64_t of_mesh(const std::string& name) const { return of_nodes(name, hidden); }
+
+ private:
+  int64_t of_nodes(const std::string& name, int64_t otherwise) const;
 };
 
 // Several meshes, fine to coarse; channels double from one to the next.
@@ -93,9 +104,20 @@ struct EnsembleOptions {
   int64_t noise_hidden = 32;
   double noise_std = 1.0;
   Activation noise_activation = Activation::kGelu;
+  // Noise that is drawn on other nodes than the hidden ones: those of a set, along its edges to
+  // the hidden nodes, or those that a matrix in a file starts from.
+  std::string noise_nodes = {}, noise_weights = {};  // weights: an attribute of these edges
+  std::string noise_matrix = {};
+  bool noise_normalised = false;  // divide weights by their sum
 
   void bind(config::Binder& b);
   void validate(const std::string& path) const;
+};
+
+// Where the options of a dataset's network stand, for ConfigErrors.
+struct PartPaths {
+  std::string model = "model", encoder = "model.encoder", decoder = "model.decoder";
+  std::string residual = "model.residual";
 };
 
 struct ModelOptions {
@@ -103,6 +125,11 @@ struct ModelOptions {
   int64_t layers = 4;
   BlockOptions encoder, processor;
   DecoderOptions decoder;
+  // Of several datasets: those that differ from the ones above, encoders and decoders by their
+  // names, residuals by the dataset.
+  std::vector<std::pair<std::string, BlockOptions>> encoders;
+  std::vector<std::pair<std::string, DecoderOptions>> decoders;
+  std::vector<std::pair<std::string, ResidualOptions>> residuals;
   TrainableOptions trainable_parameters;
   bool latent_skip = true;
   ResidualOptions residual;
@@ -123,12 +150,30 @@ struct ModelOptions {
   void bind(config::Binder& b);
   // What must hold between the parts: widths and heads, encoder and decoder.
   void validate(const std::string& path) const;
+  // The same for an encoder and a decoder that stand elsewhere.
+  void validate_parts(const PartPaths& paths) const;
   // Whether any part is of this kind.
   bool uses(BlockKind kind) const;
   // The hidden node sets of the graph, fine to coarse.
   std::vector<std::string> meshes() const;
   // Of all processors: on a hierarchy down to its coarsest mesh and up again.
   int64_t num_layers() const;
+  // Learnt features per edge of a part: its own number, or the model's.
+  int64_t encoder_features() const {
+    return encoder.trainable.value_or(trainable_parameters.data_to_hidden);
+  }
+  int64_t processor_features() const {
+    return processor.trainable.value_or(trainable_parameters.hidden_to_hidden);
+  }
+  int64_t decoder_features() const {
+    return decoder.trainable.value_or(trainable_parameters.hidden_to_data);
+  }
+  int64_t upscale_features() const {
+    return hierarchy.upscale.trainable.value_or(hierarchy.upscale_trainable);
+  }
+  int64_t downscale_features() const {
+    return hierarchy.downscale.trainable.value_or(hierarchy.downscale_trainable);
+  }
   // The width of a part.
   int64_t width(const BlockOptions& block) const {
     return block.channels > 0 ? block.channels : channels;

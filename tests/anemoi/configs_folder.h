@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "anemoi/document.h"
 #include "anemoi/training_config.h"
@@ -44,6 +46,35 @@ inline const anemoi::Remark* remark_on(const anemoi::Imported& result, const std
 inline bool is_refused(const anemoi::Imported& result, const std::string& path) {
   const anemoi::Remark* remark = remark_on(result, path);
   return remark && remark->verdict == anemoi::Verdict::kNotHonoured;
+}
+
+// The ensemble's configuration with the values at some JSON pointers replaced.
+inline anemoi::Imported changed(const std::vector<std::pair<std::string, anemoi::Json>>& changes) {
+  anemoi::Json tree = json_config();
+  for (const auto& [pointer, value] : changes)
+    tree[anemoi::Json::json_pointer(pointer)] = value;
+  return imported(tree);
+}
+
+// The ensemble's configuration with two datasets, era5 and cerra, that are alike.
+inline anemoi::Json two_datasets() {
+  anemoi::Json tree = json_config();
+  for (const char* section :
+       {"/data", "/dataloader/training", "/dataloader/validation", "/training/training_loss",
+        "/training/scalers", "/training/variable_groups"}) {
+    anemoi::Json& datasets = tree[anemoi::Json::json_pointer(std::string(section) + "/datasets")];
+    const anemoi::Json one = datasets["data"];
+    datasets = {{"era5", one}, {"cerra", one}};
+  }
+  anemoi::Json& nodes = tree["graph"]["nodes"];
+  nodes["era5"] = nodes["cerra"] = nodes["data"];
+  nodes.erase("data");
+  anemoi::Json& edges = tree["graph"]["edges"];
+  edges.push_back(edges[0]);
+  edges.push_back(edges[1]);
+  edges[0]["source_name"] = edges[1]["target_name"] = "era5";
+  edges[2]["source_name"] = edges[3]["target_name"] = "cerra";
+  return tree;
 }
 
 }  // namespace aifs::test

@@ -7,45 +7,18 @@
 using namespace aifs;
 using anemoi::Imported;
 using anemoi::Json;
+using test::changed;
 using test::imported;
 using test::is_refused;
 using test::json_config;
 using test::remark_on;
+using test::two_datasets;
 using test::value_at;
 
 namespace {
 
-// The ensemble's configuration with the values at some JSON pointers replaced.
-Imported changed(const std::vector<std::pair<std::string, Json>>& changes) {
-  Json tree = json_config();
-  for (const auto& [pointer, value] : changes)
-    tree[Json::json_pointer(pointer)] = value;
-  return imported(tree);
-}
-
 Json parse(const char* text) {
   return Json::parse(text);
-}
-
-// The ensemble's configuration with two datasets, era5 and cerra, that are alike.
-Json two_datasets() {
-  Json tree = json_config();
-  for (const char* section :
-       {"/data", "/dataloader/training", "/dataloader/validation", "/training/training_loss",
-        "/training/scalers", "/training/variable_groups"}) {
-    Json& datasets = tree[Json::json_pointer(std::string(section) + "/datasets")];
-    const Json one = datasets["data"];
-    datasets = {{"era5", one}, {"cerra", one}};
-  }
-  Json& nodes = tree["graph"]["nodes"];
-  nodes["era5"] = nodes["cerra"] = nodes["data"];
-  nodes.erase("data");
-  Json& edges = tree["graph"]["edges"];
-  edges.push_back(edges[0]);
-  edges.push_back(edges[1]);
-  edges[0]["source_name"] = edges[1]["target_name"] = "era5";
-  edges[2]["source_name"] = edges[3]["target_name"] = "cerra";
-  return tree;
 }
 
 const std::string kDataset = "/data/datasets/data";
@@ -81,7 +54,7 @@ TEST_CASE("processors become imputers, maps, a normaliser and post-processors", 
           R"([{"variables":["y"],"method":"conditional_zero","value":0.5,"from":"x"},)"
           R"({"variables":["y"],"method":"conditional_nan","from":"x"},)"
           R"({"variables":["q"],"method":"threshold","value":2}])");
-  REQUIRE(result.num_not_honoured() == 1);  // the mesh
+  REQUIRE(result.num_not_honoured() == 0);
 }
 
 TEST_CASE("without a normaliser values stay as they are", "[anemoi]") {
@@ -146,7 +119,7 @@ TEST_CASE("several datasets have parts of their own", "[anemoi]") {
   REQUIRE(value_at(result, "/data/datasets/era5/dataset/frequency") == "6h");
   REQUIRE(value_at(result, "/data/dataset").is_null());
   REQUIRE(is_refused(result, "training.training_loss.datasets.cerra"));
-  REQUIRE(result.num_not_honoured() == 2);
+  REQUIRE(result.num_not_honoured() == 1);
 }
 
 TEST_CASE("unknown keys are named where datasets are compared, too", "[anemoi]") {
@@ -261,63 +234,90 @@ TEST_CASE("numbers of steps, batches and GPUs that cannot be are refused", "[ane
 
 // --------------------------------------------------------------------------------------- graph ---
 
-TEST_CASE("meshes that are not built here get an icosphere of like size in their place",
-          "[anemoi]") {
-  const auto refinement = [](const char* builder) {
+TEST_CASE("hidden nodes of every class, and an icosphere in place of hexagons", "[anemoi]") {
+  const auto hidden = [](const char* builder) {
     const Imported result = changed({{"/graph/nodes/hidden/node_builder", parse(builder)}});
-    REQUIRE(is_refused(result, "graph.nodes.hidden.node_builder"));
-    return value_at(result, "/graph/hidden/refinement").get<int64_t>();
+    REQUIRE(result.num_not_honoured() == 0);
+    return value_at(result, "/graph/hidden").dump();
   };
-  REQUIRE(refinement(R"({"_target_": "a.ReducedGaussianGridNodes", "grid": "o96"})") == 6);
-  REQUIRE(refinement(R"({"_target_": "a.ReducedGaussianGridNodes", "grid": "n320"})") == 8);
-  REQUIRE(refinement(R"({"_target_": "a.HexNodes", "resolution": 2})") == 5);
-  REQUIRE(refinement(R"({"_target_": "a.HEALPixNodes", "resolution": 5})") == 5);
+  REQUIRE(hidden(R"({"_target_": "a.ReducedGaussianGridNodes", "grid": "o96"})") ==
+          R"({"kind":"gaussian","grid":"o96"})");
+  REQUIRE(hidden(R"({"_target_": "a.TriNodes", "resolution": [3, 4]})") ==
+          R"({"kind":"tri","refinement":4})");
+  REQUIRE(hidden(R"({"_target_": "a.HEALPixNodes", "resolution": 5})") ==
+          R"({"kind":"healpix","resolution":5})");
+  REQUIRE(hidden(R"({"_target_": "a.NPZFileNodes", "npz_file": "x.npz", "lat_key": "la"})") ==
+          R"({"kind":"npz","file":"x.npz","latitudes":"la"})");
   REQUIRE(
-      refinement(
-          R"({"_target_": "a.StretchedTriNodes", "global_resolution": 4, "lam_resolution": 8})") ==
-      4);
-  REQUIRE(refinement(R"({"_target_": "a.NPZFileNodes", "npz_file": "x.npz"})") == 5);
-  const Imported tri = changed({{"/graph/nodes/hidden/node_builder",
-                                 parse(R"({"_target_": "a.TriNodes", "resolution": [3, 4]})")}});
-  REQUIRE(value_at(tri, "/graph/hidden/refinement") == 4);
-  REQUIRE(tri.num_not_honoured() == 0);
+      hidden(R"({"_target_": "a.ICONMultiMeshNodes", "grid_filename": "i.nc", "max_level": 3})") ==
+      R"({"kind":"icon_vertices","file":"i.nc","max_level":3})");
+  REQUIRE(hidden(R"({"_target_": "a.StretchedTriNodes", "global_resolution": 4,
+                     "lam_resolution": 8, "reference_node_name": "data"})") ==
+          R"({"kind":"stretched_tri","global_refinement":4,"local_refinement":8,)"
+          R"("reference":"data"})");
+  const Imported hexagons = changed({{"/graph/nodes/hidden/node_builder",
+                                      parse(R"({"_target_": "a.HexNodes", "resolution": 2})")}});
+  REQUIRE(is_refused(hexagons, "graph.nodes.hidden.node_builder"));
+  REQUIRE(value_at(hexagons, "/graph/hidden/refinement") == 5);
 }
 
-TEST_CASE("edges and their attributes", "[anemoi]") {
+TEST_CASE("a recipe beyond one mesh with one builder each becomes the long form", "[anemoi]") {
   const Json processor =
       parse(R"({"source_name": "hidden", "target_name": "hidden", "edge_builders":
-      [{"_target_": "a.MultiScaleEdges", "x_hops": 2, "scale_resolutions": [3, 4, 9]}],
-          "attributes": {}})");
-  const Imported result =
-      changed({{"/graph/edges/2", processor},
-               {"/graph/edges/0/edge_builders/0",
-                parse(
-                    R"({"_target_": "a.KNNEdges", "num_nearest_neighbours": 12,
-                "target_mask_attr_name": "m"})")},
-               {"/graph/edges/1/edge_builders/0",
-                parse(
-                    R"({"_target_": "a.CutOffEdges", "cutoff_distance_km": 100,
-                "max_num_neighbours": 9})")},
-               {"/graph/edges/1/edge_builders/1", parse(R"({"_target_": "a.KNNEdges"})")},
-               {"/graph/edges/1/attributes/edge_length/norm", nullptr},
-               {"/graph/edges/0/attributes/azimuth", parse(R"({"_target_": "a.Azimuth"})")},
-               {"/graph/post_processors", parse(R"([{"_target_": "a.RemoveUnconnectedNodes"}])")}});
-  REQUIRE(value_at(result, "/graph/encoder").dump() == R"({"kind":"knn","num_neighbours":12})");
-  REQUIRE(value_at(result, "/graph/decoder").dump() == R"({"kind":"cutoff","max_neighbours":9})");
-  REQUIRE(value_at(result, "/graph/processor/levels").dump() == "[3,4]");
-  REQUIRE(value_at(result, "/graph/processor/x_hops") == 2);
-  for (const char* path :
-       {"graph.edges.0.edge_builders.0.target_mask_attr_name",
-        "graph.edges.1.edge_builders.0.cutoff_distance_km", "graph.edges.1.edge_builders.1",
-        "graph.post_processors.0", "graph.edges.2.edge_builders.0.scale_resolutions",
-        "graph.edges.0.attributes.azimuth"}) {
-    INFO(path << "\n" << remarks_text(result.remarks));
-    REQUIRE(is_refused(result, path));
-  }
-  const Imported all_levels =
-      changed({{"/graph/edges/2", processor},
-               {"/graph/edges/2/edge_builders/0/scale_resolutions", nullptr}});
-  REQUIRE(value_at(all_levels, "/graph/processor/include_level_0") == true);
+      [{"_target_": "a.KNNEdges", "num_nearest_neighbours": 4}], "attributes": {}})");
+  const Imported result = changed(
+      {{"/graph/edges/2", processor},
+       {"/graph/nodes/data/attributes/cutout_mask", parse(R"({"_target_": "a.CutOutMask"})")},
+       {"/graph/nodes/data/attributes/far",
+        parse(R"({"_target_": "a.BooleanNot", "masks": {"_target_": "a.GridsMask", "grids": 1}})")},
+       {"/graph/edges/0/edge_builders/0",
+        parse(R"({"_target_": "a.KNNEdges", "num_nearest_neighbours": 12,
+                  "source_mask_attr_name": "far", "target_mask_attr_name": null})")},
+       {"/graph/edges/1/edge_builders/0",
+        parse(R"({"_target_": "a.CutOffEdges", "cutoff_distance_km": 100,
+                  "max_num_neighbours": 9})")},
+       {"/graph/edges/1/edge_builders/1",
+        parse(R"({"_target_": "a.ReversedKNNEdges", "num_nearest_neighbours": 1})")},
+       {"/graph/edges/0/attributes/azimuth", parse(R"({"_target_": "a.Azimuth"})")},
+       {"/graph/post_processors",
+        parse(R"([{"_target_": "a.RemoveUnconnectedNodes", "nodes_name": "hidden"}])")}});
+  REQUIRE(result.num_not_honoured() == 0);
+  REQUIRE(value_at(result, "/graph/nodes/data/attributes/far").dump() ==
+          R"({"kind":"not","masks":["_far_0"]})");
+  REQUIRE(value_at(result, "/graph/nodes/data/attributes/_far_0").dump() ==
+          R"({"kind":"grids_mask","grids":[1]})");
+  REQUIRE_FALSE(result.config()
+                    .at("graph")
+                    .at("nodes")
+                    .at("data")
+                    .at("attributes")
+                    .contains("cutout_mask"));  // nothing uses it
+  REQUIRE(value_at(result, "/graph/edges/0/kinds/0").dump() ==
+          R"({"kind":"knn","num_neighbours":12,"source_mask":"far"})");
+  REQUIRE(value_at(result, "/graph/edges/1/kinds").dump() ==
+          R"([{"kind":"cutoff","cutoff_distance_km":100.0,"max_neighbours":9},)"
+          R"({"kind":"reversed_knn","num_neighbours":1}])");
+  REQUIRE(value_at(result, "/graph/edges/0/attributes/azimuth/kind") == "azimuth");
+  REQUIRE(value_at(result, "/graph/edges/2/kinds/0/kind") == "knn");
+  REQUIRE(value_at(result, "/graph/post_process").dump() ==
+          R"([{"kind":"remove_unconnected","nodes":["hidden"]}])");
+}
+
+TEST_CASE("edges of an icosphere have the levels of the mesh", "[anemoi]") {
+  const auto processor = [](const char* builder) {
+    return changed({{"/graph/nodes/hidden/node_builder",
+                     parse(R"({"_target_": "a.TriNodes", "resolution": 4})")},
+                    {"/graph/edges/2", parse(R"({"source_name": "hidden", "target_name": "hidden",
+                                                 "attributes": {}})")},
+                    {"/graph/edges/2/edge_builders", Json::array({parse(builder)})}});
+  };
+  const Imported listed = processor(
+      R"({"_target_": "a.MultiScaleEdges", "x_hops": 2, "scale_resolutions": [3, 4, 9]})");
+  REQUIRE(value_at(listed, "/graph/processor/levels").dump() == "[3,4]");
+  REQUIRE(value_at(listed, "/graph/processor/x_hops") == 2);
+  REQUIRE(is_refused(listed, "graph.edges.2.edge_builders.0.scale_resolutions"));
+  const Imported all = processor(R"({"_target_": "a.MultiScaleEdges", "x_hops": 1})");
+  REQUIRE(value_at(all, "/graph/processor/include_level_0") == true);
 }
 
 TEST_CASE("a stored graph, weights of cells", "[anemoi]") {
@@ -329,122 +329,16 @@ TEST_CASE("a stored graph, weights of cells", "[anemoi]") {
       {{weights, parse(R"({"_target_": "a.UniformWeights", "norm": null})")},
        {"/graph/nodes/data/attributes/cutout_mask", parse(R"({"_target_": "a.CutOutMask"})")}});
   REQUIRE(value_at(uniform, "/graph/area_weight").dump() == R"({"kind":"uniform","norm":"none"})");
-  REQUIRE(uniform.num_not_honoured() == 1);
+  REQUIRE(uniform.num_not_honoured() == 0);
   const Imported masked = changed(
       {{"/graph/nodes/data/attributes/cutout_mask", parse(R"({"_target_": "a.CutOutMask"})")},
        {kScalers + "/node_weights",
         parse(R"({"_target_": "a.ReweightedGraphNodeAttributeScaler", "nodes_attribute_name":
               "area_weight", "scaling_mask_attribute_name": "cutout_mask",
               "weight_frac_of_total": 0.25, "norm": "l1"})")}});
-  REQUIRE(is_refused(masked, "graph.nodes.data.attributes.cutout_mask"));
+  REQUIRE(value_at(masked, "/graph/nodes/data/attributes/cutout_mask/kind") == "cutout_mask");
   REQUIRE(value_at(masked, "/loss/node_mask_share") == 0.25);
   REQUIRE(value_at(masked, "/loss/node_norm") == "unit-sum");
-}
-
-// --------------------------------------------------------------------------------------- model ---
-
-TEST_CASE("parts of networks", "[anemoi]") {
-  const Imported result =
-      changed({{"/model/processor/window_size", nullptr},
-               {"/model/processor/attention_implementation", "scaled_dot_product_attention"},
-               {"/model/processor/dropout_p", 0.1},
-               {"/model/processor/cpu_offload", true},
-               {"/model/processor/use_rotary_embeddings", true},
-               {"/model/encoder/_target_", "a.TransformerForwardMapper"},
-               {"/model/encoder/use_rotary_embeddings", true},
-               {"/model/encoder/window_size", -1},
-               {"/model/encoder/layer_kernels/Activation/_target_", "torch.nn.SiLU"},
-               {"/model/encoder/layer_kernels/LayerNorm/eps", 1e-6},
-               {"/model/decoder/layer_kernels/LayerNorm/eps", 1e-4},
-               {"/model/decoder/layer_kernels/Linear/_target_", "a.QuantLinear"},
-               {"/model/decoder/gradient_checkpointing", false}});
-  REQUIRE(value_at(result, "/model/processor/attention") == "sdpa");
-  REQUIRE(value_at(result, "/model/processor/window").is_null());
-  REQUIRE(value_at(result, "/model/processor/offload") == 1);
-  REQUIRE(value_at(result, "/model/encoder").dump() ==
-          R"({"kind":"transformer","mlp_hidden_ratio":4.0,"mlp_implementation":"mlp","heads":16,)"
-          R"("qk_norm":false,"window":-1,"attention":"flash","rotary":true,"recompute":"full",)"
-          R"("activation":"silu"})");
-  REQUIRE(value_at(result, "/model/decoder/recompute") == "none");
-  REQUIRE(value_at(result, "/model/layer_norm_eps") == 1e-6);
-  for (const char* path : {"model.processor.dropout_p", "model.decoder.layer_kernels.Linear",
-                           "model.decoder.layer_kernels.LayerNorm.eps"}) {
-    INFO(path);
-    REQUIRE(is_refused(result, path));
-  }
-  REQUIRE(
-      is_refused(changed({{"/model/processor/_target_", "a.MambaProcessor"}}), "model.processor"));
-}
-
-TEST_CASE("kinds of networks", "[anemoi]") {
-  const Imported diffusion =
-      changed({{"/model/model/_target_", "a.AnemoiTransportModelEncProcDec"}});
-  REQUIRE(is_refused(diffusion, "model.model._target_"));
-  REQUIRE(is_refused(diffusion, "training.ensemble_size_per_device"));
-  const Imported levels = changed({{"/model/model/_target_", "a.AnemoiModelEncProcDecHierarchical"},
-                                   {"/model/model/hidden_nodes_name", {"h1", "h2"}},
-                                   {"/model/enable_hierarchical_level_processing", true},
-                                   {"/model/level_process_num_layers", 2},
-                                   {"/training/ensemble_size_per_device", 1}});
-  REQUIRE(value_at(levels, "/model/hierarchy/meshes").dump() == R"(["h1","h2"])");
-  REQUIRE(value_at(levels, "/model/hierarchy/level_layers") == 2);
-  REQUIRE(value_at(levels, "/model/hierarchy/upscale/kind") == "graph_transformer");
-  REQUIRE(value_at(levels, "/graph/file") == "test.nc");
-  Json old = json_config();
-  old["graph"]["hidden"] = {"h1", "h2"};
-  old["model"]["model"].erase("hidden_nodes_name");
-  old["model"]["model"]["_target_"] = "a.AnemoiModelEncProcDecHierarchical";
-  REQUIRE(value_at(imported(old), "/model/hierarchy/meshes").dump() == R"(["h1","h2"])");
-  const Imported shared = changed({{"/system/hardware/num_gpus_per_ensemble", 4},
-                                   {"/model/noise_injector/noise_edges_name", {"a", "to", "b"}},
-                                   {"/model/output_mask/_target_", "a.Boolean1DMask"}});
-  REQUIRE(value_at(shared, "/model/ensemble/members") == 8);
-  REQUIRE(is_refused(shared, "model.noise_injector.noise_edges_name"));
-  REQUIRE(is_refused(shared, "model.output_mask"));
-}
-
-TEST_CASE("a network or graph without one of its parts is refused", "[anemoi]") {
-  for (const char* part : {"processor", "encoder", "decoder", "model"}) {
-    Json tree = json_config();
-    tree["model"].erase(part);
-    REQUIRE_THROWS_WITH(imported(tree),
-                        ContainsSubstring(concat("'model.", part, "': is missing")));
-  }
-  Json tree = json_config();
-  tree["graph"]["edges"].erase(1);
-  REQUIRE_THROWS_WITH(imported(tree),
-                      ContainsSubstring("'graph.edges': has no edges from 'hidden' to 'data'"));
-  tree["graph"]["edges"].clear();
-  REQUIRE_THROWS_WITH(imported(tree), ContainsSubstring("from 'data' to 'hidden'"));
-  REQUIRE_THROWS_WITH(changed({{"/model/processor/_target_", "a.GNNProcessor"}}),
-                      ContainsSubstring("from 'hidden' to 'hidden'"));
-}
-
-TEST_CASE("residuals and limits", "[anemoi]") {
-  const auto residual = [](const char* text) {
-    return value_at(changed({{"/model/residual", parse(text)}}), "/model/residual").dump();
-  };
-  REQUIRE(residual(R"({"_target_": "a.SkipConnection", "step": -2})") ==
-          R"({"kind":"skip","step":-2})");
-  REQUIRE(residual(R"({"_target_": "a.NoConnection"})") == R"({"kind":"none"})");
-  REQUIRE(residual(R"({"_target_": "a.TruncatedConnection", "truncation_up_file_path": "u.npz",
-                       "truncation_down_file_path": "d.npz"})") ==
-          R"({"kind":"truncated","truncation_up":"u.npz","truncation_down":"d.npz"})");
-  REQUIRE(
-      residual(R"({"_target_": "a.SpectralOrnsteinConnection", "lmax": 4, "theta_buff": 0.1})") ==
-      R"({"kind":"spectral_ornstein","lmax":4,"theta_buffer":0.1})");
-  REQUIRE(is_refused(changed({{"/model/residual", parse(R"({"_target_": "a.Other"})")}}),
-                     "model.residual"));
-  const Imported limits = changed({{"/model/bounding", parse(R"([
-      {"_target_": "a.NormalizedReluBounding", "variables": ["sst"], "min_val": [-2],
-          "normalizer": ["mean-std"]},
-      {"_target_": "a.HardtanhBounding", "variables": ["tcc"], "min_val": 0, "max_val": 1},
-      {"_target_": "a.SoftBounding", "variables": ["x"]}])")}});
-  REQUIRE(value_at(limits, "/model/bounding").dump() ==
-          R"([{"kind":"normalized_relu","variables":["sst"],"thresholds":[-2.0],)"
-          R"("normalizer":["mean-std"]},)"
-          R"({"kind":"hardtanh","variables":["tcc"],"min_val":0.0,"max_val":1.0}])");
-  REQUIRE(is_refused(limits, "model.bounding.2"));
 }
 
 // ---------------------------------------------------------------------------------------- loss ---

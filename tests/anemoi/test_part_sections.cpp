@@ -99,6 +99,31 @@ TEST_CASE("the default of an imputer is for all variables that are known", "[ane
           R"([{"variables":["a"],"method":"constant","value":0}])");
 }
 
+TEST_CASE("a network alone keeps the names of its parts", "[anemoi]") {
+  const Json sections = parse(R"({"model": {
+      "num_channels": 8, "model": {"_target_": "AnemoiModelEncProcDec"},
+      "processor": {"_target_": "GNNProcessor", "num_layers": 2, "trainable_size": 1},
+      "encoders": {"0": {"mapper": {"_target_": "GNNForwardMapper"},
+                         "source_datasets": ["data"]}},
+      "decoders": {"0": {"mapper": {"_target_": "GNNBackwardMapper"},
+                         "target_datasets": ["data"]}},
+      "node_trainable_parameters": {"data": 3, "hidden": 2},
+      "residual": {"datasets": {"data": {"_target_": "SkipConnection"}}},
+      "bounding": {"datasets": {"data": []}}}})");
+  const Imported imported = anemoi::import_model_section(sections, {"data"});
+  INFO(remarks_text(imported.remarks));
+  REQUIRE(imported.num_not_honoured() == 0);
+  REQUIRE(value_at(imported, "/data").dump() ==
+          R"({"datasets":{"data":{"encoder":"0","decoder":"0"}}})");
+  REQUIRE(value_at(imported, "/model/layers") == 2);
+  REQUIRE(value_at(imported, "/model/trainable_parameters").dump() ==
+          R"({"data_to_hidden":0,"hidden_to_data":0,"hidden_to_hidden":1,"data":3,"hidden":2})");
+  Json ensemble = sections;
+  ensemble["training"]["ensemble_size_per_device"] = 2;
+  REQUIRE(is_refused(anemoi::import_model_section(ensemble, {"data"}),
+                     "training.ensemble_size_per_device"));
+}
+
 TEST_CASE("limits alone", "[anemoi]") {
   const Json list =
       parse(R"([{"_target_": "HardtanhBounding", "variables": ["a"], "min_val": -1}])");

@@ -272,6 +272,36 @@ TEST_CASE("latents side by side, shared encoders and a single named dataset trai
   REQUIRE(Json::parse(printed.out)["data"]["datasets"]["a"]["imputer"].is_null());
 }
 
+TEST_CASE("each of several datasets may have its own parts", "[several_datasets]") {
+  const TwoDatasets t;
+  const std::string own =
+      set(R"(model.encoders={"few": {"mlp_hidden_ratio": 2, "trainable": 3}})") +
+      set(R"(model.decoders={"few": {"trainable": 2}})") +
+      set(R"(model.residuals={"few": {"kind": "none"}})") +
+      set(R"(model.trainable_parameters.nodes={"few": 5, "hidden": 1})") +
+      set(R"(model.bounding=[{"kind": "relu", "variables": ["t"], "datasets": ["all"]}])");
+  const fs::path dir = t.trained(own);
+  const SafetensorsFile weights(dir / kSixth / "parameters.safetensors");
+  const auto shape = [&](const std::string& name) { return weights.at(name).shape; };
+  REQUIRE(shape("node_attributes.trainable_tensors.few.trainable").back() == 5);
+  REQUIRE(shape("node_attributes.trainable_tensors.hidden.trainable").back() == 1);
+  REQUIRE(shape("encoder_graph_provider.few.trainable.trainable").back() == 3);
+  REQUIRE(shape("decoder_graph_provider.few.trainable.trainable").back() == 2);
+  REQUIRE(shape("encoder_graph_provider.all.trainable.trainable").back() !=
+          shape("encoder_graph_provider.few.trainable.trainable").back());
+  const auto scored = run_train(dir, t.options() + own + "--validate-only");
+  INFO(scored.err);
+  REQUIRE(scored.exit_code == 0);
+  // Without them it is another network, though one of tensors of these names.
+  const auto other = run_train(dir, t.options() + "--validate-only");
+  REQUIRE(other.exit_code == 3);
+  REQUIRE_THAT(other.err, ContainsSubstring("model.residuals"));
+  REQUIRE_THAT(t.fails(2, t.options() + set(R"(model.encoders={"fwe": {}})")),
+               ContainsSubstring("'model.encoders.fwe'"));
+  REQUIRE_THAT(t.fails(2, t.options() + set(R"(model.encoders={"few": {"kind": "point_wise"}})")),
+               ContainsSubstring("'model.encoders.few.kind'"));
+}
+
 TEST_CASE("shared keys are named where they stand, with the dataset that they do not fit",
           "[several_datasets]") {
   const TwoDatasets t;

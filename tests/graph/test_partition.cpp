@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "graph/builder.h"
+#include "graph/nodes/tri_kinds.h"
 #include "tests/graph/graph_samples.h"
 #include "tests/support/catch.h"
 
@@ -17,7 +18,7 @@ namespace {
 Graph small_sphere() {
   GraphOptions options;
   options.grid = "o16";
-  options.hidden.refinement = 2;
+  options.hidden.kind.set(TriKind(2));
   return build_graph(options, {});
 }
 

@@ -43,6 +43,7 @@ void gather_rows(T* out, const T* x, const Lists& lists, const T* values, const 
         const int64_t entry = lists.order ? lists.order[k] : k;
         const T* row = field + lists.from[entry] * width;
         const T value = values[entry];
+#pragma omp simd  // vectorised at any level of optimisation
         for (int64_t v = 0; v < width; ++v)
           sum[v] += value * row[v];
       }
