@@ -290,6 +290,15 @@ class GraphReader {
 
 }  // namespace
 
+bool has_data_edges(const Translation& t) {
+  const std::vector<Place> edges = t.root["graph"]["edges"].elements();
+  return std::all_of(t.datasets.begin(), t.datasets.end(), [&](const std::string& name) {
+    return std::any_of(edges.begin(), edges.end(), [&](const Place& edge) {
+      return edge["source_name"].text("") == name && edge["target_name"].text("") == name;
+    });
+  });
+}
+
 void import_graph(Translation& t) {
   const Place graph = t.root["graph"];
   const Place stored = t.root["system"]["input"]["graph"];

@@ -240,8 +240,8 @@ Json LossReader::graph_of(const Place& loss) const {
   const bool row_normalise = graph["row_normalize"].boolean(false);
   if (!rules_.has_data_edges) {
     graph.not_honoured(
-        "the graph that is built here has no edges between data nodes: choose "
-        "loss.graph.neighbours and sigma, or a graph.file with such edges and loss.graph.of_graph");
+        "the recipe has no edges between data nodes: choose loss.graph.neighbours and sigma, or "
+        "give graph.edges such edges and set loss.graph.of_graph");
     return Json{{"neighbours", 4}, {"row_normalise", row_normalise}};
   }
   graph["edges_name"].no_effect("are those from data nodes to data nodes");

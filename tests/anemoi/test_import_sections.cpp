@@ -410,6 +410,13 @@ TEST_CASE("spectral and graph scores", "[anemoi]") {
       "fair": false, "scalers": [], "loss_graph": {"edges_name": ["data", "to", "data"]}})")}});
   REQUIRE(value_at(graph, "/loss/variogram_power") == 0.5);
   REQUIRE(is_refused(graph, "training.training_loss.datasets.data.loss_graph"));
+  const Imported with_edges = changed(
+      {{kLoss, parse(R"({"_target_": "a.GraphVariogramScoreLoss", "scalers": [],
+                         "loss_graph": {"edges_name": ["data", "to", "data"]}})")},
+       {"/graph/edges/2", parse(R"({"source_name": "data", "target_name": "data", "attributes": {},
+          "edge_builders": [{"_target_": "a.KNNEdges", "num_nearest_neighbours": 4}]})")}});
+  REQUIRE(value_at(with_edges, "/loss/graph/of_graph") == true);
+  REQUIRE(value_at(with_edges, "/graph/edges/2/target") == "data");
   REQUIRE(is_refused(changed({{kLoss, parse(R"({"_target_": "a.OwnLoss", "scalers": []})")}}),
                      "training.training_loss.datasets.data"));
 }
