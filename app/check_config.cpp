@@ -49,7 +49,7 @@ class Checks {
     report_.checked.push_back(concat(args...));
   }
 
-  // Whether a file or folder that `key` names is to be looked at; says so if it is not.
+  // True if a file or folder that `key` names is to be looked at; says so if it is not.
   bool is_here(const std::string& key, const std::string& path, const std::string& what) {
     const bool here = request_.files && path_exists(path);
     if (!here) {

@@ -67,8 +67,9 @@ at::Tensor widened(const at::Tensor& x, at::ScalarType type) {
   return x.scalar_type() == at::kByte ? decoded_slopes(x, type) : x.to(type);
 }
 
-// What sums in fp32, or results in bfloat16 and slopes in 8 bits, may come to. Products are rounded
-// before anything else happens to them by the CPU, and by a card where they are more than 512 deep.
+// Returns what sums in fp32, or results in bfloat16 and slopes in 8 bits, may come to. Products are
+// rounded before anything else happens to them by the CPU, and by a card where they are more than
+// 512 deep.
 double largest_distance(const KernelSite& site) {
   if (site.type == at::kFloat) return 1e-5;
   return site.device.is_cpu() || site.channels > 512 ? 2e-2 : 1e-2;

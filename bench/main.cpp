@@ -67,7 +67,7 @@ Json versions() {
           {"compiler", kCompiler}};
 }
 
-// Where a result comes from.
+// Adds where a result comes from.
 void sign(Json& json, const CommandLine& c, const at::Device& device) {
   json["card"] = app::device_name(device);
   json["commit"] = app::commit();

@@ -79,8 +79,9 @@ void add_operations(Json& json, const app::Run& run, const StepBenchOptions& opt
                 (gpus * peak_tflops(run.config().train.precision));
 }
 
-// What two computations of the same network may differ by. Measured for Anemoi's own bfloat16
-// against its fp32 (reference data, mixed_precision): loss 3e-4, gradients 2 %, cosine 0.9998.
+// Describes what two computations of the same network may differ by. Measured for Anemoi's own
+// bfloat16 against its fp32 (reference data, mixed_precision): loss 3e-4, gradients 2 %, cosine
+// 0.9998.
 struct Limits {
   double loss_relative, gradient_rms, gradient_cosine;
 };
@@ -239,7 +240,7 @@ app::RunConfig on_small_graph(app::RunConfig config) {
   return config;
 }
 
-// The same function of the same weights, as plainly as it can be computed.
+// Computes the same function of the same weights as plainly as possible.
 app::RunConfig plain(app::RunConfig config) {
   config.train.precision = train::Precision::kFp32;
   config.train.rollout.recompute = false;

@@ -92,7 +92,7 @@ void write_section(const std::vector<Field>& of_kinds, const std::string& path,
 
 namespace {
 
-// What a key may be; several kinds may read it as different things.
+// Returns what a key may be; several kinds may read it as different things.
 Json property(const std::vector<const Field*>& fields) {
   std::vector<Json> forms;
   std::string description;

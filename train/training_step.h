@@ -176,7 +176,7 @@ class TrainingStep {
   PassRecorder recorder_;
   PartTimer timer_;
   bool is_updating_ = false;
-  // Of the pass at hand, from start_pass() to forward().
+  // State of the pass at hand, from start_pass() to forward().
   const Batches* batch_ = nullptr;
   StepPass pass_;
   std::vector<at::Tensor> values_;

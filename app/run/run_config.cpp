@@ -46,7 +46,7 @@ constexpr std::array kNotHashed{"/run/dir",
                                 "/train/max_epochs",
                                 "/train/validation"};
 
-// What stages can share.
+// Checks what stages can share.
 void check_stages(const RunConfig& c) {
   const int64_t stages = c.parallel.sizes.pipeline, layers = c.model.num_layers();
   const std::vector<int64_t>& given = c.parallel.stage_layers;
@@ -176,7 +176,7 @@ void check_together(const RunConfig& c) {
   c.loss.check(c.model.ensemble.members, c.data.multistep_output);
 }
 
-// What of an effective configuration determines the numbers of a run.
+// Returns what of an effective configuration determines the numbers of a run.
 config::Json numbers_only(config::Json tree) {
   using Pointer = config::Json::json_pointer;
   const Pointer total("/optimizer/schedule/total_steps"), max_steps("/train/max_steps");
@@ -373,8 +373,8 @@ config::Json completed(const std::string& config_json) {
   return config::without_unread(fields, tree);
 }
 
-// What the same weights are another function with; the rest of section model says how it is
-// computed, or how weights start.
+// True for options with which the same weights are another function; the rest of section model says
+// how it is computed, or how weights start.
 bool shapes_function(const std::string& path) {
   if (path == "data.multistep_input" || path == "data.multistep_output") return true;
   if (path.starts_with("data.datasets.") &&

@@ -68,7 +68,7 @@ struct RunConfig {
 // sections. Throws ConfigError.
 RunConfig load_config(const std::string& file, const std::vector<std::string>& overrides);
 
-// The same from the text of an effective configuration, as checkpoints keep it.
+// Reads one from the text of an effective configuration, as checkpoints keep it.
 RunConfig parse_config(const std::string& json, const std::vector<std::string>& overrides);
 
 // How many processor layers each stage of the pipeline has.

@@ -19,7 +19,7 @@ namespace {
 
 using Part = CombinedDataset::Part;
 
-// What has to be alike.
+// Describes what has to be alike.
 struct Alike {
   bool resolution = true, frequency = true, grid = true, variables = true, kinds = true;
   bool dates = true, members = true;

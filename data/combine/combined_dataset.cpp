@@ -31,7 +31,7 @@ T* items_of(zarr::Buffer& buffer, int64_t count) {
   return static_cast<T*>(static_cast<void*>(buffer.data()));
 }
 
-// The same, or what the buffer holds already where `present` is that.
+// Returns such room, or what the buffer holds already where `present` is that.
 template <class T>
 T* items_of(zarr::Buffer& buffer, const T* present, int64_t count) {
   auto* own = static_cast<T*>(static_cast<void*>(buffer.data()));

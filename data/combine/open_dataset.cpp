@@ -17,7 +17,7 @@ namespace {
 
 using config::Json;
 
-// What a dataset inherits from those it stands in.
+// Describes what a dataset inherits from those it stands in.
 struct Surroundings {
   const StoreOpener& open_store;
   VariableChecks checks = {};

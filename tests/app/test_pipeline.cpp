@@ -192,7 +192,7 @@ TEST_CASE("a pipeline of which a stage is killed within a step goes on with the 
   const std::string wait_and_kill =
       concat("(while [ ! -e \"", killed.string(), "/checkpoints/latest\" ] && kill -0 $$; do ",
              "sleep 0.05; done; kill -KILL $$) &");
-  // Where the killer is late, the run ends before it: then another one is killed.
+  // If the killer is late, the run ends before it: then another one is killed.
   CommandResult result;
   const auto was_late = [&] {
     return result.exit_code == 0 || fs::exists(killed / "checkpoints/step-00000060");

@@ -22,7 +22,7 @@ Graph small_sphere() {
   return build_graph(options, {});
 }
 
-// What one rank would call each of its sources: own nodes, then received ones.
+// Returns what one rank would call each of its sources: own nodes, then received ones.
 std::vector<int64_t> source_nodes(const NodePartition& sources, int64_t rank,
                                   const std::vector<LocalEdgeSet>& all) {
   std::vector<int64_t> nodes = sources.owned(rank);

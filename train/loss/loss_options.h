@@ -68,7 +68,7 @@ struct LossOptions : LossTermOptions {
   // Checks what must hold before any data is read, given how many members a forecast has and how
   // many times a step predicts. Throws ConfigError.
   void check(int64_t members, int64_t times_out) const;
-  // The same for names of variables; `targets`: what outputs can be compared with, empty for the
+  // Checks names of variables; `targets`: what outputs can be compared with, empty for the
   // outputs themselves. Throws ConfigError.
   void check_names(const data::VariableTable& table,
                    const std::vector<std::string>& targets = {}) const;

@@ -136,7 +136,7 @@ SparseRows::SparseRows(std::span<const int64_t> row, std::span<const int64_t> co
 
 namespace {
 
-// The same sums on other devices than the CPU; their order is not fixed there.
+// Computes these sums on other devices than the CPU; their order is not fixed there.
 at::Tensor product_by_index(const at::Tensor& x, const at::Tensor& to, const at::Tensor& from,
                             const at::Tensor& values, int64_t outputs) {
   std::vector<int64_t> shape = x.sizes().vec();
