@@ -6,6 +6,7 @@
 #include "tests/support/catch.h"
 
 using namespace aifs;
+using namespace aifs::app;
 using config::Json;
 
 namespace {
