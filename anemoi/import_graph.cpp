@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Section "graph": node sets, edges and their attributes.
+// Section "graph": node sets, edges and their attributes. A recipe of one hidden mesh with edges of
+// one builder between it and the data becomes the short form, any other the long one.
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
+#include "anemoi/graph_section.h"
 #include "anemoi/sections.h"
 #include "core/check.h"
 #include "core/join.h"
@@ -12,62 +15,7 @@ namespace aifs::anemoi {
 
 namespace {
 
-Json norm_of(const Place& attribute) {
-  const Place norm = attribute["norm"];
-  return norm ? norm.text() : std::string("none");
-}
-
-// ---------------------------------------------------------------------------------- data nodes ---
-
-void import_area_weight(const Place& attribute, const Section& out) {
-  static const std::map<std::string, std::string> kinds{
-      {"SphericalAreaWeights", "spherical"},
-      {"AreaWeights", "spherical"},
-      {"UniformWeights", "uniform"},
-      {"CosineLatWeightedAttribute", "cosine_latitude"},
-      {"IsolatitudeAreaWeights", "isolatitude"},
-      {"PlanarAreaWeights", "planar"}};
-  const auto found = kinds.find(attribute.class_name());
-  if (found == kinds.end()) {
-    attribute.not_honoured(concat("there are no weights of class ", attribute.class_name()));
-    return;
-  }
-  out.set("kind", found->second, attribute["_target_"]);
-  out.set("norm", norm_of(attribute), attribute["norm"] ? attribute["norm"] : attribute);
-  attribute["fill_value"].expect(0, "every cell has an area");
-  attribute["radius"].expect(1, "is 1 here");
-  attribute["centre"].no_effect("is the centre of the sphere");
-  attribute["dtype"].no_effect("weights are float32");
-  attribute["min_value"].expect(1e-3, "is 0.001 here");
-  attribute["max_value"].expect(1, "is 1 here");
-}
-
-void import_data_nodes(const Translation& t, const Place& node, const Section& out, bool first) {
-  const Place builder = node["node_builder"];
-  const std::string name = builder.class_name();
-  if (name == "AnemoiDatasetNodes" || name == "ZarrDatasetNodes") {
-    if (first) out.set("grid", "dataset", builder["_target_"]);
-    builder["dataset"].no_effect("data nodes are the cells of the training's dataset");
-  } else if (name == "ReducedGaussianGridNodes" && first) {
-    out.set("grid", builder["grid"].text(), builder["grid"]);
-  } else {
-    builder.not_honoured("data nodes are the cells of the training's dataset");
-  }
-  for (const auto& [key, attribute] : node["attributes"].members()) {
-    const bool is_area = attribute.is_object() && key == "area_weight";
-    if (is_area && first) {
-      import_area_weight(attribute, out["area_weight"]);
-    } else if (is_area) {
-      attribute.no_effect("as those of the first dataset");
-    } else if (contains(t.node_attributes, key)) {
-      attribute.not_honoured("is a node attribute that does not exist here, and the loss uses it");
-    } else {
-      attribute.no_effect("no loss uses it");
-    }
-  }
-}
-
-// -------------------------------------------------------------------------------- hidden nodes ---
+constexpr const char* kAreaWeight = "area_weight";
 
 // How often an icosahedron is refined to have about so many nodes.
 int64_t nearest_refinement(double nodes) {
@@ -75,208 +23,284 @@ int64_t nearest_refinement(double nodes) {
   return std::clamp<int64_t>(std::llround(refinement), 0, 11);
 }
 
-// Nodes of a Gaussian grid, roughly where it is a reduced one.
-double gaussian_nodes(const std::string& grid) {
-  if (grid.size() < 2 || grid.find_first_not_of("0123456789", 1) != std::string::npos) return 0.0;
-  const double n = std::stod(grid.substr(1, 8));
-  return grid[0] == 'o' || grid[0] == 'O' ? 4.0 * n * (n + 9.0) : 5.3 * n * n;
-}
-
-// Counts the nodes of a mesh that there is not here, roughly; 0: unknown.
-double nodes_of(const std::string& name, const Place& builder) {
-  if (name == "ReducedGaussianGridNodes") return gaussian_nodes(builder["grid"].text(""));
-  if (name == "HexNodes") return 2.0 + 120.0 * std::pow(7.0, builder["resolution"].number(0));
-  if (name == "HEALPixNodes") return 12.0 * std::pow(4.0, builder["resolution"].number(0));
-  return 0.0;
-}
-
-int64_t import_hidden_nodes(const Place& node, const Section& out) {
-  const Place builder = node["node_builder"];
-  const std::string name = builder.class_name();
-  node["attributes"].no_effect("hidden nodes have none here");
-  const Place resolution = builder["resolution"];
-  int64_t refinement = 5;
-  if (name == "TriNodes") {
-    refinement = 0;  // of a list, the finest counts
-    for (const double level : resolution.numbers())
-      refinement = std::max(refinement, static_cast<int64_t>(std::clamp(level, 0.0, 99.0)));
-  } else {
-    const double nodes = nodes_of(name, builder);
-    const Place coarse = builder.any_of({"global_resolution", "resolution"});
-    refinement = nodes > 0.0
-                     ? nearest_refinement(nodes)
-                     : std::clamp<int64_t>(coarse.is_number() ? coarse.integer() : 5, 0, 11);
-    builder.not_honoured(
-        concat("hidden meshes built here are icospheres, so this is another network; one of ",
-               10 * (int64_t{1} << (2 * refinement)) + 2, " nodes takes its place"));
-  }
-  out.set("kind", "tri", builder["_target_"]);
-  out.set("refinement", refinement, resolution ? resolution : builder);
-  return refinement;
-}
-
-// --------------------------------------------------------------------------------------- edges ---
-
-void refuse_masks(const Place& builder) {
-  for (const char* mask : {"source_mask_attr_name", "target_mask_attr_name"})
-    builder[mask].expect(nullptr, "edges cannot be limited to some nodes");
-}
-
-void import_neighbours(const Place& builder, const Section& out) {
-  const std::string name = builder.class_name();
-  const Place type = builder["_target_"];
-  if (name == "CutOffEdges") {
-    out.set("kind", "cutoff", type);
-    if (builder["cutoff_factor"])
-      out.set("cutoff_factor", builder["cutoff_factor"].number(), builder["cutoff_factor"]);
-    builder["cutoff_distance_km"].expect(nullptr, "a radius is a multiple of node distances here");
-    const Place most = builder["max_num_neighbours"];
-    out.set("max_neighbours", most.integer(64), most);
-  } else if (name == "KNNEdges") {
-    const Place number = builder["num_nearest_neighbours"];
-    out.set("kind", "knn", type);
-    out.set("num_neighbours", number.integer(), number);
-  } else {
-    builder.not_honoured(concat("there are no edges of class ", name));
-  }
-  refuse_masks(builder);
-}
-
-void import_multi_scale(const Place& builder, int64_t refinement, const Section& out) {
-  if (builder.class_name() != "MultiScaleEdges") {
-    builder.not_honoured(concat("there are no processor edges of class ", builder.class_name()));
-    return;
-  }
-  out.set("kind", "multi_scale", builder["_target_"]);
-  const Place hops = builder["x_hops"], scales = builder["scale_resolutions"];
-  out.set("x_hops", hops.integer(1), hops);
-  if (!scales) {
-    out.set("include_level_0", true, builder);
-  } else {
-    std::vector<int64_t> levels;
-    if (scales.is_list()) {
-      for (const Place& level : scales.elements())
-        levels.push_back(level.integer());
-    } else {
-      for (int64_t level = 1; level <= std::min<int64_t>(scales.integer(), 11); ++level)
-        levels.push_back(level);
+// Names of node attributes that something in a recipe refers to.
+void add_referred(const Json& json, std::set<std::string>& names) {
+  static const std::set<std::string> keys{"source_mask_attr_name",
+                                          "target_mask_attr_name",
+                                          "mask_attr_name",
+                                          "mask_node_attr_name",
+                                          "ignore",
+                                          "node_attr_name",
+                                          "masks"};
+  if (!json.is_structured()) return;
+  for (const auto& [key, value] : json.items()) {
+    if (json.is_object() && keys.count(key) > 0) {
+      for (const Json& name : value.is_array() ? value : Json::array({value}))
+        if (name.is_string()) names.insert(name.get<std::string>());
     }
-    if (std::erase_if(levels, [&](int64_t level) { return level > refinement; }) > 0)
-      scales.not_honoured("names levels above those of the mesh");
-    out.set("levels", levels, scales);
-  }
-  refuse_masks(builder);
-}
-
-void import_edge_attributes(const Place& attributes, const Section& out) {
-  for (const auto& [key, attribute] : attributes.members()) {
-    const std::string name = attribute.class_name();
-    const std::string norm = key + "_norm";
-    const bool known = (key == "edge_length" && name == "EdgeLength") ||
-                       (key == "edge_dirs" && name == "EdgeDirection");
-    if (!known) {
-      attribute.not_honoured("edges have attributes edge_length and edge_dirs");
-      continue;
-    }
-    const Json* before = out.find(norm);
-    if (before && *before != norm_of(attribute)) {
-      attribute["norm"].not_honoured("is that of the first edges for all of them");
-    } else if (!before) {
-      out.set(norm, norm_of(attribute), attribute["norm"] ? attribute["norm"] : attribute);
-    }
+    add_referred(value, names);
   }
 }
 
-// The one builder of an edge set.
-Place single_builder(const Place& edge) {
-  const std::vector<Place> builders = edge["edge_builders"].elements();
-  for (size_t i = 1; i < builders.size(); ++i)
-    builders[i].not_honoured("edges of one builder only can be had between two node sets");
-  return builders.empty() ? edge["edge_builder"] : builders[0];
-}
+struct NodeEntry {
+  std::string name;
+  Place builder;
+  Json kind;
+  Json attributes = Json::object();
+};
 
-class Edges {
+struct EdgeEntry {
+  std::string source, target;
+  std::vector<Place> builders;
+  std::vector<Json> kinds;
+  Json attributes = Json::object();
+};
+
+class GraphReader {
  public:
-  Edges(const Translation& t, int64_t refinement, const Section& out)
-      : t_(t), refinement_(refinement), out_(out) {}
+  explicit GraphReader(const Translation& t) : t_(t) {}
 
-  void add(const Place& edge) {
-    const std::string source = edge["source_name"].text(), target = edge["target_name"].text();
-    const bool from_data = contains(t_.datasets, source), to_data = contains(t_.datasets, target);
-    const std::string mesh = t_.meshes[0];
-    if (from_data && target == mesh) {
-      add_mapper(edge, "encoder");
-    } else if (source == mesh && to_data) {
-      add_mapper(edge, "decoder");
-    } else if (source == mesh && target == mesh) {
-      has_processor_ = true;
-      import_multi_scale(single_builder(edge), refinement_, out_["processor"]);
-    } else if (t_.meshes.size() > 1) {
-      edge.no_effect("edges of several meshes come from graph.file");
-      return;
-    } else {
-      edge.not_honoured("there are edges between data and hidden nodes, and among hidden ones");
-      return;
+  void read(const Place& graph) {
+    add_referred(graph.unseen_whole(), referred_);
+    for (const auto& [name, node] : graph["nodes"].members())
+      add_nodes(name, node);
+    for (const Place& edge : graph["edges"].elements())
+      add_edges(edge);
+    for (const Place& processor : graph["post_processors"].elements()) {
+      Json kind = post_process_kind(processor);
+      if (!kind.is_null()) post_.push_back(std::move(kind));
     }
-    import_edge_attributes(edge["attributes"], out_);
+    if (graph["nodes"]) check_all_there(graph["edges"]);
   }
 
-  // Graphs of several meshes come from a file.
-  void check_all_there(const Place& all) const {
-    if (t_.meshes.size() > 1) return;
-    const std::string data = t_.datasets[0], mesh = t_.meshes[0];
-    if (!mappers_.contains("encoder")) lack(all, data, mesh);
-    if (!mappers_.contains("decoder")) lack(all, mesh, data);
-    const Json* kind = t_.section("model")["processor"].find("kind");
-    const bool is_on_edges = kind && (*kind == "gnn" || *kind == "graph_transformer");
-    if (is_on_edges && !has_processor_) lack(all, mesh, mesh);
+  // False if the network works on meshes that the recipe does not make.
+  bool has_all_meshes() const {
+    return std::all_of(t_.meshes.begin(), t_.meshes.end(), [&](const std::string& mesh) {
+      return std::any_of(nodes_.begin(), nodes_.end(),
+                         [&](const NodeEntry& entry) { return entry.name == mesh; });
+    });
+  }
+
+  void write(const Place& graph, const Section& out) const {
+    if (nodes_.empty()) return;
+    if (is_short()) return write_short(out);
+    for (const NodeEntry& entry : nodes_) {
+      Json json = entry.kind;
+      if (!entry.attributes.empty()) json["attributes"] = entry.attributes;
+      out["nodes"].set(entry.name, std::move(json), entry.builder);
+    }
+    Json edges = Json::array();
+    for (const EdgeEntry& entry : edges_) {
+      Json json{{"source", entry.source}, {"target", entry.target}, {"kinds", entry.kinds}};
+      if (!entry.attributes.empty()) json["attributes"] = entry.attributes;
+      edges.push_back(std::move(json));
+    }
+    out.set("edges", std::move(edges), graph["edges"]);
+    if (!post_.empty()) out.set("post_process", post_, graph["post_processors"]);
   }
 
  private:
-  [[noreturn]] static void lack(const Place& all, const std::string& source,
-                                const std::string& target) {
-    throw ConfigError(all.path(), concat("has no edges from '", source, "' to '", target, "'"));
+  bool is_data(const std::string& name) const { return contains(t_.datasets, name); }
+
+  void add_nodes(const std::string& name, const Place& node) {
+    const Place builder = node["node_builder"];
+    NodeEntry entry{name, builder, kind_of_nodes(name, builder)};
+    if (entry.kind.is_null()) entry.kind = Json{{"kind", is_data(name) ? "dataset" : "tri"}};
+    for (const auto& [key, attribute] : node["attributes"].members()) {
+      const bool needed =
+          referred_.count(key) > 0 ||
+          (is_data(name) && (key == kAreaWeight || contains(t_.node_attributes, key)));
+      if (!attribute.is_object() || !needed) {
+        attribute.no_effect("no loss and no edges use it");
+        continue;
+      }
+      for (const auto& [own, kind] : node_attribute_kinds(key, attribute))
+        entry.attributes[own] = kind;
+    }
+    nodes_.push_back(std::move(entry));
   }
 
-  // Those of all datasets are alike.
-  void add_mapper(const Place& edge, const char* part) {
-    const Place builder = single_builder(edge);
-    const auto before = mappers_.find(part);
-    if (before == mappers_.end()) {
-      import_neighbours(builder, out_[part]);
-      mappers_.emplace(part, builder);
-    } else {
-      builder.expect_like(before->second, "edges of the first dataset are for all");
+  Json kind_of_nodes(const std::string& name, const Place& builder) {
+    const std::string type = builder.class_name();
+    if (type == "HexNodes" || type == "LimitedAreaHexNodes") return in_place_of_hexagons(builder);
+    Json kind = node_kind(builder);
+    if (kind.is_null()) return kind;
+    if (type == "TriNodes" && builder["resolution"].is_list()) {
+      for (const double level : builder["resolution"].numbers())
+        levels_[name].push_back(static_cast<int64_t>(level));
     }
+    for (const char* key : {"refinement", "local_refinement"})
+      if (kind.contains(key)) refinement_[name] = kind[key].get<int64_t>();
+    return kind;
+  }
+
+  static Json in_place_of_hexagons(const Place& builder) {
+    const double cells = 2.0 + 120.0 * std::pow(7.0, builder["resolution"].number(0));
+    const int64_t refinement = nearest_refinement(cells);
+    builder.not_honoured(
+        concat("hexagons need the library H3, which is not among ours, so this is another network; "
+               "an icosphere of ",
+               10 * (int64_t{1} << (2 * refinement)) + 2, " nodes takes their place"));
+    Json kind{{"kind", "tri"}, {"refinement", refinement}};
+    if (!builder["reference_node_name"]) return kind;
+    kind["kind"] = "limited_area_tri";
+    kind["reference"] = builder["reference_node_name"].text();
+    if (const Place mask = builder["mask_attr_name"]) kind["mask"] = mask.text();
+    if (const Place margin = builder["margin_radius_km"]) kind["margin_km"] = margin.number();
+    return kind;
+  }
+
+  void add_edges(const Place& edge) {
+    const std::string source = edge["source_name"].text(), target = edge["target_name"].text();
+    EdgeEntry& entry = entry_of(source, target);
+    std::vector<Place> builders = edge["edge_builders"].elements();
+    if (builders.empty()) builders.push_back(edge["edge_builder"]);
+    for (const Place& builder : builders) {
+      const auto levels = levels_.find(source);
+      Json kind =
+          edge_kind(builder, levels == levels_.end() ? std::vector<int64_t>{} : levels->second);
+      if (kind.is_null()) continue;
+      drop_levels_above(builder, source, kind);
+      entry.builders.push_back(builder);
+      entry.kinds.push_back(std::move(kind));
+    }
+    for (const auto& [key, attribute] : edge["attributes"].members()) {
+      Json kind = edge_attribute_kind(attribute);
+      if (!kind.is_null()) entry.attributes[key] = std::move(kind);
+    }
+    if (entry.kinds.empty()) edges_.pop_back();
+  }
+
+  // What several entries of a recipe say of two node sets is one entry.
+  EdgeEntry& entry_of(const std::string& source, const std::string& target) {
+    for (EdgeEntry& entry : edges_)
+      if (entry.source == source && entry.target == target) return entry;
+    edges_.push_back({source, target, {}, {}});
+    return edges_.back();
+  }
+
+  void drop_levels_above(const Place& builder, const std::string& nodes, Json& kind) const {
+    const auto finest = refinement_.find(nodes);
+    if (kind["kind"] != "multi_scale" || !kind.contains("levels") || finest == refinement_.end())
+      return;
+    auto levels = kind["levels"].get<std::vector<int64_t>>();
+    if (std::erase_if(levels, [&](int64_t level) { return level > finest->second; }) == 0) return;
+    builder["scale_resolutions"].not_honoured("names levels above those of the mesh");
+    kind["levels"] = levels;
+  }
+
+  void check_all_there(const Place& edges) const {
+    if (t_.meshes.size() > 1) return;
+    const std::string& mesh = t_.meshes[0];
+    const auto require = [&](const std::string& source, const std::string& target) {
+      for (const EdgeEntry& entry : edges_)
+        if (entry.source == source && entry.target == target) return;
+      throw ConfigError(edges.path(), concat("has no edges from '", source, "' to '", target, "'"));
+    };
+    require(t_.datasets[0], mesh);
+    require(mesh, t_.datasets[0]);
+    const Json* kind = t_.section("model")["processor"].find("kind");
+    if (kind && (*kind == "gnn" || *kind == "graph_transformer")) require(mesh, mesh);
+  }
+
+  // True if section "graph" can say it by one hidden mesh: edges and weights of all datasets are
+  // alike.
+  bool is_short() const {
+    if (!post_.empty() || t_.meshes.size() > 1) return false;
+    const Json *weights = nullptr, *grid = nullptr;
+    for (const NodeEntry& entry : nodes_) {
+      if (!is_data(entry.name)) {
+        if (entry.name != t_.meshes[0] || !entry.attributes.empty()) return false;
+        continue;
+      }
+      const bool named = entry.kind["kind"] == "gaussian" && !t_.has_several_datasets();
+      const bool only_weight = entry.attributes.size() == entry.attributes.count(kAreaWeight);
+      if ((entry.kind["kind"] != "dataset" && !named) || !only_weight) return false;
+      if (grid && (entry.attributes != *weights || entry.kind != *grid)) return false;
+      grid = &entry.kind;
+      weights = &entry.attributes;
+    }
+    return weights && weights->dump().find("masked_planar") == std::string::npos &&
+           edges_are_short();
+  }
+
+  bool edges_are_short() const {
+    std::map<std::string, Json> parts;
+    Json attributes;
+    size_t mappers = 0;
+    for (const EdgeEntry& entry : edges_) {
+      const std::string part = part_of(entry);
+      if (part.empty() || entry.kinds.size() != 1) return false;
+      if (parts.emplace(part, entry.kinds[0]).first->second != entry.kinds[0]) return false;
+      if (part != "processor") ++mappers;
+      if (entry.attributes.empty()) continue;
+      if (!attributes.is_null() && entry.attributes != attributes) return false;
+      attributes = entry.attributes;
+    }
+    return mappers == 2 * t_.datasets.size() && (attributes.is_null() || are_usual(attributes));
+  }
+
+  static bool are_usual(const Json& attributes) {
+    const auto is = [&](const char* name, const char* kind) {
+      return attributes.contains(name) && attributes[name]["kind"] == kind;
+    };
+    return attributes.size() == 2 && is("edge_length", "length") && is("edge_dirs", "direction");
+  }
+
+  std::string part_of(const EdgeEntry& entry) const {
+    const std::string& mesh = t_.meshes[0];
+    if (is_data(entry.source) && entry.target == mesh) return "encoder";
+    if (entry.source == mesh && is_data(entry.target)) return "decoder";
+    return entry.source == mesh && entry.target == mesh ? "processor" : "";
+  }
+
+  void write_short(const Section& out) const {
+    const auto put = [](const Section& section, const Json& json, const Place& origin) {
+      for (const auto& [key, value] : json.items())
+        section.set(key, value, origin);
+    };
+    for (const NodeEntry& entry : nodes_) {
+      if (!is_data(entry.name)) {
+        put(out["hidden"], entry.kind, entry.builder);
+      } else if (entry.name == t_.datasets[0]) {
+        out.set("grid", entry.kind.value("grid", std::string("dataset")), entry.builder);
+        if (entry.attributes.contains(kAreaWeight))
+          put(out[kAreaWeight], entry.attributes[kAreaWeight], entry.builder);
+      }
+    }
+    for (const EdgeEntry& entry : edges_) {
+      const std::string part = part_of(entry);
+      if (out.find(part)) continue;  // of another dataset
+      put(out[part], entry.kinds[0], entry.builders[0]);
+      if (entry.attributes.empty() || out.find("edge_length_norm")) continue;
+      for (const char* name : {"edge_length", "edge_dirs"})
+        out.set(concat(name, "_norm"), entry.attributes[name]["norm"], entry.builders[0]);
+    }
+    if (!out.find("processor")) out["processor"].set("kind", "none");
   }
 
   const Translation& t_;
-  int64_t refinement_;
-  const Section& out_;
-  bool has_processor_ = false;
-  std::map<std::string, Place> mappers_;  // the first builder of each part
+  std::set<std::string> referred_;
+  std::vector<NodeEntry> nodes_;
+  std::vector<EdgeEntry> edges_;
+  std::vector<Json> post_;
+  std::map<std::string, std::vector<int64_t>> levels_;  // that node sets are made with
+  std::map<std::string, int64_t> refinement_;           // of icospheres
 };
-
-void import_nodes(const Translation& t, const Place& nodes, const Section& out,
-                  int64_t& refinement) {
-  for (const auto& [name, node] : nodes.members()) {
-    if (contains(t.datasets, name)) {
-      import_data_nodes(t, node, out, name == t.datasets[0]);
-    } else if (name == t.meshes[0]) {
-      refinement = import_hidden_nodes(node, out["hidden"]);
-    } else if (contains(t.meshes, name)) {
-      node.not_honoured("graphs of several meshes are not built here: graph.file must hold one");
-    } else {
-      node.not_honoured("there are data nodes and hidden nodes only");
-    }
-  }
-}
 
 }  // namespace
 
+bool has_data_edges(const Translation& t) {
+  const std::vector<Place> edges = t.root["graph"]["edges"].elements();
+  return std::all_of(t.datasets.begin(), t.datasets.end(), [&](const std::string& name) {
+    return std::any_of(edges.begin(), edges.end(), [&](const Place& edge) {
+      return edge["source_name"].text("") == name && edge["target_name"].text("") == name;
+    });
+  });
+}
+
 void import_graph(Translation& t) {
   const Place graph = t.root["graph"];
-  const Section out = t.section("graph");
   const Place stored = t.root["system"]["input"]["graph"];
   if (!graph["nodes"]) {
     const char* why =
@@ -286,15 +310,11 @@ void import_graph(Translation& t) {
   } else {
     stored.no_effect("graph.file names a file for the graph here, in another format");
   }
-  int64_t refinement = 5;
-  import_nodes(t, graph["nodes"], out, refinement);
-  Edges edges(t, refinement, out);
-  for (const Place& edge : graph["edges"].elements())
-    edges.add(edge);
-  if (graph["nodes"]) edges.check_all_there(graph["edges"]);
-  if (t.meshes.size() > 1) out.set("file", t.name + ".nc", graph["nodes"]);
-  for (const Place& processor : graph["post_processors"].elements())
-    processor.not_honoured("nothing is done to a graph that is built");
+  GraphReader reader(t);
+  reader.read(graph);
+  reader.write(graph, t.section("graph"));
+  if (t.meshes.size() > 1 && !reader.has_all_meshes())
+    t.section("graph").set("file", t.name + ".nc", graph["nodes"]);
   graph["overwrite"].no_effect("a graph file is written once");
   for (const char* key : {"attributes", "edge_builders", "data", "hidden"})
     graph[key].no_effect("is meant for references");

@@ -24,8 +24,8 @@ struct Around {
 
 class LossReader {
  public:
-  LossReader(const Place& definitions, const LossRules& rules)
-      : definitions_(definitions), rules_(rules) {
+  LossReader(const Translation& t, const Place& definitions, const LossRules& rules)
+      : translation_(t), definitions_(definitions), rules_(rules) {
     for (const std::string& name : rules.also)
       scaler(name, definitions[name]);
   }
@@ -44,6 +44,7 @@ class LossReader {
   // The name here of a scaler, or "" if there is none; `place` is for remarks.
   std::string scaler(const std::string& name, const Place& place);
 
+  const Translation& translation_;
   Place definitions_;
   const LossRules& rules_;
   std::vector<Json> terms_;
@@ -239,8 +240,8 @@ Json LossReader::graph_of(const Place& loss) const {
   const bool row_normalise = graph["row_normalize"].boolean(false);
   if (!rules_.has_data_edges) {
     graph.not_honoured(
-        "the graph that is built here has no edges between data nodes: choose "
-        "loss.graph.neighbours and sigma, or a graph.file with such edges and loss.graph.of_graph");
+        "the recipe has no edges between data nodes: choose loss.graph.neighbours and sigma, or "
+        "give graph.edges such edges and set loss.graph.of_graph");
     return Json{{"neighbours", 4}, {"row_normalise", row_normalise}};
   }
   graph["edges_name"].no_effect("are those from data nodes to data nodes");
@@ -327,7 +328,7 @@ std::string LossReader::scaler(const std::string& name, const Place& place) {
     return "";
   }
   const auto same_kind = [&](const UsedScaler& u) { return u.kind == used.kind && !u.is_named; };
-  used.is_named = rules_.keeps_names || needs_name(definitions_[name], used.kind) ||
+  used.is_named = rules_.keeps_names || needs_name(translation_, definitions_[name], used.kind) ||
                   std::any_of(used_.begin(), used_.end(), same_kind);
   // A name of our own must not hide a kind.
   used.ours = !used.is_named                              ? used.kind
@@ -360,7 +361,7 @@ void import_loss(Translation& t, const LossRules& rules) {
   if (definitions["builders"]) definitions = definitions["builders"];
   const Place loss = t.of_all_datasets(training["training_loss"], why);
   if (!loss) throw ConfigError(loss.path(), "is missing: what is to be minimised?");
-  LossReader reader(definitions, rules);
+  LossReader reader(t, definitions, rules);
   reader.read(loss, {});
   const std::vector<Json>& terms = reader.terms();
   if (terms.size() == 1) {

@@ -12,7 +12,7 @@ namespace aifs::anemoi {
 
 namespace {
 
-// What "default" may be without naming every variable of the dataset.
+// Checks what "default" may be without naming every variable of the dataset.
 void expect_no_default(const Place& config) {
   const Place default_method = config["default"];
   if (!default_method) return;

@@ -75,9 +75,13 @@ void import_weights(const Place& scaler, const Section& loss) {
   loss.set("variable_weights", all, weights);
 }
 
-Json norm_of(const Place& scaler) {
+// Anemoi's schema, which config_validation turns off, fills in the norm of time steps; the class
+// itself has none.
+Json scaler_norm(const Translation& t, const Place& scaler) {
   const Place norm = scaler["norm"];
-  if (!norm.is_given() && scaler.class_name() == "TimeStepScaler") return "unit-sum";
+  const bool is_filled_in = t.root["config_validation"].boolean(true);
+  if (!norm.is_given() && is_filled_in && scaler.class_name() == "TimeStepScaler")
+    return "unit-sum";
   if (!norm) return "none";
   if (norm.text() == "l1") return "unit-sum";
   return norm.text();
@@ -87,7 +91,7 @@ void import_nodes(Translation& t, const Place& scaler, const Section& out, bool 
   const Place attribute = scaler["nodes_attribute_name"], inverse = scaler["inverse"];
   const std::string name = attribute.text("area_weight");
   out.set("node_attribute", name, attribute);
-  if (!is_named) out.set("node_norm", norm_of(scaler), scaler["norm"]);
+  if (!is_named) out.set("node_norm", scaler_norm(t, scaler), scaler["norm"]);
   if (inverse.boolean(false)) out.set("node_inverse", true, inverse);
   t.node_attributes.push_back(name);
   scaler["nodes_name"].no_effect("the data nodes are weighed");
@@ -146,7 +150,7 @@ void import_scaler(Translation& t, const Place& scaler, const UsedScaler& used,
                    const Section& loss) {
   const std::string& kind = used.kind;
   const Section out = used.is_named ? loss["named_scalers"][used.ours] : loss;
-  const Json norm = norm_of(scaler);
+  const Json norm = scaler_norm(t, scaler);
   if (used.is_named) {
     out.set("kind", kind, scaler["_target_"]);
     if (kind == "nan_mask_weights")
@@ -185,8 +189,8 @@ bool is_kind_name(const std::string& name) {
                      [&](const auto& entry) { return entry.second == name; });
 }
 
-bool needs_name(const Place& scaler, const std::string& kind) {
-  const std::string norm = norm_of(scaler).get<std::string>();
+bool needs_name(const Translation& t, const Place& scaler, const std::string& kind) {
+  const std::string norm = scaler_norm(t, scaler).get<std::string>();
   if (kind == "node_weights") return scaler["inverse"].boolean(false);
   if (kind == "lead_time_decay") return norm == "unit-mean";  // weights add up to 1 anyway
   if (kind != "time_steps") return norm != "none";

@@ -19,7 +19,7 @@ struct UsedScaler {
 };
 
 // True if the section "loss" cannot describe this scaler as the one of its kind.
-bool needs_name(const Place& definition, const std::string& kind);
+bool needs_name(const Translation& t, const Place& definition, const std::string& kind);
 
 // Translates the definitions of the scalers that losses use.
 void import_scalers(Translation& t, const Place& definitions, const std::vector<UsedScaler>& used,

@@ -29,7 +29,7 @@ struct Failure {
   std::string what;
 };
 
-// Where the braces that open at `begin` close, or npos.
+// Returns where the braces that open at `begin` close, or npos.
 size_t closing_brace(const std::string& text, size_t begin) {
   int open = 0;
   for (size_t i = begin; i < text.size(); ++i) {

@@ -65,6 +65,8 @@ void import_data(Translation& t);
 void import_processors(const Place& processors, const Section& out,
                        const std::vector<std::string>& variables = {});
 void import_graph(Translation& t);
+// True if the recipe has edges from the nodes of each dataset to themselves.
+bool has_data_edges(const Translation& t);
 void import_model(Translation& t);
 void import_loss(Translation& t, const LossRules& rules);
 void import_optimisation(Translation& t);

@@ -110,7 +110,7 @@ Imported import_training_config(const Json& tree, const std::string& name) {
   t.section("run").set("dir", "runs/" + name);
   import_data(t);
   import_model(t);
-  import_loss(t, {});
+  import_loss(t, {.has_data_edges = has_data_edges(t)});
   import_graph(t);
   import_training(t);
   import_optimisation(t);

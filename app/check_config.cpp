@@ -49,7 +49,7 @@ class Checks {
     report_.checked.push_back(concat(args...));
   }
 
-  // Whether a file or folder that `key` names is to be looked at; says so if it is not.
+  // True if a file or folder that `key` names is to be looked at; says so if it is not.
   bool is_here(const std::string& key, const std::string& path, const std::string& what) {
     const bool here = request_.files && path_exists(path);
     if (!here) {
@@ -221,7 +221,7 @@ void Checks::check_dataset(const DataParts& data, const model::DatasetPlan& plan
 
 void Checks::check_graph() {
   const graph::GraphOptions& options = config_.graph;
-  const bool needs_file = !config_.model.hierarchy.meshes.empty();
+  const bool needs_file = needs_graph_file(config_);
   bool from_file = needs_file || (!options.file.empty() && path_exists(options.file));
   if (!request_.files || from_file) {
     const bool is_readable =
@@ -266,7 +266,7 @@ void Checks::find_weights() {
 // As the start would: by the tensors of the network, on the graph itself.
 void Checks::compare_weights() {
   if (!checkpoint_) return;
-  if (!data_ || (!config_.model.hierarchy.meshes.empty() && !path_exists(config_.graph.file))) {
+  if (!data_ || (needs_graph_file(config_) && !path_exists(config_.graph.file))) {
     report_.not_here.push_back(concat("the weights of '", checkpoint_->path.string(),
                                       "' beside network and graph, for lack of these"));
     return;

@@ -12,7 +12,7 @@
 
 namespace aifs::app {
 
-// What is meant to be done with the configuration.
+// Describes what is meant to be done with the configuration.
 struct CheckRequest {
   enum class Use { kTrain, kResume, kValidate };
   Use use = Use::kTrain;

@@ -85,13 +85,12 @@ void add_plan_options(CLI::App& app, CommandLine& c) {
   add("--plan-svg", plan.svg, "write a plot of the scaling here", "FILE");
 }
 
-}  // namespace
+// Options that may be given without a value.
+struct StartOptions {
+  const CLI::Option *resume, *validate;
+};
 
-ParsedCommandLine parse_command_line(int argc, char** argv) {
-  ParsedCommandLine parsed;
-  CommandLine& c = parsed.command;
-  CLI::App app("Trains data-driven weather models of the Anemoi/AIFS kind.", "aifs-train");
-  app.footer(kFooter);
+StartOptions add_start_options(CLI::App& app, CommandLine& c) {
   app.add_option("--config", c.config, "configuration file (JSON with comments)")
       ->type_name("FILE");
   app.add_option("--set", c.overrides, "override one value of the configuration; repeatable")
@@ -116,13 +115,28 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
   app.add_flag("--no-data", c.no_data,
                "--check-config without dataset, graph file, weights and GPU")
       ->needs(check);
-  add_plan_options(app, c);
+  return {resume, validate};
+}
+
+void add_print_options(CLI::App& app, CommandLine& c) {
   app.add_flag("--print-config", c.print_config, "print the effective configuration and stop");
   app.add_flag("--print-schema", c.print_schema,
                "print the JSON Schema of configurations and stop");
   app.add_flag("--print-reference", c.print_reference,
                "print the reference of all keys (Markdown) and stop");
   app.add_flag("--version", c.version, "print versions of the program and its libraries and stop");
+}
+
+}  // namespace
+
+ParsedCommandLine parse_command_line(int argc, char** argv) {
+  ParsedCommandLine parsed;
+  CommandLine& c = parsed.command;
+  CLI::App app("Trains data-driven weather models of the Anemoi/AIFS kind.", "aifs-train");
+  app.footer(kFooter);
+  const StartOptions run = add_start_options(app, c);
+  add_plan_options(app, c);
+  add_print_options(app, c);
   ExchangeCommand exchange;
   const auto* to_others = add_exchange(
       app, "export", "write a model for Anemoi: a folder for tools/anemoi_checkpoint.py",
@@ -141,8 +155,8 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
     if (to_others->parsed() || from_others->parsed()) c.exchange = exchange;
     if (import_command->parsed()) c.import_config = import_config;
     if (data_command->parsed()) c.data = data;
-    c.resume = resume->count() > 0;
-    c.validate_only = validate->count() > 0;
+    c.resume = run.resume->count() > 0;
+    c.validate_only = run.validate->count() > 0;
     const bool needs_config = !(c.print_schema || c.print_reference || c.version || c.exchange ||
                                 c.import_config || c.data);
     if (needs_config && c.config.empty()) throw CLI::RequiredError("--config");

@@ -48,7 +48,7 @@ constexpr std::array kModules{"node_attributes",
                               "noise_injector",
                               "residual",
                               "boundings"};
-// What a module registers after everything else, in this order.
+// Lists what a module registers after everything else, in this order.
 constexpr std::array kRegisteredLast{"muzero",
                                      "trainable_tensors",
                                      "attention",
@@ -124,7 +124,7 @@ Json statistics_of(const data::Statistics& statistics) {
               {"maximum", statistics.maximum}};
 }
 
-// What of the dataset's own attributes programs that forecast want to know.
+// Returns what of the dataset's own attributes programs that forecast want to know.
 Json dataset_attributes(const data::Dataset& dataset) {
   Json kept = Json::object();
   const Json all = dataset.attributes();

@@ -85,8 +85,8 @@ void raise_file_limit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// What would show at the first checkpoint: a disk that is full, a quota, a limit of file sizes, and
-// operations that the file system has not got.
+// Tries what would show at the first checkpoint: a disk that is full, a quota, a limit of file
+// sizes, and operations that the file system has not got.
 void try_run_folder(const Run& run) {
   const RunConfig& config = run.config();
   const fs::path checkpoints = checkpoint_folder(config);
@@ -165,7 +165,7 @@ void share_cores(const RunConfig& config, const parallel::Runtime& runtime) {
       static_cast<int>(std::min<int64_t>(at::get_num_threads(), runtime.num_cores())));
 }
 
-// What the checkpoint says of its data whose weights the run is to begin with.
+// Returns what the checkpoint says of its data whose weights the run is to begin with.
 std::optional<SavedData> saved_data_of(const RunConfig& config,
                                        const std::optional<train::CheckpointInfo>& checkpoint,
                                        bool validate) {
@@ -308,7 +308,7 @@ int check(const CommandLine& c, const RunConfig& config) {
                   "check it where the files are, or leave them out with --no-data");
 }
 
-// What is asked of a run.
+// Describes what is asked of a run.
 struct Request {
   RunConfig config;
   bool validate = false;

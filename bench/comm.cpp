@@ -26,7 +26,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Call = std::function<void()>;
 
-// What the communicator is compared with, where there is something.
+// Makes what the communicator is compared with, where there is something.
 #ifdef AIFS_HAVE_CUDA
 using Direct = parallel::NcclDirect;
 #else

@@ -26,7 +26,7 @@ std::pair<int64_t, int64_t> chunks_of(const Json& result) {
   return {encoder > 0 ? encoder : quarter, std::max<int64_t>(1, chunks("groups"))};
 }
 
-// Whether both are of the same work on the same card.
+// True if both are of the same work on the same card.
 bool same_work(const Json& a, const Json& b) {
   constexpr std::array<const char*, 13> kKeys{
       "case",  "card",       "mode",    "recompute_mappers", "recompute_processor",

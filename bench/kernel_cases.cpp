@@ -37,7 +37,7 @@ struct Maker {
   }
   at::Tensor vector() const { return at::randn({s.channels}, options.dtype(at::kFloat)); }
   at::Tensor sum() const { return at::zeros({s.channels}, options.dtype(at::kFloat)); }
-  // What is kept of the GELU of random rows.
+  // Returns what is kept of the GELU of random rows.
   at::Tensor kept() const { return gelu_rows_(rows(), Keep::kSlope).kept; }
   double product_flops() const {
     const auto channels = static_cast<double>(s.channels);
@@ -53,7 +53,7 @@ at::Tensor sum_at(const at::Tensor& rows, const at::Tensor& index, int64_t nodes
   return at::zeros({nodes, rows.size(1)}, rows.options()).index_add(0, index, rows);
 }
 
-// Of fp32 rows the values before the GELU are kept: the input itself, nothing is written.
+// Keeps of fp32 rows the values before the GELU: the input itself, nothing is written.
 KernelWork gelu(const KernelSite& site) {
   const Maker make{site};
   return {{make.rows()},
@@ -191,7 +191,7 @@ auto norm_gradients(const at::Tensor& g, const at::Tensor& z, const at::Tensor& 
                                         {true, true, true});
 }
 
-// Of edges with what comes to rows and sums, of nodes with what comes past the norm.
+// Works on edges with what comes to rows and sums, of nodes with what comes past the norm.
 KernelWork norm_backwards(const KernelSite& site) {
   const Maker make{site};
   const at::Tensor z = make.rows(), weight = make.vector();

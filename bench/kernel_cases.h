@@ -15,8 +15,8 @@ using TensorList = std::vector<at::Tensor>;
 
 enum class RowsOf { kEdges, kNodes, kWeights };
 
-// What kernels work on: rows of the edges of one part of a network, rows of nodes, or weights, as
-// many as a GNN of 16 layers has.
+// Describes what kernels work on: rows of the edges of one part of a network, rows of nodes, or
+// weights, as many as a GNN of 16 layers has.
 struct KernelSite {
   RowsOf rows = RowsOf::kEdges;
   model::EdgeIndexPtr edges = nullptr;  // of nodes, those that end at them; of weights, none
@@ -34,8 +34,8 @@ struct KernelWork {
   // The kernel, on `inputs` (which it may overwrite) -> results, everything that is written.
   // Sums over rows are added to what the last call left.
   std::function<TensorList(const TensorList&)> run;
-  // What the first call should give, in the type of its floating inputs; derivatives of GELUs are
-  // no codes here.
+  // Says what the first call should give, in the type of its floating inputs; derivatives of GELUs
+  // are no codes here.
   std::function<TensorList(const TensorList&)> expect;
   double flops = 0.0;  // of products and of attention
 };

@@ -17,6 +17,7 @@
 #include "core/file_io.h"
 #include "core/first_line.h"
 #include "graph/builder.h"
+#include "graph/nodes/tri_kinds.h"
 #include "model/nodes/graph_tensors.h"
 
 namespace aifs::bench {
@@ -66,8 +67,9 @@ at::Tensor widened(const at::Tensor& x, at::ScalarType type) {
   return x.scalar_type() == at::kByte ? decoded_slopes(x, type) : x.to(type);
 }
 
-// What sums in fp32, or results in bfloat16 and slopes in 8 bits, may come to. Products are rounded
-// before anything else happens to them by the CPU, and by a card where they are more than 512 deep.
+// Returns what sums in fp32, or results in bfloat16 and slopes in 8 bits, may come to. Products are
+// rounded before anything else happens to them by the CPU, and by a card where they are more than
+// 512 deep.
 double largest_distance(const KernelSite& site) {
   if (site.type == at::kFloat) return 1e-5;
   return site.device.is_cpu() || site.channels > 512 ? 2e-2 : 1e-2;
@@ -193,7 +195,7 @@ model::GraphTensors load_graph(const std::string& name, const KernelBenchOptions
   }
   graph::GraphOptions graph;
   graph.grid = match[1];
-  graph.hidden.refinement = std::stoll(match[2]);
+  graph.hidden.kind.set(graph::TriKind(std::stoll(match[2])));
   if (!options.graph_cache.empty()) {
     make_directories(options.graph_cache);
     graph.file = fs::path(options.graph_cache) / (name + ".nc");

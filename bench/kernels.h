@@ -21,8 +21,8 @@ struct KernelBenchOptions {
   std::string graph_cache = {};
 };
 
-// What the device does at most, measured: a copy of much more than its caches hold, in bytes read
-// and written, and a large product of the type that products are made in.
+// Describes what the device does at most, measured: a copy of much more than its caches hold, in
+// bytes read and written, and a large product of the type that products are made in.
 struct DeviceLimits {
   double bytes_per_s = 0, flop_per_s = 0;
 };

@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -66,7 +67,7 @@ Json versions() {
           {"compiler", kCompiler}};
 }
 
-// Where a result comes from.
+// Adds where a result comes from.
 void sign(Json& json, const CommandLine& c, const at::Device& device) {
   json["card"] = app::device_name(device);
   json["commit"] = app::commit();
@@ -89,9 +90,11 @@ at::Device own_device(const CommandLine& c, int local_rank = parallel::launched_
 app::RunConfig load_case(const CommandLine& c, const std::string& file) {
   app::RunConfig config = app::load_config(file, c.overrides);
   graph::GraphOptions& graph = config.graph;
-  if (c.graph_cache.empty() || !graph.file.empty() || graph.grid == "dataset") return config;
+  const auto refinement = graph.hidden.kind->refinement();
+  if (c.graph_cache.empty() || !graph.file.empty() || graph.grid == "dataset" || !refinement)
+    return config;
   make_directories(c.graph_cache);
-  graph.file = fs::path(c.graph_cache) / concat(graph.grid, "-tri", graph.hidden.refinement, ".nc");
+  graph.file = fs::path(c.graph_cache) / concat(graph.grid, "-tri", *refinement, ".nc");
   return config;
 }
 
@@ -205,9 +208,10 @@ void print_kernel(const Json& result) {
 }
 
 // Times the kernels of this process's device, one by one.
-int run_kernels(CommandLine& c) {
-  const at::Device device = c.lab.device = own_device(c);
-  c.lab.graph_cache = c.graph_cache;
+int run_kernels(const CommandLine& c) {
+  auto lab = c.lab;
+  const at::Device device = lab.device = own_device(c);
+  lab.graph_cache = c.graph_cache;
   app::set_arithmetic(train::Precision::kFp32, device);  // of the references
   const Json earlier = earlier_results(c);
   const DeviceLimits limits = measure_limits(device);
@@ -216,7 +220,7 @@ int run_kernels(CommandLine& c) {
   Json json{
       {"limits",
        {{"copy_gb_s", 1e-9 * limits.bytes_per_s}, {"product_tflop_s", 1e-12 * limits.flop_per_s}}},
-      {"results", time_kernels(c.lab, limits, print_kernel)}};
+      {"results", time_kernels(lab, limits, print_kernel)}};
   bool sound = true;
   for (Json& result : json["results"]) {
     result["card"] = app::device_name(device);
@@ -338,33 +342,28 @@ void add_reading_options(CLI::App& reading, CommandLine& c) {
       ->check(app::at_least(1));
 }
 
-}  // namespace
+struct Command {
+  CLI::App* app;
+  int (*run)(const CommandLine& c);
+};
 
-}  // namespace aifs::bench
-
-int main(int argc, char** argv) {
-  aifs::open_standard_streams();
-  aifs::bench::CommandLine c;
-  for (int i = 1; i < argc; ++i)
-    c.text += aifs::concat(i == 1 ? "aifs-bench " : " ", argv[i]);
-  CLI::App program("Measures parts of aifs-train.", "aifs-bench");
-  program.require_subcommand(1);
+std::vector<Command> add_commands(CLI::App& program, CommandLine& c) {
   CLI::App* step = program.add_subcommand(
       "step", "whole training steps of configurations, on their first batch");
-  aifs::bench::add_step_options(*step, c);
+  add_step_options(*step, c);
   CLI::App* comm = program.add_subcommand(
       "comm", "every operation between ranks (start with mpirun), and a fit that plans can use");
-  comm->add_option("--smallest", c.smallest, "bytes")->check(aifs::app::at_least(1));
-  comm->add_option("--largest", c.largest, "bytes")->check(aifs::app::at_least(1));
+  comm->add_option("--smallest", c.smallest, "bytes")->check(app::at_least(1));
+  comm->add_option("--largest", c.largest, "bytes")->check(app::at_least(1));
   CLI::App* kernels = program.add_subcommand(
       "kernels", "every kernel against LibTorch's operators and the limits of the card");
-  aifs::bench::add_kernel_options(*kernels, c);
+  add_kernel_options(*kernels, c);
   CLI::App* data =
       program.add_subcommand("data", "reading as training does it, from disk and from memory");
   CLI::App* decode = program.add_subcommand(
       "decode", "decoding whole dates on the GPU, step by step, against the reading threads");
   for (CLI::App* reading : {data, decode})
-    aifs::bench::add_reading_options(*reading, c);
+    add_reading_options(*reading, c);
   data->add_option("--cells", c.cells, "share of the cells that is read")
       ->check(CLI::Range(1e-6, 1.0));
   data->add_flag("--warm-only", c.warm_only, "no pass from disk");
@@ -377,21 +376,39 @@ int main(int argc, char** argv) {
                      "or 1 % more memory")
         ->check(CLI::ExistingFile);
   }
-  for (CLI::App* any : {step, comm, kernels, data, decode}) {
-    any->add_option("--device", c.device, "auto, cpu or cuda");
-    any->add_option("--threads", c.threads, "CPU threads; 0: all")->check(aifs::app::at_least(0));
-    any->add_option("--json", c.json,
-                    any == comm ? "file for the results, --machine of aifs-train --dry-run"
-                                : "file for the results");
+  const std::vector<Command> commands{{step, run_steps},
+                                      {comm, run_comm},
+                                      {kernels, run_kernels},
+                                      {data, run_data},
+                                      {decode, run_decode}};
+  for (const Command& any : commands) {
+    any.app->add_option("--device", c.device, "auto, cpu or cuda");
+    any.app->add_option("--threads", c.threads, "CPU threads; 0: all")->check(app::at_least(0));
+    any.app->add_option("--json", c.json,
+                        any.app == comm ? "file for the results, --machine of aifs-train --dry-run"
+                                        : "file for the results");
   }
+  return commands;
+}
+
+}  // namespace
+
+}  // namespace aifs::bench
+
+int main(int argc, char** argv) {
+  aifs::open_standard_streams();
+  aifs::bench::CommandLine c;
+  for (int i = 1; i < argc; ++i)
+    c.text += aifs::concat(i == 1 ? "aifs-bench " : " ", argv[i]);
+  CLI::App program("Measures parts of aifs-train.", "aifs-bench");
+  program.require_subcommand(1);
+  const std::vector<aifs::bench::Command> commands = aifs::bench::add_commands(program, c);
   try {
     program.parse(argc, argv);
     if (c.threads > 0) at::set_num_threads(static_cast<int>(c.threads));
-    if (comm->parsed()) return aifs::bench::run_comm(c);
-    if (kernels->parsed()) return aifs::bench::run_kernels(c);
-    if (data->parsed()) return aifs::bench::run_data(c);
-    if (decode->parsed()) return aifs::bench::run_decode(c);
-    return aifs::bench::run_steps(c);
+    const auto given = std::find_if(commands.begin(), commands.end(),
+                                    [](const auto& command) { return command.app->parsed(); });
+    return given->run(c);
   } catch (const CLI::ParseError& error) {
     return program.exit(error) == 0 ? aifs::app::kSuccess : aifs::app::kUsage;
   } catch (const std::exception& error) {

@@ -18,6 +18,8 @@
 #include "bench/roofline.h"
 #include "bench/step_run.h"
 #include "core/check.h"
+#include "graph/edges/mesh_kinds.h"
+#include "graph/nodes/tri_kinds.h"
 
 namespace aifs::bench {
 
@@ -77,8 +79,9 @@ void add_operations(Json& json, const app::Run& run, const StepBenchOptions& opt
                 (gpus * peak_tflops(run.config().train.precision));
 }
 
-// What two computations of the same network may differ by. Measured for Anemoi's own bfloat16
-// against its fp32 (reference data, mixed_precision): loss 3e-4, gradients 2 %, cosine 0.9998.
+// Describes what two computations of the same network may differ by. Measured for Anemoi's own
+// bfloat16 against its fp32 (reference data, mixed_precision): loss 3e-4, gradients 2 %, cosine
+// 0.9998.
 struct Limits {
   double loss_relative, gradient_rms, gradient_cosine;
 };
@@ -227,17 +230,17 @@ namespace {
 
 app::RunConfig on_small_graph(app::RunConfig config) {
   config.graph.grid = "o16";
-  config.graph.hidden.refinement = 2;
+  config.graph.hidden.kind.set(graph::TriKind(2));
   // A window of attention must be smaller than the mesh.
   constexpr int64_t kHiddenNodes = 162;
   config.model.processor.window = std::min(config.model.processor.window, kHiddenNodes - 1);
-  config.graph.processor.levels = {};
+  config.graph.processor.kind.set(graph::MultiScaleKind());
   config.graph.file = "";
   config.train.cuda_graph = train::DeviceGraphs::kOff;
   return config;
 }
 
-// The same function of the same weights, as plainly as it can be computed.
+// Computes the same function of the same weights as plainly as possible.
 app::RunConfig plain(app::RunConfig config) {
   config.train.precision = train::Precision::kFp32;
   config.train.rollout.recompute = false;

@@ -46,16 +46,12 @@ void StepRun::forecast() {
 }
 
 StepRun::Gradients StepRun::gradients() {
-  const train::StepPass pass{.rollout = rollout_};
   train::TrainingStep& step = trainer_->step();
   step.start(0);
-  step.start_pass(batches_.front(), pass);
-  const at::Tensor loss = step.forward();
-  const double value = step.value_of(loss);
-  step.backward(loss, pass);
+  const double loss = step.run_pass(batches_.front(), {.rollout = rollout_});
   step.end_passes();
   step.finish_gradients();
-  return {value, run_.parameters().flat_gradients().cpu().to(at::kDouble)};
+  return {loss, run_.parameters().flat_gradients().cpu().to(at::kDouble)};
 }
 
 }  // namespace aifs::bench

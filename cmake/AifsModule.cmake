@@ -1,42 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
 # One way to declare a module and one way to register a test.
 
-# aifs_add_module(name SOURCES ... [LINK public targets] [PRIVATE_LINK targets] [TORCH])
+# aifs_add_module(name SOURCES ... [LINK public targets] [PRIVATE_LINK targets] [TORCH] [PLAIN]
+#   [GLUE])
 # A static library aifs_<name> with alias aifs::<name>. TORCH links LibTorch and uses the shared
-# precompiled header.
+# precompiled header, PLAIN that without LibTorch. GLUE is optimised less: modules that call others'
+# loops, and have none.
 function(aifs_add_module name)
-  cmake_parse_arguments(arg "TORCH" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;PLAIN;GLUE" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
   add_library(aifs_${name} STATIC ${arg_SOURCES})
   add_library(aifs::${name} ALIAS aifs_${name})
   target_link_libraries(aifs_${name} PUBLIC ${arg_LINK} PRIVATE aifs::options ${arg_PRIVATE_LINK})
+  if(arg_GLUE)
+    set_target_properties(aifs_${name} PROPERTIES AIFS_LEVEL -O1)
+  endif()
   if(arg_TORCH)
     aifs_use_torch(aifs_${name})
+  elseif(arg_PLAIN)
+    aifs_share_header(aifs_${name} ${PROJECT_SOURCE_DIR}/cmake/plain_pch.h)
   endif()
   aifs_use_unity(aifs_${name})
 endfunction()
 
 # Compiles several sources of a target at a time.
 function(aifs_use_unity target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${AIFS_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${AIFS_UNITY} UNITY_BUILD_BATCH_SIZE 16)
 endfunction()
 
-# The first caller compiles the precompiled header, all others reuse it; tests have one with
-# more in it.
+# Links LibTorch; tests have a precompiled header with more in it.
 function(aifs_use_torch target)
   target_link_libraries(${target} PUBLIC aifs::torch)
   get_target_property(is_test ${target} AIFS_TEST_HEADERS)
-  set(header ${PROJECT_SOURCE_DIR}/cmake/torch_pch.h)
-  set(kind AIFS_TORCH_PCH_OWNER)
+  set(headers ${PROJECT_SOURCE_DIR}/cmake/torch_pch.h)
   if(is_test)
-    list(APPEND header ${PROJECT_SOURCE_DIR}/tests/support/catch.h)
-    set(kind AIFS_TORCH_TEST_PCH_OWNER)
+    list(APPEND headers ${PROJECT_SOURCE_DIR}/tests/support/catch.h)
   endif()
-  get_property(owner GLOBAL PROPERTY ${kind})
+  aifs_share_header(${target} ${headers})
+endfunction()
+
+# The first target of a level with these headers compiles them, all others reuse that.
+function(aifs_share_header target)
+  get_target_property(level ${target} AIFS_LEVEL)
+  string(MD5 key "${ARGN} ${level}")
+  get_property(owner GLOBAL PROPERTY AIFS_HEADER_${key})
   if(owner)
     target_precompile_headers(${target} REUSE_FROM ${owner})
   else()
-    target_precompile_headers(${target} PRIVATE ${header})
-    set_property(GLOBAL PROPERTY ${kind} ${target})
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    set_property(GLOBAL PROPERTY AIFS_HEADER_${key} ${target})
   endif()
 endfunction()
 
@@ -130,7 +141,7 @@ endfunction()
 # What all test programs have.
 function(aifs_complete_test target torch links needs)
   target_link_libraries(${target} PRIVATE aifs::options aifs::test_support ${links})
-  set_target_properties(${target} PROPERTIES AIFS_TEST_HEADERS ON AIFS_LEVEL -O1
+  set_target_properties(${target} PROPERTIES AIFS_TEST_HEADERS ON AIFS_LEVEL -O0
                         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   if(torch)
     aifs_use_torch(${target})
@@ -159,7 +170,7 @@ function(aifs_join_test name torch source links needs)
   set(target ${joined} PARENT_SCOPE)
 endfunction()
 
-# The program of aifs_join_test(), at the end of the folder: eight sources at a time.
+# The program of aifs_join_test(), at the end of the folder: sixteen sources at a time.
 function(aifs_make_joined_test target torch)
   foreach(list SOURCES LINKS NEEDS)
     get_property(${list} GLOBAL PROPERTY AIFS_${target}_${list})
@@ -168,8 +179,8 @@ function(aifs_make_joined_test target torch)
   set(joined)
   list(LENGTH SOURCES count)
   math(EXPR last "${count} - 1")
-  foreach(first RANGE 0 ${last} 8)
-    list(SUBLIST SOURCES ${first} 8 part)
+  foreach(first RANGE 0 ${last} 16)
+    list(SUBLIST SOURCES ${first} 16 part)
     set(out ${CMAKE_CURRENT_BINARY_DIR}/${target}_${first}.cpp)
     list(TRANSFORM part PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE files)
     list(JOIN part "," part)

@@ -34,7 +34,7 @@ target_link_libraries(aifs_torch INTERFACE ${torch_libraries} Threads::Threads)
 # at::parallel_for() is a loop of one thread unless OpenMP is on where it is compiled; clang's would
 # bring a second runtime beside the one of the wheel.
 target_compile_options(aifs_torch INTERFACE
-  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<COMPILE_LANGUAGE:CXX>>:-fopenmp>)
+  $<$<COMPILE_LANGUAGE:CXX>:$<IF:$<CXX_COMPILER_ID:GNU>,-fopenmp,-fopenmp-simd>>)
 target_link_libraries(aifs_torch INTERFACE $<$<CXX_COMPILER_ID:GNU>:gomp>)
 file(GLOB cuda_wheel_folders ${AIFS_TORCH_DIR}/nvidia/*/lib)
 target_link_options(aifs_torch INTERFACE

@@ -32,7 +32,7 @@ struct CaseFile {
 // what the case does not describe.
 void require_described(const Json& one);
 
-// Whether the package refuses what a case describes: it says so under "error", or a text stands
+// True if the package refuses what a case describes: it says so under "error", or a text stands
 // where the key `result` has the results of other cases.
 bool package_refuses(const Json& one, const char* result);
 

@@ -89,8 +89,8 @@ void check_refusal(const Error& error, Comparison& comparison) {
       concat("refused without naming the array file: ", text));
 }
 
-// What was compared of a store that may be refused, or the refusal. Where the package refuses it,
-// too, any of our reasons will do.
+// Reports what was compared of a store that may be refused, or the refusal. Where the package
+// refuses it, too, any of our reasons will do.
 void check_refusable(const Json& expected, const Expectation& allowed, bool package_refuses_it,
                      const std::string& path, Comparison& comparison) {
   Comparison values;

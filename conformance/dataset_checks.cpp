@@ -185,7 +185,7 @@ void check_dates(const Json& expected, const AnemoiDataset& dataset, Comparison&
   comparison.require(expected == texts_of(stored_s), "dates");
 }
 
-// The same of the rows that are missing.
+// Checks the rows that are missing in this way, too.
 void check_missing(const Json& expected, const AnemoiDataset& dataset, Comparison& comparison) {
   const std::vector<int64_t> numbers = stored_rows(dataset);
   std::vector<int64_t> missing;
@@ -312,7 +312,7 @@ void check_statistics_key(const std::string& key, const Json& expected, const Da
   }
 }
 
-// Whether the package refuses what a key describes; some keys hold texts of their own.
+// True if the package refuses what a key describes; some keys hold texts of their own.
 bool refused(const std::string& key, const Json& value) {
   static const std::set<std::string> kTexts{"stored_dtype", "frequency", "first_date", "last_date"};
   const bool is_text = kTexts.contains(key) || key.find("sha256_") != std::string::npos;

@@ -12,6 +12,7 @@
 #include "conformance/case_file.h"
 #include "conformance/tar_file.h"
 #include "core/check.h"
+#include "core/temporary_folder.h"
 #include "data/sources/anemoi_dataset.h"
 
 namespace aifs::conformance {
@@ -34,7 +35,7 @@ class DatasetStores {
 // Message and hint of an error.
 std::string text_of(const Error& error);
 
-// Whether the package refuses a quantity or a case: then a text (the class of its error) or
+// True if the package refuses a quantity or a case: then a text (the class of its error) or
 // {"python_error": ...} stands where a value of another type is expected.
 bool is_refusal(const Json& value);
 

@@ -16,7 +16,7 @@ namespace aifs::conformance {
 
 enum class NameKind { kFile, kKey, kVariable, kDescription };
 
-// What could be named of a store.
+// Describes what could be named of a store.
 struct StoreNames {
   std::set<std::string> variables;
   std::set<std::string> members;  // files and folders at the top: arrays, groups, metadata
@@ -28,7 +28,7 @@ struct StoreNames {
 // `beside_chunk`: the same case names the file of a chunk, whose words are not those of JSON.
 NameKind kind_of_name(const std::string& name, const StoreNames& known, bool beside_chunk);
 
-// Whether a message says `wanted`, in letters of any case: as it stands or, if it is a description,
+// True if a message says `wanted`, in letters of any case: as it stands or, if it is a description,
 // all its words.
 bool says(const std::string& message, const std::string& wanted);
 

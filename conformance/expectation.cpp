@@ -161,7 +161,7 @@ Expectation parse_expectation(const std::string& must, const std::string& note) 
     if (known == phrases().end()) throw NotUnderstood(concat("must: '", part, "' in '", must, "'"));
     known->apply(expectation);
   }
-  // What is refused when it is used for something has been read before.
+  // A store that is refused when it is used for something has been read before.
   if (expectation.refuse_to_normalise && !expectation.refuse) expectation.read = true;
   apply_note(note, expectation);
   return expectation;

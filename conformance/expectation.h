@@ -35,7 +35,7 @@ Expectation parse_expectation(const std::string& must, const std::string& note =
 
 // The values that a note gives whole rows; key -1 stands for all rows.
 std::map<int64_t, float> noted_values(const std::string& note);
-// Whether a note speaks of values or rows at all. Where it does and noted_values() knows nothing of
+// True if a note speaks of values or rows at all. Where it does and noted_values() knows nothing of
 // it, values other than the good store's may be right.
 bool speaks_of_values(const std::string& note);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <regex>
+#include <sstream>
 
 #include "conformance/graph_builder_cases.h"
 #include "conformance/graph_compare.h"
@@ -124,11 +126,14 @@ void compare_copy(Comparison& comparison, const SafetensorsFile& tensors, const 
                   const EdgeListCase& list) {
   const bool is_source = tensor.starts_with("AttributeFromSource");
   const std::string name = tensor.substr(tensor.find('/') + 1);
-  const auto copied = graph::attribute_of_ends(
-      read_attribute(tensors,
-                     concat("nodes/", (is_source ? list.source : list.target).name, "/", name)),
-      is_source ? list.edges.source_index : list.edges.target_index);
-  comparison.require(copied.values == read_attribute(tensors, tensor).values, tensor + " differs");
+  EdgeListCase with_attribute = list;
+  graph::NodeSet& nodes = is_source ? with_attribute.source : with_attribute.target;
+  nodes.attributes[name] = read_attribute(tensors, concat("nodes/", nodes.name, "/", name));
+  const auto copied = edge_attribute<float>(
+      {{"class", is_source ? "AttributeFromSourceNode" : "AttributeFromTargetNode"},
+       {"node_attr_name", name}},
+      with_attribute.ends());
+  comparison.require(copied.rows == read_attribute(tensors, tensor).values, tensor + " differs");
 }
 
 // The norms of a list of one edge, whose length follows from log1p.
@@ -236,6 +241,20 @@ void run_node_weights(const CaseFile& file, const SafetensorsFile& tensors, cons
   }
 }
 
+// The mask of a tensor's name: CutOutMask, or GridsMask_ and the numbers of grids.
+Json grid_mask(const std::string& name) {
+  if (name == "CutOutMask") return {{"class", name}};
+  static const std::regex pattern("GridsMask((?:_[0-9]+)+)(?:_direct)?");
+  std::smatch match;
+  if (!std::regex_match(name, match, pattern))
+    throw NotSupported("masks of variables, and masks that the case does not define");
+  Json grids = Json::array();
+  std::istringstream numbers(match[1]);
+  for (std::string number; std::getline(numbers, number, '_');)
+    if (!number.empty()) grids.push_back(std::stoll(number));
+  return {{"class", "GridsMask"}, {"grids", grids}};
+}
+
 // Masks of a combined data set. What depends on its variables is not told by the case.
 void run_grid_masks(const SafetensorsFile& tensors, const std::string& set, const Json& json,
                     Report& report) {
@@ -247,8 +266,8 @@ void run_grid_masks(const SafetensorsFile& tensors, const std::string& set, cons
       continue;
     }
     report.run("node attribute", tensor, [&, &tensor = tensor](Comparison& comparison) {
-      if (tensor != set + "/CutOutMask") throw NotSupported("masks other than CutOutMask");
-      const auto mask = node_attribute<float>({{"class", "CutOutMask"}}, nodes, grids);
+      const auto mask =
+          node_attribute<float>(grid_mask(tensor.substr(set.size() + 1)), nodes, grids);
       comparison.require(mask == read_attribute(tensors, tensor).values, "the mask differs");
     });
   }

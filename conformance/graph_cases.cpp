@@ -330,18 +330,6 @@ std::string node_option(const Json& json, const std::string& nodes, const std::s
   return otherwise;
 }
 
-graph::AreaMask area_mask(const CaseNodes& reference, const std::string& mask_name,
-                          double margin_km) {
-  const auto mask = reference.mask(mask_name);
-  std::vector<float> lat, lon;
-  for (size_t i = 0; i < mask.size(); ++i) {
-    if (mask[i] == 0) continue;
-    lat.push_back(reference.set.lat_rad[i]);
-    lon.push_back(reference.set.lon_rad[i]);
-  }
-  return graph::AreaMask(lat, lon, margin_km);
-}
-
 // Tensors of input coordinates: that of a node set first, then all others.
 std::vector<std::string> input_sets(const std::string& name, const SafetensorsFile& tensors) {
   std::vector<std::string> found;
@@ -354,15 +342,21 @@ std::vector<std::string> input_sets(const std::string& name, const SafetensorsFi
   return found;
 }
 
-// The nodes and the mask that a limited area lies around: those with a cut-out mask.
-graph::AreaMask recipe_area(const GraphCase& graph, double margin_km) {
-  for (const auto& [name, attributes] : graph.node_attributes) {
+// A mesh in or around the nodes with a cut-out mask, made by the options that its builder becomes.
+CaseNodes area_nodes(const std::string& name, Json builder, const GraphCase& graph) {
+  std::map<std::string, graph::MeshNodes> before;
+  for (const auto& [reference, attributes] : graph.node_attributes) {
     for (const auto& [key, attribute] : attributes.items()) {
-      if (class_name(attribute) == "CutOutMask")
-        return area_mask(graph.nodes.at(name), key, margin_km);
+      if (class_name(attribute) != "CutOutMask" || !before.empty()) continue;
+      builder["reference_node_name"] = reference;
+      builder["mask_attr_name"] = key;
+      before[reference].set = graph.nodes.at(reference).set;
     }
   }
-  throw NotSupported("a limited area without a cut-out mask");
+  if (before.empty()) throw NotSupported("a limited area without a cut-out mask");
+  const auto options = options_of_part<graph::NodeSetOptions>(anemoi::GraphPart::kNodes, builder);
+  graph::MeshNodes nodes = options.kind->make({.path = "part", .name = name, .before = before});
+  return make_tri_nodes(name, std::move(*nodes.tri));
 }
 
 // Node sets of a shipped recipe. Options that the case does not override are those of the recipe.
@@ -391,15 +385,19 @@ CaseNodes recipe_nodes(const Json& json, const std::string& name, const Safetens
     return make_tri_nodes(name, graph::tri_nodes(refinement_of(count)));
   }
   if (type == "LimitedAreaTriNodes") {
-    const auto area = recipe_area(graph, std::stod(option("margin_radius_km", "10")));
-    return make_tri_nodes(
-        name, graph::limited_area_tri_nodes(std::stoll(option("resolution", "6")), area));
+    return area_nodes(name,
+                      {{"class", type},
+                       {"resolution", std::stoll(option("resolution", "6"))},
+                       {"margin_radius_km", std::stod(option("margin_radius_km", "10"))}},
+                      graph);
   }
   if (type == "StretchedTriNodes") {
-    const auto area = recipe_area(graph, std::stod(option("margin_radius_km", "11")));
-    return make_tri_nodes(
-        name, graph::stretched_tri_nodes(std::stoll(option("global_resolution", "5")),
-                                         std::stoll(option("lam_resolution", "8")), area));
+    return area_nodes(name,
+                      {{"class", type},
+                       {"global_resolution", std::stoll(option("global_resolution", "5"))},
+                       {"lam_resolution", std::stoll(option("lam_resolution", "8"))},
+                       {"margin_radius_km", std::stod(option("margin_radius_km", "11"))}},
+                      graph);
   }
   throw NotSupported(concat("nodes of class ", type));
 }

@@ -2,24 +2,17 @@
 #include <algorithm>
 #include <cmath>
 #include <regex>
+#include <set>
 
 #include "conformance/graph_builder_cases.h"
 #include "conformance/graph_compare.h"
+#include "conformance/icon_case.h"
 #include "graph/edges/neighbour_edges.h"
-#include "graph/nodes/area_mask.h"
-#include "graph/nodes/gaussian_grid.h"
-#include "graph/nodes/healpix.h"
+#include "graph/nodes/file_kinds.h"
 
 namespace aifs::conformance {
 
 namespace {
-
-graph::NodeSet radians(const graph::Coordinates& degrees, graph::DegreeArithmetic arithmetic) {
-  return {"ours",
-          graph::radians_from_degrees(degrees.lat_deg, arithmetic),
-          graph::radians_from_degrees(degrees.lon_deg, arithmetic),
-          {}};
-}
 
 // Coordinates that the cases of a file share: input/<name>_latitude_deg and _longitude_deg, with
 // input/<name>_mask for some.
@@ -50,13 +43,14 @@ class SharedInputs {
     throw NotSupported("coordinates that the file does not hold");
   }
 
+  // True for a name that cases which are not refused give to the nodes around which an area lies.
+  bool is_reference(const std::string& name) const {
+    return std::find(reference_names_.begin(), reference_names_.end(), name) !=
+           reference_names_.end();
+  }
   // The reference nodes of a limited area: those that a mask belongs to, else the first that are
   // not global.
-  graph::Coordinates reference(const std::string& name, bool masked) const {
-    if (std::find(reference_names_.begin(), reference_names_.end(), name) ==
-        reference_names_.end()) {
-      throw Error("unknown reference nodes");
-    }
+  graph::Coordinates reference(bool masked) const {
     const auto mask_of = [](const std::string& input) { return concat("input/", input, "_mask"); };
     auto chosen = std::find_if(names_.begin(), names_.end(), [&](const std::string& input) {
       return tensors_.contains(mask_of(input));
@@ -88,51 +82,6 @@ class SharedInputs {
   std::vector<std::string> reference_names_;  // what cases that are not refused call them
 };
 
-// The area around the reference nodes of the limited-area cases.
-graph::AreaMask area_mask(const Json& builder, const SharedInputs& inputs) {
-  const auto nodes =
-      radians(inputs.reference(value_or<std::string>(builder, "reference_node_name", ""),
-                               builder.contains("mask_attr_name")),
-              graph::DegreeArithmetic::kFloat64);
-  return graph::AreaMask(nodes.lat_rad, nodes.lon_rad,
-                         value_or(builder, "margin_radius_km", 100.0));
-}
-
-graph::NodeSet inside(const graph::AreaMask& area, const graph::NodeSet& nodes) {
-  const auto mask = area.inside(nodes.lat_rad, nodes.lon_rad);
-  graph::NodeSet kept{nodes.name, {}, {}, {}};
-  for (size_t i = 0; i < mask.size(); ++i) {
-    if (mask[i] == 0) continue;
-    kept.lat_rad.push_back(nodes.lat_rad[i]);
-    kept.lon_rad.push_back(nodes.lon_rad[i]);
-  }
-  return kept;
-}
-
-int64_t finest_level(const Json& resolution) {
-  if (resolution.is_number()) return resolution.get<int64_t>();
-  int64_t finest = 0;
-  for (const Json& level : resolution)
-    finest = std::max(finest, level.get<int64_t>());
-  return finest;
-}
-
-// Nodes of an icosahedral mesh, or nothing for another class.
-std::optional<graph::TriNodes> mesh_nodes(const Json& builder, const SharedInputs& inputs) {
-  const std::string name = class_name(builder);
-  if (name == "TriNodes") return graph::tri_nodes(finest_level(builder.at("resolution")));
-  if (name == "LimitedAreaTriNodes") {
-    return graph::limited_area_tri_nodes(finest_level(builder.at("resolution")),
-                                         area_mask(builder, inputs));
-  }
-  if (name == "StretchedTriNodes") {
-    return graph::stretched_tri_nodes(builder.at("global_resolution").get<int64_t>(),
-                                      builder.at("lam_resolution").get<int64_t>(),
-                                      area_mask(builder, inputs));
-  }
-  return std::nullopt;
-}
-
 // Python lists become float32 degrees before they become radians, arrays do not.
 bool is_list(const Json& builder, const Json& json) {
   static const std::regex kLists("\\blists?\\b[^.;]*\\bfloat32\\b");
@@ -140,29 +89,55 @@ bool is_list(const Json& builder, const Json& json) {
          std::regex_search(json.value("note", std::string()), kLists);
 }
 
-// Nodes whose order is defined.
-graph::NodeSet ordered_nodes(const std::string& case_name, const Json& json,
-                             const SharedInputs& inputs) {
-  using Arithmetic = graph::DegreeArithmetic;
-  const Json& builder = json.at("builder");
+graph::MeshNodes icon_nodes_of(const Json& builder, const SafetensorsFile& tensors) {
+  const auto options = options_of_part<graph::NodeSetOptions>(anemoi::GraphPart::kNodes, builder);
+  const auto mesh = read_icon_mesh(tensors, "global");
+  if (!mesh) throw NotSupported("an ICON grid that the file does not hold");
+  const auto& kind = dynamic_cast<const graph::IconKind&>(*options.kind);
+  const bool cells = options.kind.as<graph::IconCellsKind>() != nullptr;
+  return graph::icon_nodes("ours",
+                           {mesh, cells ? graph::IconPart::kCells : graph::IconPart::kVertices,
+                            kind.max_level.value_or(mesh->finest_level())});
+}
+
+// The nodes of a case, made by the options that its builder becomes.
+graph::MeshNodes nodes_of(const std::string& case_name, const Json& json,
+                          const SharedInputs& inputs, const SafetensorsFile& tensors) {
+  static const std::set<std::string> kFiles{"NPZFileNodes", "LimitedAreaNPZFileNodes", "TextNodes",
+                                            "XArrayNodes"};
+  Json builder = json.at("builder");
   const std::string name = class_name(builder);
-  if (name == "HEALPixNodes" || name == "LimitedAreaHEALPixNodes") {
-    const auto nodes = radians(graph::healpix_coordinates(builder.at("resolution").get<int64_t>()),
-                               Arithmetic::kFloat64);
-    return name == "HEALPixNodes" ? nodes : inside(area_mask(builder, inputs), nodes);
+  if (name.starts_with("ICON")) return icon_nodes_of(builder, tensors);
+  if (kFiles.count(name) > 0) throw NotSupported("a file that the case does not hold");
+  const Json count = json.value("nodes", Json());
+  graph::Coordinates points;
+  if (name == "AnemoiDatasetNodes" || name == "LatLonNodes")
+    points = inputs.points(case_name, count.is_number() ? count.get<int64_t>() : 0);
+  const bool as_list = is_list(builder, json);
+  if (name == "LatLonNodes") {
+    builder["latitudes"] = points.lat_deg;
+    builder["longitudes"] = points.lon_deg;
+    builder.erase("input");
   }
-  if (name == "ReducedGaussianGridNodes") {
-    const auto grid = graph::parse_gaussian_grid(builder.at("grid").get<std::string>());
-    if (grid.kind == graph::GaussianKind::kRegular) throw Error("regular grids are not reduced");
-    return radians(graph::gaussian_coordinates(grid), Arithmetic::kFloat64);
+  auto options = options_of_part<graph::NodeSetOptions>(anemoi::GraphPart::kNodes, builder);
+  if (const auto* lists = options.kind.as<graph::LatLonKind>(); lists && !as_list) {
+    graph::LatLonKind arrays = *lists;
+    arrays.coordinates = graph::DegreeArithmetic::kFloat64;
+    options.kind.set(arrays);
   }
-  if (name == "AnemoiDatasetNodes" || name == "LatLonNodes") {
-    const bool single = name == "LatLonNodes" && is_list(builder, json);
-    const Json count = json.value("nodes", Json());
-    return radians(inputs.points(case_name, count.is_number() ? count.get<int64_t>() : 0),
-                   single ? Arithmetic::kFloat32 : Arithmetic::kFloat64);
+  std::map<std::string, graph::MeshNodes> before;
+  if (const auto reference = value_or<std::string>(builder, "reference_node_name", "");
+      inputs.is_reference(reference)) {
+    const auto mask = value_or<std::string>(builder, "mask_attr_name", "");
+    const graph::Coordinates around = inputs.reference(!mask.empty());
+    graph::MeshNodes& nodes = before[reference];
+    nodes.set = {reference,
+                 graph::radians_from_degrees(around.lat_deg),
+                 graph::radians_from_degrees(around.lon_deg),
+                 {}};
+    nodes.set.attributes[mask] = {1, std::vector<float>(around.lat_deg.size(), 1.0F)};
   }
-  throw NotSupported(concat("nodes of class ", name));
+  return options.kind->make({.path = "part", .name = "ours", .before = before, .cells = &points});
 }
 
 void compare_mesh(Comparison& comparison, const SafetensorsFile& tensors, const std::string& name,
@@ -197,27 +172,24 @@ void compare_reference_distance(Comparison& comparison, const Json& json,
                  std::abs(graph::reference_distance(nodes, 1) - distance.get<double>()), 1e-7);
 }
 
-void check_refused(Comparison& comparison, const SharedInputs& inputs, const std::string& name,
-                   const Json& json) {
+void check_refused(Comparison& comparison, const SharedInputs& inputs,
+                   const SafetensorsFile& tensors, const std::string& name, const Json& json) {
   require_described(json);
-  require_error(comparison, [&] {
-    if (!mesh_nodes(json.at("builder"), inputs)) ordered_nodes(name, json, inputs);
-  });
+  require_error(comparison, [&] { nodes_of(name, json, inputs, tensors); });
 }
 
 void run_node_case(Comparison& comparison, const SafetensorsFile& tensors,
                    const SharedInputs& inputs, const std::string& name, const Json& json) {
   require_described(json);
-  if (package_refuses(json, "nodes")) return check_refused(comparison, inputs, name, json);
-  if (const auto mesh = mesh_nodes(json.at("builder"), inputs)) {
-    compare_mesh(comparison, tensors, name, json, *mesh);
-    compare_reference_distance(comparison, json, {"ours", mesh->lat_rad, mesh->lon_rad, {}});
-    return;
+  if (package_refuses(json, "nodes")) return check_refused(comparison, inputs, tensors, name, json);
+  const graph::MeshNodes ours = nodes_of(name, json, inputs, tensors);
+  if (ours.tri) {
+    compare_mesh(comparison, tensors, name, json, *ours.tri);
+  } else {
+    compare_coordinates(comparison, name, ours.set,
+                        read_node_set(tensors, name + "/latlon_rad", name), kCoordinateLimit);
   }
-  const graph::NodeSet ours = ordered_nodes(name, json, inputs);
-  compare_coordinates(comparison, name, ours, read_node_set(tensors, name + "/latlon_rad", name),
-                      kCoordinateLimit);
-  compare_reference_distance(comparison, json, ours);
+  compare_reference_distance(comparison, json, ours.set);
 }
 
 }  // namespace
@@ -234,7 +206,7 @@ void run_node_builder_cases(const CaseFile& file, Report& report) {
   for (const auto& [name, json] : refused.items()) {
     report.run("nodes", "refused: " + name,
                [&, &name = name, &json = json](Comparison& comparison) {
-                 check_refused(comparison, inputs, name, json);
+                 check_refused(comparison, inputs, tensors, name, json);
                });
   }
 }

@@ -8,7 +8,7 @@
 #include "conformance/graph_compare.h"
 #include "conformance/graph_unprocessed.h"
 #include "conformance/limits.h"
-#include "graph/post_process.h"
+#include "graph/post_kind.h"
 
 namespace aifs::conformance {
 
@@ -34,12 +34,6 @@ struct Stored {
     return names;
   }
 };
-
-std::vector<uint8_t> mask_of(const graph::NodeSet& nodes, const std::string& name) {
-  CaseNodes view;
-  view.set = nodes;
-  return view.mask(name);
-}
 
 // The names of both ends of an edge set, "<source>_to_<target>".
 struct Pair {
@@ -84,21 +78,13 @@ class PostCase {
   }
 
   void apply(const Json& processor) {
-    const std::string name = class_name(processor);
-    if (name == "RemoveUnconnectedNodes" || name == "SubsetNodesInArea") {
-      return remove_nodes(processor, name == "RemoveUnconnectedNodes");
-    }
-    if (name == "RestrictEdgeLength") return restrict_length(processor);
-    if (name == "RemoveSelfEdges") return remove_self_edges(processor);
-    throw NotSupported(concat("post-processor ", name));
+    const auto options =
+        options_of_part<graph::PostOptions>(anemoi::GraphPart::kPostProcess, processor);
+    options.kind->apply({graph_, "post_processor", [&](graph::EdgeSet&) { compute_attributes(); }});
   }
 
   graph::Graph& graph() { return graph_; }
   const graph::Graph& graph() const { return graph_; }
-  // Of a node set, the attribute that the numbers of kept nodes are saved as, and those.
-  const std::map<std::string, std::pair<std::string, std::vector<int32_t>>>& kept() const {
-    return kept_;
-  }
   // The attributes that the i-th edge set is asked to have.
   const Json& attributes(size_t i) const { return attributes_[i]; }
 
@@ -115,71 +101,8 @@ class PostCase {
     }
   }
 
-  void remove_nodes(const Json& processor, bool unconnected) {
-    const Json& names = processor.at("nodes_name");
-    for (const Json& entry : names.is_array() ? names : Json::array({names})) {
-      const auto name = entry.get<std::string>();
-      const graph::NodeSet& nodes = graph_.nodes(name);
-      std::vector<uint8_t> keep;
-      if (unconnected) {
-        keep = graph::connected_nodes(graph_, name);
-        const auto ignore = value_or<std::string>(processor, "ignore", "");
-        if (!ignore.empty()) {
-          const auto mask = mask_of(nodes, ignore);
-          std::transform(keep.begin(), keep.end(), mask.begin(), keep.begin(), std::bit_or<>());
-        }
-      } else {
-        const auto limits = processor.at("area").get<std::vector<double>>();
-        keep =
-            graph::nodes_in_area(nodes, {limits.at(0), limits.at(1), limits.at(2), limits.at(3)});
-      }
-      kept_[name] = {value_or<std::string>(processor, "save_mask_indices_to_attr", ""),
-                     graph::keep_nodes(graph_, name, keep)};
-    }
-  }
-
-  graph::EdgeSet& edge_set(const Json& processor) {
-    const auto source = processor.at("source_name").get<std::string>();
-    const auto target = processor.at("target_name").get<std::string>();
-    for (graph::EdgeSet& edges : graph_.edge_sets) {
-      if (edges.source == source && edges.target == target) return edges;
-    }
-    throw Error("a post-processor names edges that do not exist");
-  }
-
-  void restrict_length(const Json& processor) {
-    graph::EdgeSet& edges = edge_set(processor);
-    auto keep = graph::edges_up_to(graph_, edges, processor.at("max_length_km").get<double>());
-    const auto spare_unmasked = [&](const char* key, const std::string& nodes,
-                                    const std::vector<int32_t>& index) {
-      const auto name = value_or<std::string>(processor, key, "");
-      if (name.empty()) return;
-      const auto mask = mask_of(graph_.nodes(nodes), name);
-      for (size_t e = 0; e < keep.size(); ++e) {
-        if (mask[static_cast<size_t>(index[e])] == 0) keep[e] = 1;
-      }
-    };
-    spare_unmasked("source_mask_attr_name", edges.source, edges.source_index);
-    spare_unmasked("target_mask_attr_name", edges.target, edges.target_index);
-    graph::keep_edges(edges, keep);
-    compute_attributes();
-  }
-
-  void remove_self_edges(const Json& processor) {
-    if (processor.at("source_name") != processor.at("target_name")) {
-      throw Error("self edges join a node set with itself");
-    }
-    graph::EdgeSet& edges = edge_set(processor);
-    std::vector<uint8_t> keep;
-    for (size_t e = 0; e < edges.source_index.size(); ++e)
-      keep.push_back(edges.source_index[e] != edges.target_index[e] ? 1 : 0);
-    graph::keep_edges(edges, keep);
-    compute_attributes();
-  }
-
   graph::Graph graph_;
   std::vector<Json> attributes_;  // of each edge set
-  std::map<std::string, std::pair<std::string, std::vector<int32_t>>> kept_;
 };
 
 BuiltEdges as_built(const graph::EdgeSet& edges) {
@@ -241,18 +164,18 @@ void compare_graph(Comparison& comparison, const Stored& stored, const PostCase&
     const std::string place = concat(stored.prefix, "nodes/", nodes.name, "/");
     compare_coordinates(comparison, nodes.name, nodes, stored.nodes(nodes.name), kCoordinateLimit);
     for (const auto& [name, attribute] : nodes.attributes) {
-      if (!stored.tensors.contains(place + name)) continue;  // sorting was run without masks
+      if (!stored.tensors.contains(place + name)) continue;        // sorting was run without masks
+      if (stored.tensors.at(place + name).dtype == DType::kI64) {  // former numbers of kept nodes
+        const auto numbers = stored.tensors.integers(place + name);
+        const auto& ours = attribute.values;
+        comparison.require(std::equal(ours.begin(), ours.end(), numbers.begin(), numbers.end()),
+                           concat("other nodes of '", nodes.name, "' were kept"));
+        continue;
+      }
       comparison.add(concat(nodes.name, "/", name),
                      largest_relative_difference(attribute.values, stored.tensors, place + name),
                      1e-6);
     }
-    const auto kept = result.kept().find(nodes.name);
-    if (kept == result.kept().end() || !stored.tensors.contains(place + kept->second.first))
-      continue;
-    const auto numbers = stored.tensors.integers(place + kept->second.first);
-    const auto& ours = kept->second.second;
-    comparison.require(std::equal(ours.begin(), ours.end(), numbers.begin(), numbers.end()),
-                       concat("other nodes of '", nodes.name, "' were kept"));
   }
   const auto& edge_sets = result.graph().edge_sets;
   for (size_t i = 0; i < edge_sets.size(); ++i)
@@ -319,9 +242,11 @@ void run_sort_case(Comparison& comparison, const SafetensorsFile& tensors,
   if (json.contains("class")) by_source = class_name(json).find("BySource") != std::string::npos;
   if (json.contains("descending")) descending = json.at("descending").get<bool>();
   const SortOrder order = stored_order(stored, by_source, descending);
-  for (graph::EdgeSet& edges : result.graph().edge_sets) {
-    graph::sort_edges(edges, order.by_source ? graph::EdgeEnd::kSource : graph::EdgeEnd::kTarget,
-                      order.descending);
+  graph::SortEdgesKind sort;
+  sort.by = order.by_source ? graph::EdgeEnd::kSource : graph::EdgeEnd::kTarget;
+  sort.descending = order.descending;
+  sort.apply({result.graph(), "sort", {}});
+  for (const graph::EdgeSet& edges : result.graph().edge_sets) {
     const auto list = read_edge_list(
         tensors, concat(name, "/edges/", edges.source, "_to_", edges.target, "/edge_index"));
     comparison.require(order.by_source ? edges.source_index == list.source_index

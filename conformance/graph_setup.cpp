@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <numeric>
 
+#include "conformance/anemoi_form.h"
 #include "conformance/limits.h"
 #include "conformance/report.h"
+#include "graph/edges/mesh_kinds.h"
 #include "graph/edges/multi_scale_edges.h"
-#include "graph/edges/neighbour_edges.h"
-#include "graph/nodes/healpix.h"
-#include "graph/weights/area_weights.h"
-#include "graph/weights/planar_weights.h"
+#include "graph/edges/neighbour_kinds.h"
 
 namespace aifs::conformance {
 
@@ -20,153 +19,63 @@ using graph::Norm;
 
 constexpr int64_t kThreads = 0;
 
-// An integer that must be written as one: Anemoi refuses 3.0.
-int64_t integer(const Json& object, const char* key) {
-  const Json& value = object.at(key);
-  if (!value.is_number_integer()) throw Error(concat("'", key, "' must be an integer"));
-  return value.get<int64_t>();
+// An edge builder with the levels that it has on these nodes if it names none.
+Json with_levels(Json builder, const CaseNodes& nodes) {
+  const bool is_mesh = class_name(builder) == "MultiScaleEdges";
+  if (is_mesh && nodes.mesh && value_or(builder, "scale_resolutions", Json()).is_null())
+    builder["scale_resolutions"] = nodes.default_levels;
+  return builder;
 }
 
-graph::CutOff cut_off(const Json& builder) {
-  graph::CutOff result;
-  if (builder.contains("cutoff_factor")) result.factor = builder["cutoff_factor"].get<double>();
-  if (builder.contains("cutoff_distance_km")) {
-    result.distance_km = builder["cutoff_distance_km"].get<double>();
-  }
-  result.max_neighbours = value_or<int64_t>(builder, "max_num_neighbours", 64);
-  return result;
-}
-
-// One builder of the neighbour family; `name` is its class.
-class NeighbourBuilder {
- public:
-  NeighbourBuilder(const Json& builder, const CaseNodes& source, const CaseNodes& target)
-      : builder_(builder),
-        source_mask_(mask(source, "source_mask_attr_name")),
-        target_mask_(mask(target, "target_mask_attr_name")),
-        source_(source.set, source_mask_),
-        target_(target.set, target_mask_) {}
-
-  Search knn(int64_t k) const {
-    return {graph::knn_edges(source_, target_, k, kThreads), true, {}, k};
-  }
-  Search reversed_knn(int64_t k) const {
-    return {graph::reversed_knn_edges(source_, target_, k, kThreads), false, {}, k};
-  }
-  Search cut_off_search(bool from_targets) const {
-    const graph::CutOff limits = cut_off(builder_);
-    const double radius = limits.radius(from_targets ? target_ : source_, kThreads);
-    return {from_targets ? graph::cut_off_edges(source_, target_, limits, kThreads)
-                         : graph::reversed_cut_off_edges(source_, target_, limits, kThreads),
-            from_targets, radius, limits.max_neighbours};
-  }
-  BuiltEdges build() const {
-    const std::string name = class_name(builder_);
-    if (name == "KNNEdges") return single(knn(integer(builder_, "num_nearest_neighbours")));
-    if (name == "ReversedKNNEdges") {
-      return single(reversed_knn(integer(builder_, "num_nearest_neighbours")));
-    }
-    if (name == "CutOffEdges") return single(cut_off_search(true));
-    if (name == "ReversedCutOffEdges") return single(cut_off_search(false));
-    if (name != "MutualKNNEdges") throw NotSupported(concat("edges of class ", name));
-    const int64_t k = integer(builder_, "num_nearest_neighbours");
-    const int64_t reversed_k = value_or<int64_t>(builder_, "reversed_num_nearest_neighbours", k);
-    return {graph::mutual_knn_edges(source_, target_, k, reversed_k, kThreads),
-            {knn(k), reversed_knn(reversed_k)}};
-  }
-
- private:
-  std::vector<uint8_t> mask(const CaseNodes& nodes, const char* key) const {
-    const auto name = value_or<std::string>(builder_, key, "");
+// The searches of a kind of neighbours, which tell where ties may be decided otherwise.
+std::vector<Search> searches_of(const graph::EdgeKind& kind, const graph::EdgePlace& place,
+                                const graph::EdgeList& edges) {
+  const auto* neighbours = dynamic_cast<const graph::NeighbourKind*>(&kind);
+  if (!neighbours) return {};
+  const auto mask = [](const graph::MeshNodes& nodes, const std::string& name) {
     return name.empty() ? std::vector<uint8_t>{} : nodes.mask(name);
+  };
+  const auto sources = mask(place.source, neighbours->source_mask);
+  const auto targets = mask(place.target, neighbours->target_mask);
+  const graph::SearchNodes source(place.source.set, sources), target(place.target.set, targets);
+  if (const auto* mutual = dynamic_cast<const graph::MutualKnnKind*>(&kind)) {
+    const int64_t k = mutual->num_neighbours, back = mutual->reversed_num_neighbours.value_or(k);
+    return {{graph::knn_edges(source, target, k, kThreads), true, {}, k},
+            {graph::reversed_knn_edges(source, target, back, kThreads), false, {}, back}};
   }
-  static BuiltEdges single(Search search) {
-    BuiltEdges built;
-    built.edges = search.edges;
-    built.searches.push_back(std::move(search));
-    return built;
-  }
-
-  const Json& builder_;
-  std::vector<uint8_t> source_mask_, target_mask_;
-  graph::SearchNodes source_, target_;
-};
-
-std::vector<int64_t> multi_scale_levels(const Json& builder, const CaseNodes& nodes) {
-  const auto found = builder.find("scale_resolutions");
-  if (found == builder.end() || found->is_null()) return nodes.default_levels;
-  if (found->is_array()) return found->get<std::vector<int64_t>>();
-  return graph::level_range(1, found->get<int64_t>());
+  if (const auto* knn = dynamic_cast<const graph::KnnKind*>(&kind))
+    return {{edges, true, {}, knn->num_neighbours}};
+  if (const auto* knn = dynamic_cast<const graph::ReversedKnnKind*>(&kind))
+    return {{edges, false, {}, knn->num_neighbours}};
+  const auto& cut_off = dynamic_cast<const graph::CutOffKind&>(kind);
+  const bool from_targets = !dynamic_cast<const graph::ReversedCutOffKind*>(&kind);
+  const graph::CutOff limits = cut_off.limits();
+  return {{edges, from_targets, limits.radius(from_targets ? target : source, kThreads),
+           limits.max_neighbours}};
 }
 
 BuiltEdges build_one(const Json& builder, const CaseNodes& source, const CaseNodes& target) {
-  const std::string name = class_name(builder);
-  if (name == "MultiScaleEdges") {
-    if (source.set.name != target.set.name) throw Error("multi-scale edges join one node set");
-    if (!source.mesh) throw Error("multi-scale edges need nodes of an icosahedral mesh");
-    const graph::MultiScale options{integer(builder, "x_hops"),
-                                    multi_scale_levels(builder, source)};
-    const bool above_mesh =
-        std::any_of(options.levels.begin(), options.levels.end(),
-                    [&](int64_t level) { return level > source.mesh->refinement; });
-    return {graph::multi_scale_edges(*source.mesh, options), {}, options.x_hops == 1, above_mesh};
+  const auto options =
+      options_of_part<graph::EdgeOptions>(anemoi::GraphPart::kEdges, with_levels(builder, source));
+  const graph::MeshNodes from = source.for_builders(), to = target.for_builders();
+  const graph::EdgePlace place{"edges", from, to, kThreads};
+  options.kind->check(place);
+  BuiltEdges built;
+  built.edges = options.kind->make(place);
+  built.searches = searches_of(*options.kind, place, built.edges);
+  if (const auto* multi_scale = options.kind.as<graph::MultiScaleKind>()) {
+    const auto levels = multi_scale->levels_of(source.mesh->refinement);
+    built.has_order = multi_scale->x_hops == 1;
+    built.has_undecided_loops = std::any_of(levels.begin(), levels.end(), [&](int64_t level) {
+      return level > source.mesh->refinement;
+    });
   }
-  if (name == "HEALPixMultiScaleEdges") {
-    if (source.healpix_resolution == 0) throw Error("HEALPix edges need HEALPix nodes");
-    CaseNodes nodes = source;
-    nodes.default_levels = graph::level_range(1, source.healpix_resolution);
-    return {graph::healpix_multi_scale_edges(multi_scale_levels(builder, nodes)), {}, true};
-  }
-  return NeighbourBuilder(builder, source, target).build();
+  built.has_order = built.has_order || options.kind.as<graph::HealpixMultiScaleKind>() != nullptr;
+  return built;
 }
 
-graph::RadialBasis radial_basis(const Json& attribute) {
-  graph::RadialBasis basis;
-  if (attribute.contains("r_scale") && !attribute["r_scale"].is_null()) {
-    basis.scale = attribute["r_scale"].get<double>();
-  }
-  basis.centers = value_or(attribute, "centers", basis.centers);
-  basis.sigma = value_or(attribute, "sigma", basis.sigma);
-  basis.epsilon = value_or(attribute, "epsilon", basis.epsilon);
-  return basis;
-}
-
-template <class Real>
-Values<Real> raw_edge_attribute(const std::string& name, const Json& attribute,
-                                const graph::EdgeEnds& ends) {
-  if (name == "EdgeLength") return {1, graph::edge_length<Real>(ends)};
-  if (name == "EdgeDirection") return {2, graph::edge_direction<Real>(ends)};
-  if (name == "Azimuth") return {1, graph::edge_azimuth<Real>(ends)};
-  if (name == "DirectionalHarmonics") {
-    const auto order = value_or<int64_t>(attribute, "order", 3);
-    return {2 * order, graph::directional_harmonics<Real>(ends, order)};
-  }
-  if (name == "RadialBasisFeatures") {
-    const graph::RadialBasis basis = radial_basis(attribute);
-    return {static_cast<int64_t>(basis.centers.size()), graph::radial_basis<Real>(ends, basis)};
-  }
-  if (name == "GaussianDistanceWeights") {
-    const auto sigma = value_or(attribute, "sigma", 1.0);
-    return {1, graph::gaussian_distance_weights<Real>(ends, sigma)};
-  }
-  throw NotSupported(concat("edge attribute ", name));
-}
-
-// 1 for the nodes of the listed grids of a combined data set.
-std::vector<double> grid_mask(const std::vector<int64_t>& grids,
-                              const std::vector<int64_t>& wanted) {
-  std::vector<double> mask;
-  for (size_t g = 0; g < grids.size(); ++g) {
-    const bool in =
-        std::find(wanted.begin(), wanted.end(), static_cast<int64_t>(g)) != wanted.end();
-    mask.insert(mask.end(), static_cast<size_t>(grids[g]), in ? 1.0 : 0.0);
-  }
-  for (const int64_t g : wanted) {
-    if (g < 0 || g >= static_cast<int64_t>(grids.size())) {
-      throw Error(concat("there is no grid ", g, " among ", grids.size()));
-    }
-  }
-  return mask;
+graph::EdgeAttributeOptions edge_attribute_options(const Json& attribute) {
+  return options_of_part<graph::EdgeAttributeOptions>(anemoi::GraphPart::kEdgeAttribute, attribute);
 }
 
 const graph::Attribute& stored_attribute(const graph::NodeSet& nodes, const std::string& name) {
@@ -177,47 +86,6 @@ const graph::Attribute& stored_attribute(const graph::NodeSet& nodes, const std:
   return found->second;
 }
 
-std::vector<double> raw_node_attribute(const std::string& name, const Json& attribute,
-                                       const graph::NodeSet& nodes,
-                                       const std::vector<int64_t>& grids) {
-  if (name == "UniformWeights") return std::vector<double>(nodes.lat_rad.size(), 1.0);
-  if (name == "SphericalAreaWeights") {
-    if (value_or(attribute, "radius", 1.0) != 1.0) throw Error("the radius must be 1");
-    return graph::spherical_area_weights(nodes.lat_rad, nodes.lon_rad, kThreads);
-  }
-  if (name == "PlanarAreaWeights") {
-    return graph::planar_weights(nodes.lat_rad, nodes.lon_rad, kThreads).areas;
-  }
-  if (name == "MaskedPlanarAreaWeights") {
-    const auto mask = attribute.at("mask_node_attr_name").get<std::string>();
-    return graph::masked_planar_weights(nodes.lat_rad, nodes.lon_rad,
-                                        stored_attribute(nodes, mask).values, kThreads);
-  }
-  if (name == "CosineLatWeightedAttribute") {
-    return graph::cosine_latitude_weights(nodes.lat_rad, value_or(attribute, "min_value", 1e-3),
-                                          value_or(attribute, "max_value", 1.0));
-  }
-  if (name == "IsolatitudeAreaWeights") return graph::isolatitude_weights(nodes.lat_rad);
-  if (name == "CutOutMask") {
-    return grid_mask(grids.empty() ? std::vector<int64_t>{nodes.num_nodes()} : grids, {0});
-  }
-  if (name == "BooleanNot") {
-    const Json& operand = attribute.at("masks");
-    std::vector<double> mask;
-    if (operand.is_string()) {
-      const auto operand_name = operand.get<std::string>();
-      const auto& values = stored_attribute(nodes, operand_name).values;
-      mask.assign(values.begin(), values.end());
-    } else {
-      mask = raw_node_attribute(class_name(operand), operand, nodes, grids);
-    }
-    for (double& value : mask)
-      value = value == 0 ? 1.0 : 0.0;
-    return mask;
-  }
-  throw NotSupported(concat("node attribute ", name));
-}
-
 }  // namespace
 
 std::vector<uint8_t> CaseNodes::mask(const std::string& name) const {
@@ -226,6 +94,39 @@ std::vector<uint8_t> CaseNodes::mask(const std::string& name) const {
   std::transform(values.begin(), values.end(), bytes.begin(),
                  [](float value) { return value != 0 ? uint8_t{1} : uint8_t{0}; });
   return bytes;
+}
+
+graph::MeshNodes CaseNodes::for_builders() const {
+  graph::MeshNodes nodes{.set = set};
+  nodes.tri = mesh;
+  nodes.healpix_resolution = healpix_resolution;
+  nodes.icon = icon;
+  return nodes;
+}
+
+template <class Options>
+Options options_of_part(anemoi::GraphPart part, const Json& definition) {
+  const anemoi::Imported imported = anemoi::import_graph_part(part, anemoi_form(definition));
+  Options options;
+  config::read(options, section_of(imported, "part"), "part", {});
+  return options;
+}
+
+template graph::NodeSetOptions options_of_part(anemoi::GraphPart, const Json&);
+template graph::EdgeOptions options_of_part(anemoi::GraphPart, const Json&);
+template graph::EdgeAttributeOptions options_of_part(anemoi::GraphPart, const Json&);
+template graph::PostOptions options_of_part(anemoi::GraphPart, const Json&);
+
+std::vector<std::pair<std::string, graph::NodeAttributeOptions>> node_attribute_options(
+    const Json& definition) {
+  const anemoi::Imported imported =
+      anemoi::import_graph_part(anemoi::GraphPart::kNodeAttribute, anemoi_form(definition));
+  std::vector<std::pair<std::string, graph::NodeAttributeOptions>> all;
+  for (const Json& entry : section_of(imported, "part")) {
+    all.emplace_back(entry.at(0).get<std::string>(), graph::NodeAttributeOptions());
+    config::read(all.back().second, entry.at(1), "part", {});
+  }
+  return all;
 }
 
 CaseNodes make_tri_nodes(const std::string& name, graph::TriNodes mesh) {
@@ -268,36 +169,36 @@ Norm norm_of(const Json& attribute, Norm otherwise) {
   throw Error(concat("unknown norm '", wanted, "'"));
 }
 
-template <class Real>
-Values<Real> edge_attribute(const Json& attribute, const graph::EdgeEnds& ends) {
-  const std::string name = class_name(attribute);
-  Values<Real> values = raw_edge_attribute<Real>(name, attribute, ends);
-  const bool grouped = name == "RadialBasisFeatures" || name == "GaussianDistanceWeights";
-  if (grouped) {
-    graph::normalise_grouped(norm_of(attribute, Norm::kL1), values.rows, values.width,
-                             ends.target_index, ends.target.num_nodes());
-  } else {
-    graph::normalise(norm_of(attribute, Norm::kNone), values.rows);
-  }
-  return values;
+template <>
+Values<float> edge_attribute(const Json& attribute, const graph::EdgeEnds& ends) {
+  return edge_attribute_options(attribute).kind->make(ends, "attribute", "attribute.norm");
+}
+
+template <>
+Values<double> edge_attribute(const Json& attribute, const graph::EdgeEnds& ends) {
+  return edge_attribute_options(attribute).kind->make_double(ends, "attribute");
 }
 
 double slope_of_norm(const Json& attribute, const graph::EdgeEnds& ends) {
-  const auto raw = raw_edge_attribute<double>(class_name(attribute), attribute, ends);
-  return norm_slope(raw.rows, edge_attribute<double>(attribute, ends).rows);
+  Json raw = attribute;
+  raw["norm"] = nullptr;
+  return norm_slope(edge_attribute<double>(raw, ends).rows,
+                    edge_attribute<double>(attribute, ends).rows);
 }
 
 template <class Real>
 std::vector<Real> node_attribute(const Json& attribute, const graph::NodeSet& nodes,
                                  const std::vector<int64_t>& grids) {
-  const auto raw = raw_node_attribute(class_name(attribute), attribute, nodes, grids);
-  std::vector<Real> values(raw.begin(), raw.end());
-  graph::normalise(norm_of(attribute, Norm::kNone), values);
+  graph::MeshNodes view{.set = nodes};
+  view.grids = grids;
+  std::vector<Real> values;
+  for (const auto& [name, options] : node_attribute_options(attribute)) {
+    values = graph::node_values<Real>(*options.kind, view, kThreads, name);
+    view.set.attributes[name] = {1, {values.begin(), values.end()}};
+  }
   return values;
 }
 
-template Values<float> edge_attribute(const Json&, const graph::EdgeEnds&);
-template Values<double> edge_attribute(const Json&, const graph::EdgeEnds&);
 template std::vector<float> node_attribute(const Json&, const graph::NodeSet&,
                                            const std::vector<int64_t>&);
 template std::vector<double> node_attribute(const Json&, const graph::NodeSet&,

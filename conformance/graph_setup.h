@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes, edges and attributes that a reference case describes by Anemoi's classes and options, made
-// with our graph module.
+// Nodes, edges and attributes that a reference case describes by Anemoi's classes and options. They
+// go the way of a configuration: translated (anemoi/graph_section.h), read as options of section
+// "graph", and made by the kinds that a run uses.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "anemoi/graph_section.h"
 #include "conformance/case_file.h"
 #include "graph/base/edge_list.h"
 #include "graph/base/graph.h"
 #include "graph/edges/edge_attributes.h"
+#include "graph/nodes/mesh_nodes.h"
 #include "graph/nodes/tri_nodes.h"
+#include "graph/options.h"
 #include "graph/weights/normalisation.h"
 
 namespace aifs::conformance {
@@ -22,10 +26,21 @@ struct CaseNodes {
   std::optional<graph::TriNodes> mesh;  // nodes of an icosahedral mesh
   std::vector<int64_t> default_levels;  // of multi-scale edges on it
   int64_t healpix_resolution = 0;       // nodes of a HEALPix grid, if positive
+  std::optional<graph::IconNodes> icon = {};
 
   // A mask attribute as bytes. Throws Error if there is none of this name.
   std::vector<uint8_t> mask(const std::string& name) const;
+  // What builders of edges see.
+  graph::MeshNodes for_builders() const;
 };
+
+// The options of one part of a graph that a case defines. Throws NotSupported for what is not built
+// here, Error for what makes no sense.
+template <class Options>
+Options options_of_part(anemoi::GraphPart part, const Json& definition);
+// A list of them, for an attribute that is made of masks.
+std::vector<std::pair<std::string, graph::NodeAttributeOptions>> node_attribute_options(
+    const Json& definition);
 
 // Icosahedral nodes with default levels 0 ... refinement.
 CaseNodes make_tri_nodes(const std::string& name, graph::TriNodes mesh);
@@ -66,14 +81,15 @@ T value_or(const Json& object, const char* key, T otherwise) {
 graph::Norm norm_of(const Json& attribute, graph::Norm otherwise);
 
 template <class Real>
-struct Values {
-  int64_t width = 1;
-  std::vector<Real> rows;
-};
+using Values = graph::EdgeValues<Real>;
 
 // An edge attribute with its norm.
 template <class Real>
 Values<Real> edge_attribute(const Json& attribute, const graph::EdgeEnds& ends);
+template <>
+Values<float> edge_attribute(const Json& attribute, const graph::EdgeEnds& ends);
+template <>
+Values<double> edge_attribute(const Json& attribute, const graph::EdgeEnds& ends);
 
 // How far the norm of an edge attribute stretches differences (limits.h); of norms by groups, on
 // the whole.

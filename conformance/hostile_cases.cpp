@@ -21,7 +21,7 @@ using data::DatasetOptions;
 
 constexpr size_t kMostRows = 1000;  // read of a store whose shape may be absurd
 
-// What came of reading the rows of a store, and of normalising its variables.
+// Describes what came of reading the rows of a store, and of normalising its variables.
 struct Outcome {
   std::vector<std::string> errors;  // of opening, or of each row
   std::vector<std::string> normaliser_errors;

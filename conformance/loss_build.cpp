@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kEnergyGradient = 1e-5, kExtendedGradient = 5e-6, kNoisyValue = 1e-3;
 constexpr double kVariogramSquareValue = 1e-4;
-// Where small differences of large sums are added up, the float32 values of single variables are
+// If small differences of large sums are added up, the float32 values of single variables are
 // off by up to 4e-6 in the reference itself, against its float64 twin.
 constexpr double kCancelling = 5e-6;
 constexpr const char* kSampleWeights = "sample_weights";
@@ -112,7 +112,7 @@ void check_dimensions(const Json& dimensions, const train::ScalerOptions& scaler
   std::vector<train::Axis> axes;
   for (const std::string& dimension : texts(dimensions))
     axes.push_back(axis_named(dimension));
-  if (axes != scaler.acting_axes())
+  if (axes != scaler.kind->axes())
     throw NotSupported(concat("scaler ", name, " over ", dimensions.dump()));
 }
 

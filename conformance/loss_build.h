@@ -13,7 +13,7 @@ struct BuiltLoss {
   // Smoothers, projections and graphs it was built with, in order.
   std::vector<train::SparseRowsPtr> matrices;
   double value_limit = 1e-6, gradient_limit = 1e-6;  // fp32, relative to the (largest) value
-  // Of single variables, where rounding is not averaged over variables.
+  // Limit of single variables, where rounding is not averaged over variables.
   double per_variable_limit = 1e-6;
   bool has_gradient = true;  // false: the reference's is rounding noise
   // The value depends on which of the tiny coefficients round to 0.

@@ -20,7 +20,7 @@ struct LossFile {
   const SafetensorsFile& tensors;
   data::VariableTable variables;
 
-  // Whether scalers are given by options.
+  // True if scalers are given by options.
   bool has_scaler_options() const { return json.contains("scalers"); }
 };
 
@@ -38,7 +38,7 @@ struct LossGrid {
   bool contains(const std::string& tensor) const;
   // The nodes of the grid with their coordinates.
   graph::NodeSet nodes() const;
-  // Of the outputs; times and nodes 0 if the file has no fields.
+  // Returns the lengths of the outputs; times and nodes 0 if the file has no fields.
   AxisLengths lengths() const;
 };
 

@@ -20,7 +20,7 @@ bool has_keys(const Json& json, std::initializer_list<const char*> keys) {
          std::all_of(keys.begin(), keys.end(), [&](const char* key) { return json.contains(key); });
 }
 
-// Whether some element of the list (or object) `key` has `wanted`.
+// True if some element of the list (or object) `key` has `wanted`.
 bool some_has(const Json& json, const char* key, const char* wanted) {
   if (!has_keys(json, {key}) || !json[key].is_structured()) return false;
   return std::any_of(json[key].begin(), json[key].end(),

@@ -41,7 +41,7 @@ struct Settings {
   double clip_limit = 0.0;
 };
 
-// What a sentence says, on top of `settings`.
+// Returns what a sentence says, on top of `settings`.
 Settings read_settings(const std::string& sentence, Settings settings) {
   train::AdamWOptions& o = settings.adamw;
   const std::vector<double> betas = numbers_after(sentence, "betas", {o.beta1, o.beta2});

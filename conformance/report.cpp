@@ -24,8 +24,8 @@ void print_line(const std::string& kind, const std::string& name, const std::str
   std::fflush(stdout);
 }
 
-// What is wrong with a case whose JSON is not built as this program expects. The texts of the JSON
-// library speak of its types, not of the case.
+// Returns what is wrong with a case whose JSON is not built as this program expects. The texts of
+// the JSON library speak of its types, not of the case.
 std::string form_of(const nlohmann::json::exception& error) {
   const std::string text = error.what();
   constexpr int kMissingKey = 403;

@@ -17,7 +17,7 @@ namespace aifs::conformance {
 
 namespace {
 
-// Of the largest element.
+// Shares of the largest element.
 constexpr double kSingleLimit = 1e-6, kDoubleLimit = 1e-12;
 constexpr double kTable = 1e-12, kRoundTrip = 1e-12;
 constexpr double kRecognised = 1e-3;  // of the largest element: it was this grid

@@ -155,7 +155,7 @@ class WorkerOrders {
       const std::string what = concat(where, "pass ", pass);
       comparison.require(part_of_pass(epoch, static_cast<int64_t>(pass), begin, end) == expected,
                          what);
-      // What the sampler can be asked for: passes of one generator started at epoch 0, and the
+      // The sampler can be asked for: passes of one generator started at epoch 0, and the
       // first pass of a generator started at any epoch.
       if (epoch == 0) {
         comparison.require(sampled(group, worker, static_cast<int64_t>(pass), false) == expected,
@@ -200,7 +200,7 @@ void check_loader(const Json& json, Comparison& comparison) {
   int64_t samples = 0;
   for (const Json& batch : epochs.at(0))
     samples += static_cast<int64_t>(batch.size());
-  // Where the window is not given, its length follows from the number of samples.
+  // If the window is not given, its length follows from the number of samples.
   const auto positions = json.at("time_positions").get<int64_t>();
   const Indices window =
       json.value("relative_positions", Indices{0, std::max<int64_t>(positions - samples, 0)});

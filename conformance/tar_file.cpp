@@ -48,17 +48,4 @@ bool tar_holds(const fs::path& archive, const std::string& folder) {
   return run_tar({"-tf", archive.string(), folder});
 }
 
-TemporaryFolder::TemporaryFolder() {
-  std::string pattern = (fs::temp_directory_path() / "aifs-conformance-XXXXXX").string();
-  if (!::mkdtemp(pattern.data())) {
-    throw Error(concat("cannot create a temporary folder: ", system_error_text()));
-  }
-  path_ = pattern;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
-
 }  // namespace aifs::conformance

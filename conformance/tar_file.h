@@ -13,17 +13,4 @@ void unpack_tar(const fs::path& archive, const fs::path& folder);
 // True if an archive has such a folder at its top. False for what cannot be read as an archive.
 bool tar_holds(const fs::path& archive, const std::string& folder);
 
-// A fresh folder that disappears with the object.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 }  // namespace aifs::conformance

@@ -16,8 +16,8 @@ at::Tensor read_tensor(const SafetensorsFile& file, const std::string& name, at:
 double max_abs(const at::Tensor& x);
 // Largest absolute difference, in double; infinity if shapes or NaN positions differ.
 double max_difference(const at::Tensor& a, const at::Tensor& b);
-// The same of tensors in which one time (or another axis of length 1) of one stands for all of the
-// other's.
+// Returns the largest difference of tensors in which one time (or another axis of length 1) of one
+// stands for all of the other's.
 double max_difference_of_repeated(const at::Tensor& a, const at::Tensor& b);
 // |a - b| / |b| of scalars; |a - b| where b is 0.
 double relative_difference(double a, double b);

@@ -18,6 +18,7 @@
 #include "conformance/dataset_stores.h"
 #include "conformance/model_setup.h"
 #include "conformance/tensors.h"
+#include "core/temporary_folder.h"
 #include "core/time.h"
 #include "data/loader/data_loader.h"
 #include "data/sources/anemoi_dataset.h"

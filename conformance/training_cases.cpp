@@ -48,7 +48,7 @@ std::vector<Indices> stored_order(const SafetensorsFile& tensors) {
   return steps;
 }
 
-// The same from seed, workers and groups.
+// Returns such an order from seed, workers and groups.
 std::vector<Indices> sampled_order(const Json& json, int64_t window, size_t num_steps) {
   const Json& sampling = json.at("sampling");
   data::SamplerOptions options;

@@ -33,7 +33,7 @@ namespace aifs::config {
 
 using Json = nlohmann::ordered_json;
 
-// What a field means, for people; `unit` is empty for pure numbers and names.
+// Describes what a field means, for people; `unit` is empty for pure numbers and names.
 struct Doc {
   std::string text;
   std::string unit = {};
@@ -115,7 +115,7 @@ class Binder {
     choice(key, value, std::move(doc));
     fields_.back().is_tag = true;
   }
-  // The same for kinds that are known by their names: `assign` gets the number of one.
+  // Binds the tag of kinds that are known by their names: `assign` gets the number of one.
   void tag(const char* key, std::vector<std::string> names, Doc doc,
            std::function<void(size_t)> assign, std::function<std::string()> current);
   // Adds what one kind reads and others do not, or do as something else.

@@ -68,7 +68,7 @@ void write_table(const std::vector<Field>& fields, const std::string& path,
 // Elements have keys that stand elsewhere, too: their sections are not described again.
 void write_map(const Field& map, const std::string& path, std::string& out) {
   const auto is_section = [](const Field& field) { return field.kind == Field::Kind::kSection; };
-  write_table(map.children, path, map.doc.text, is_section, "as there", out);
+  write_table(shared_fields(map.children), path, map.doc.text, is_section, "as there", out);
 }
 
 void write_section(const std::vector<Field>& of_kinds, const std::string& path,
@@ -92,7 +92,7 @@ void write_section(const std::vector<Field>& of_kinds, const std::string& path,
 
 namespace {
 
-// What a key may be; several kinds may read it as different things.
+// Returns what a key may be; several kinds may read it as different things.
 Json property(const std::vector<const Field*>& fields) {
   std::vector<Json> forms;
   std::string description;
@@ -145,8 +145,11 @@ Json json_schema(const std::vector<Field>& of_kinds, const std::string& title) {
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
     schema["title"] = title;
     properties["base"] =
-        Json{{"type", "string"},
-             {"description", "another configuration file, merged underneath this one [path]"}};
+        Json{{"type", Json::array({"string", "array"})},
+             {"items", {{"type", "string"}}},
+             {"description",
+              "another configuration file, merged underneath this one, or several, "
+              "each over those before it [path]"}};
   }
   schema["type"] = "object";
   schema["additionalProperties"] = false;

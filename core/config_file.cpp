@@ -190,8 +190,11 @@ Json load_with_bases(const fs::path& file, const std::vector<Field>& fields, int
   const fs::path folder = file.parent_path();
   Json below = Json::object();
   if (const auto base = tree.find(kBaseKey); base != tree.end()) {
-    if (!base->is_string()) throw ConfigError(kBaseKey, "the name of a file was expected");
-    below = load_with_bases(folder / base->get<std::string>(), fields, depth + 1);
+    for (const Json& name : base->is_array() ? *base : Json::array({*base})) {
+      if (!name.is_string())
+        throw ConfigError(kBaseKey, "the name of a file was expected, or a list of names");
+      merge_over(below, load_with_bases(folder / name.get<std::string>(), fields, depth + 1));
+    }
     tree.erase(kBaseKey);
   }
   resolve_paths(tree, fields, folder);

@@ -23,11 +23,11 @@ Cores cores_of_process(const std::filesystem::path& root = "/");
 
 // Threads that can run at a time: at least 1.
 int64_t usable_cores(const Cores& cores);
-// Of this process.
+// Returns the number for this process.
 int64_t usable_cores();
 
-// The same for one of several processes of a machine, `own` among them, that compute at the same
-// time: cores and quotas are shared out evenly over those that may use them.
+// Returns the share of one of several processes of a machine, `own` among them, that compute at the
+// same time: cores and quotas are shared out evenly over those that may use them.
 int64_t share_of_cores(const Cores& own, const std::vector<Cores>& on_machine);
 
 // One line without "\n", and back; text that is none gives Cores{}.

@@ -254,7 +254,7 @@ bool rename_folder(const fs::path& from, const fs::path& to) {
 
 namespace {
 
-// What stands in the way of a folder, from its first part on, or nothing.
+// Returns what stands in the way of a folder, from its first part on, or nothing.
 std::string obstacle(const fs::path& path) {
   fs::path part;
   std::error_code ignored;

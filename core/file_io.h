@@ -46,7 +46,7 @@ void replace_file(const fs::path& from, const fs::path& to);
 // Renames a folder to a name that is free. False if this file system cannot; throws Error for any
 // other failure.
 bool rename_folder(const fs::path& from, const fs::path& to);
-// Whether something, or a folder, is there; links are followed. Throws DataError if that cannot be
+// True if something, or a folder, is there; links are followed. Throws DataError if that cannot be
 // found out: no rights, links in a circle, a name that is too long.
 bool path_exists(const fs::path& path);
 bool folder_exists(const fs::path& path);
@@ -62,10 +62,10 @@ void make_directories(const fs::path& path);
 
 // Asks the operating system to make a finished file or folder survive a power loss.
 void sync_to_disk(const fs::path& path);
-// The same of an open file, which errors call `path`.
+// Flushes an open file, which errors call `path`.
 void flush_file(int descriptor, const fs::path& path);
 
-// Whether a failed system call means that the file system has no such operation.
+// True if a failed system call means that the file system has no such operation.
 bool is_missing_operation(int error);
 
 // Opens /dev/null as standard input, output and error where one of them is closed: the first file

@@ -5,7 +5,8 @@
 
 namespace aifs {
 
-// What a text says before its first line break: of an error of LibTorch without its list of calls.
+// Returns what a text says before its first line break: of an error of LibTorch without its list of
+// calls.
 inline std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }

@@ -21,8 +21,8 @@ void check_writable(const fs::path& folder);
 void check_room(const fs::path& folder, const std::string& what,
                 const std::vector<int64_t>& file_bytes, int64_t most_written = int64_t{1} << 28);
 
-// What the file system of an existing folder does not offer of what keeps files safe, each with
-// what follows from it: "no locks: ...". Empty where nothing is missing. Throws as
+// Returns what the file system of an existing folder does not offer of what keeps files safe, each
+// with what follows from it: "no locks: ...". Empty where nothing is missing. Throws as
 // check_writable(), and for what fails in another way than an operation that is not there.
 std::vector<std::string> missing_operations(const fs::path& folder);
 

@@ -10,10 +10,11 @@ namespace aifs {
 // The name of this machine, or of the container; "unknown host" if the system does not say.
 std::string host_name();
 
-// The same text in all processes on this machine, containers included, as long as it runs, and in
-// no others: the number that the kernel drew when it started. The name where it tells none.
+// Returns a text that is the same in all processes on this machine, containers included, as long as
+// it runs, and in no others: the number that the kernel drew when it started. The name where it
+// tells none.
 std::string machine_identity();
-// The same text in those that also see the same name.
+// Returns a text that is the same in those that also see the same name.
 std::string host_identity();
 
 }  // namespace aifs

@@ -16,7 +16,7 @@ bool continues_character(char c) {
   return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
 }
 
-// What stands at a place, for a message: a character, or the number of a byte that is none.
+// Returns what stands at a place, for a message: a character, or the number of a byte that is none.
 std::string shown_at(std::string_view text, size_t at) {
   const auto byte = static_cast<unsigned char>(text[at]);
   if (byte >= 0x20 && byte < 0x7f) return concat("'", text[at], "'");

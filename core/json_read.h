@@ -24,8 +24,8 @@ std::string json_shown(const nlohmann::ordered_json& value, size_t most = 80);
 // True if JSON can hold the text.
 bool is_utf8(const std::string& text);
 
-// Where and why a text stops being JSON: "line 2, column 5: 'x' does not belong there". `byte`
-// counts from 1 and is that of nlohmann's parse_error; beyond the end the text is cut short.
+// Returns where and why a text stops being JSON: "line 2, column 5: 'x' does not belong there".
+// `byte` counts from 1 and is that of nlohmann's parse_error; beyond the end the text is cut short.
 std::string json_fault(std::string_view text, size_t byte);
 
 // The tree of a text. Throws DataError naming `file` if it is not JSON, or nested more than
@@ -44,7 +44,7 @@ class JsonPlace {
 
   // A member of an object; it is an error if it is not there.
   JsonPlace at(const std::string& key) const;
-  // The same, nothing if it is absent or null.
+  // Returns the place of a key, nothing if it is absent or null.
   std::optional<JsonPlace> find(const std::string& key) const;
 
   const Json& object() const;

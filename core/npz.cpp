@@ -51,7 +51,7 @@ class Reader {
   std::string where_;
 };
 
-// Where the list of members begins, and how many there are.
+// Returns where the list of members begins, and how many there are.
 std::pair<size_t, size_t> directory(const Reader& file) {
   for (size_t back = kEndSize; back <= std::min(file.size(), kEndSize + kMostComment); ++back) {
     const size_t at = file.size() - back;

@@ -11,7 +11,7 @@
 
 namespace aifs {
 
-// What a derived seed is for; the numbers are Anemoi's spawn keys.
+// Says what a derived seed is for; the numbers are Anemoi's spawn keys.
 enum class SeedContext : uint32_t { kTrainer = 0, kModel = 1, kDataLoader = 2 };
 
 // First 32-bit word of numpy's SeedSequence(base_seed, spawn_key = (context, keys...)).

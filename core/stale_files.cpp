@@ -40,7 +40,7 @@ std::optional<Writer> writer_of(const std::string& suffix) {
   return Writer{front.substr(0, process), static_cast<pid_t>(std::stol(number))};
 }
 
-// Whether a process has ended and nobody has asked how: where the first process of a container does
+// True if a process has ended and nobody has asked how: where the first process of a container does
 // not care, such processes stay for ever.
 bool is_zombie(pid_t process) {
   const auto line = first_line_of_file(concat("/proc/", process, "/stat"));

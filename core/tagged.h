@@ -82,6 +82,25 @@ class Tagged {
     return dynamic_cast<const T*>(all_[chosen_].get());
   }
 
+  // The options of kind T, chosen or not.
+  template <class T>
+  T& of() {
+    for (const std::unique_ptr<Base>& own : all_)
+      if (T* found = dynamic_cast<T*>(own.get())) return *found;
+    throw Error(concat("options of no kind: ", typeid(T).name()));
+  }
+  // Calls visit(name, options) for every kind, chosen or not, in the order of the table.
+  template <class F>
+  void for_each(F visit) {
+    for (size_t i = 0; i < all_.size(); ++i)
+      visit(Base::kinds()[i].name, *all_[i]);
+  }
+  template <class F>
+  void for_each(F visit) const {
+    for (size_t i = 0; i < all_.size(); ++i)
+      visit(Base::kinds()[i].name, std::as_const(*all_[i]));
+  }
+
   void choose(const std::string& name) {
     for (size_t i = 0; i < all_.size(); ++i) {
       if (name != Base::kinds()[i].name) continue;

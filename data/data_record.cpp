@@ -94,7 +94,7 @@ std::string remap_text(const RemapRule& rule) {
   return remap_text(config::write_object(config::fields_of(copy)));
 }
 
-// Of a record that any version has written.
+// Returns the text of a record that any version has written.
 std::string saved_remap_text(const std::string& text) {
   const Json rule = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   return rule.is_object() ? remap_text(rule) : text;

@@ -20,7 +20,7 @@ namespace aifs::data {
 
 enum class SourceKind { kAnemoi, kAnalytic };
 
-// Where the statistics come from that normalise, fill and weigh, when weights come from a
+// Says where the statistics come from that normalise, fill and weigh, when weights come from a
 // checkpoint. Auto: the dataset's, which must be those of the checkpoint where a run goes on; the
 // checkpoint's where weights are scored.
 enum class TableSource { kAuto, kCheckpoint, kDataset };

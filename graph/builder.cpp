@@ -3,33 +3,33 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/folder_trial.h"
 #include "core/stale_files.h"
-#include "graph/edges/edge_attributes.h"
-#include "graph/edges/multi_scale_edges.h"
-#include "graph/edges/neighbour_edges.h"
 #include "graph/graph_file.h"
-#include "graph/nodes/gaussian_grid.h"
-#include "graph/nodes/tri_nodes.h"
-#include "graph/weights/planar_weights.h"
+#include "graph/nodes/grid_kinds.h"
+#include "graph/recipe.h"
 
 namespace aifs::graph {
 
 namespace {
 
-// More hidden than data nodes is odd, but has its uses; beyond this most of them hear nothing.
 constexpr int64_t kMostHiddenPerData = 4;
 
 class Stopwatch {
  public:
-  // Notes the time since the last call (or the construction).
+  // Adds the time since the last call (or the construction) to that of a part.
   void note(const std::string& name) {
     const auto now = std::chrono::steady_clock::now();
-    parts_.push_back({name, std::chrono::duration<double>(now - last_).count()});
+    const double seconds = std::chrono::duration<double>(now - last_).count();
     last_ = now;
+    for (GraphReport::Part& part : parts_) {
+      if (part.name == name) return void(part.seconds += seconds);
+    }
+    parts_.push_back({name, seconds});
   }
   const std::vector<GraphReport::Part>& parts() const { return parts_; }
 
@@ -43,111 +43,257 @@ std::vector<NamedCells> single(const Coordinates& dataset) {
   return {{"data", dataset}};
 }
 
-NodeSet data_nodes(const GraphOptions& options, const NamedCells& of) {
-  const Coordinates& dataset = of.cells;
-  Coordinates named;
-  if (options.grid != "dataset") {
-    named = gaussian_coordinates(parse_gaussian_grid(options.grid));
-    if (dataset.num_points() > 0 && dataset.num_points() != named.num_points()) {
-      throw ConfigError("graph.grid", concat("grid ", options.grid, " has ", named.num_points(),
-                                             " points, the dataset has ", dataset.num_points()));
-    }
-  }
-  const Coordinates& used = options.grid == "dataset" ? dataset : named;
-  if (used.num_points() == 0) throw ConfigError("graph.grid", "the dataset has no coordinates");
-  return {of.name,
-          radians_from_degrees(used.lat_deg, options.coordinates),
-          radians_from_degrees(used.lon_deg, options.coordinates),
-          {}};
-}
-
-std::vector<NodeSet> all_data_nodes(const GraphOptions& options,
-                                    const std::vector<NamedCells>& datasets) {
-  if (datasets.size() > 1 && options.grid != "dataset") {
-    throw ConfigError(
-        "graph.grid",
-        concat("is '", options.grid, "', but there are ", datasets.size(), " datasets"),
-        "use \"dataset\": each has its own cells");
-  }
-  std::vector<NodeSet> sets;
+std::vector<std::string> names_of(const std::vector<NamedCells>& datasets) {
+  std::vector<std::string> names;
   for (const NamedCells& dataset : datasets)
-    sets.push_back(data_nodes(options, dataset));
-  return sets;
+    names.push_back(dataset.name);
+  return names;
 }
 
-void check_sizes(const GraphOptions& options, int64_t num_data) {
-  const int64_t num_hidden = icosphere_vertices(options.hidden.refinement);
-  if (num_hidden > kMostHiddenPerData * num_data) {
-    throw ConfigError("graph.hidden.refinement",
-                      concat("refinement ", options.hidden.refinement, " has ", num_hidden,
-                             " hidden nodes, but there are only ", num_data, " data nodes"),
-                      concat("at most ", kMostHiddenPerData, " hidden nodes per data node"));
-  }
-  const auto check_neighbours = [](const MapperEdgeOptions& edges, const char* path,
-                                   int64_t num_sources) {
-    if (edges.kind != MapperEdgeKind::kKnn || edges.num_neighbours <= num_sources) return;
-    throw ConfigError(path, concat(edges.num_neighbours, " neighbours of ", num_sources, " nodes"));
-  };
-  check_neighbours(options.encoder, "graph.encoder.num_neighbours", num_data);
-  check_neighbours(options.decoder, "graph.decoder.num_neighbours", num_hidden);
-}
-
-std::vector<double> raw_area_weights(AreaWeightKind kind, const NodeSet& nodes, int64_t threads) {
-  switch (kind) {
-    case AreaWeightKind::kSpherical:
-      return spherical_area_weights(nodes.lat_rad, nodes.lon_rad, threads);
-    case AreaWeightKind::kUniform:
-      return std::vector<double>(nodes.lat_rad.size(), 1.0);
-    case AreaWeightKind::kCosineLatitude:
-      return cosine_latitude_weights(nodes.lat_rad);
-    case AreaWeightKind::kIsolatitude:
-      return isolatitude_weights(nodes.lat_rad);
-    case AreaWeightKind::kPlanar:
-      return planar_weights(nodes.lat_rad, nodes.lon_rad, threads).areas;
-  }
-  throw Error("unknown kind of area weight");
-}
-
-// `path` is that of the norm.
-void scale(Norm norm, std::vector<float>& values, const char* path) {
+// Turns what the library says of impossible nodes or edges into a fault of the option at `path`.
+template <class Make>
+auto made_for(const std::string& path, const Make& make) {
   try {
-    normalise(norm, values);
-  } catch (const NumericalError& error) {
-    throw ConfigError(path, error.what(), "choose another norm, for example \"none\"");
+    return make();
+  } catch (const ConfigError&) {
+    throw;
+  } catch (const DataError&) {
+    throw;
+  } catch (const Error& error) {
+    throw ConfigError(path, error.what(), error.hint());
   }
 }
 
-Attribute area_weight(const AreaWeightOptions& options, const NodeSet& nodes, int64_t threads) {
-  const auto raw = raw_area_weights(options.kind, nodes, threads);
-  Attribute attribute{1, {raw.begin(), raw.end()}};
-  scale(options.norm, attribute.values, "graph.area_weight.norm");
-  return attribute;
-}
-
-EdgeList mapper_edges(const MapperEdgeOptions& options, const NodeSet& source,
-                      const NodeSet& target, int64_t threads) {
-  if (options.kind == MapperEdgeKind::kKnn) {
-    return knn_edges(source, target, options.num_neighbours, threads);
-  }
-  const CutOff cut_off{options.cutoff_factor, std::nullopt, options.max_neighbours};
-  return cut_off_edges(source, target, cut_off, threads);
-}
-
-EdgeSet edge_set(const GraphOptions& options, const NodeSet& source, const NodeSet& target,
-                 EdgeList edges, int64_t threads) {
-  EdgeSet set{
-      source.name, target.name, std::move(edges.source_index), std::move(edges.target_index), {}};
-  const EdgeEnds ends{source, target, set.source_index, set.target_index, threads};
-  Attribute length{1, edge_length<float>(ends)}, dirs{2, edge_direction<float>(ends)};
-  scale(options.edge_length_norm, length.values, "graph.edge_length_norm");
-  scale(options.edge_dirs_norm, dirs.values, "graph.edge_dirs_norm");
-  set.attributes = {{"edge_length", std::move(length)}, {"edge_dirs", std::move(dirs)}};
-  return set;
-}
-
-void require_edges(const EdgeList& edges, const char* path) {
+void require_edges(const EdgeList& edges, const std::string& path) {
   if (edges.num_edges() > 0) return;
   throw ConfigError(path, "no edge was found", "a larger cut-off, or the kind \"knn\"");
+}
+
+// A graph in the making.
+class Construction {
+ public:
+  Construction(const GraphOptions& options, const std::vector<NamedCells>& datasets)
+      : options_(options), datasets_(datasets), threads_(options.threads.value_or(0)) {
+    options.validate("graph");
+    if (datasets.size() > 1 && options.grid != "dataset") {
+      throw ConfigError(
+          "graph.grid",
+          concat("is '", options.grid, "', but there are ", datasets.size(), " datasets"),
+          "use \"dataset\": each has its own cells");
+    }
+    recipe_ = recipe_of(options, names_of(datasets));
+  }
+
+  // The cells of each dataset as nodes, without attributes.
+  std::vector<NodeSet> data_nodes() const {
+    std::vector<NodeSet> sets;
+    for (const RecipeNodes& nodes : recipe_.nodes)
+      if (nodes.is_data) sets.push_back(make_nodes(nodes).set);
+    return sets;
+  }
+  Graph build(GraphReport* report);
+  Graph outline();
+
+ private:
+  MeshNodes make_nodes(const RecipeNodes& recipe) const;
+  MeshNodes outlined_nodes(const RecipeNodes& recipe, bool may_be_looked_at) const;
+  void check_sizes() const;
+  EdgePlace place_of(const RecipeEdges& edges, const std::string& path) const {
+    return {path, made_.at(edges.source), made_.at(edges.target), threads_};
+  }
+  EdgeList make_edges(const RecipeEdges& recipe) const;
+  void add_attributes(const RecipeEdges& recipe, const NodeSet& source, const NodeSet& target,
+                      EdgeSet& edges) const;
+  void post_process(Graph& graph) const;
+  Graph taken_apart(std::vector<EdgeSet> edge_sets);
+
+  const GraphOptions& options_;
+  const std::vector<NamedCells>& datasets_;
+  int64_t threads_;
+  Recipe recipe_;
+  std::map<std::string, MeshNodes> made_;
+};
+
+MeshNodes Construction::make_nodes(const RecipeNodes& recipe) const {
+  NodePlace place{.path = recipe.path, .name = recipe.name, .before = made_, .threads = threads_};
+  for (const NamedCells& dataset : datasets_) {
+    if (dataset.name != recipe.name) continue;
+    place.cells = &dataset.cells;
+    place.grids = dataset.grids;
+    place.arithmetic = options_.coordinates;
+  }
+  MeshNodes nodes = made_for(recipe.path, [&] { return recipe.kind->make(place); });
+  const int64_t count = nodes.set.num_nodes();
+  if (count == 0) {
+    throw ConfigError(recipe.path, concat("there are no nodes of '", recipe.name, "'"),
+                      "a finer mesh, or a larger margin around an area");
+  }
+  const int64_t cells = place.cells ? place.cells->num_points() : 0;
+  if (cells > 0 && count != cells) {
+    const auto* grid = recipe.kind.as<GaussianGridKind>();
+    throw ConfigError(recipe.path,
+                      concat(grid ? "grid " + grid->grid : "nodes '" + recipe.name + "'", " has ",
+                             count, " points, the dataset has ", cells));
+  }
+  if (place.cells) nodes.grids = place.grids;
+  return nodes;
+}
+
+// More hidden than data nodes is odd, but has its uses; beyond this most of them hear nothing. A
+// graph that is listed may be anything.
+void Construction::check_sizes() const {
+  if (options_.is_long()) return;
+  const int64_t num_hidden = made_.at("hidden").set.num_nodes();
+  for (const NamedCells& dataset : datasets_) {
+    const int64_t num_data = made_.at(dataset.name).set.num_nodes();
+    if (num_hidden <= kMostHiddenPerData * num_data) continue;
+    const auto refinement = options_.hidden.kind->refinement();
+    throw ConfigError(
+        refinement ? "graph.hidden.refinement" : "graph.hidden",
+        concat(refinement ? concat("refinement ", *refinement) : "the mesh", " has ", num_hidden,
+               " hidden nodes, but there are only ", num_data, " data nodes"),
+        concat("at most ", kMostHiddenPerData, " hidden nodes per data node"));
+  }
+}
+
+EdgeList Construction::make_edges(const RecipeEdges& recipe) const {
+  EdgeList all;
+  for (size_t i = 0; i < recipe.builders.size(); ++i) {
+    const RecipeEdges::Builder& builder = recipe.builders[i];
+    const EdgePlace place = place_of(recipe, builder.path);
+    builder.kind->check(place);
+    EdgeList edges = made_for(builder.path, [&] { return builder.kind->make(place); });
+    all = i == 0 ? std::move(edges) : merge_edges(all, edges);
+  }
+  require_edges(all, recipe.builders.front().path);
+  return all;
+}
+
+void Construction::add_attributes(const RecipeEdges& recipe, const NodeSet& source,
+                                  const NodeSet& target, EdgeSet& edges) const {
+  const EdgeEnds ends{source, target, edges.source_index, edges.target_index, threads_};
+  for (const RecipeEdges::AttributePath& attribute : recipe.attributes) {
+    EdgeValues<float> values = attribute.kind->make(ends, attribute.path, attribute.norm_path);
+    edges.attributes[attribute.name] = {values.width, std::move(values.rows)};
+  }
+}
+
+void Construction::post_process(Graph& graph) const {
+  const auto recompute = [&](EdgeSet& edges) {
+    for (const RecipeEdges& recipe : recipe_.edges)
+      if (recipe.source == edges.source && recipe.target == edges.target)
+        add_attributes(recipe, graph.nodes(edges.source), graph.nodes(edges.target), edges);
+  };
+  for (size_t i = 0; i < options_.post_process.size(); ++i) {
+    const auto& kind = options_.post_process[i].kind;
+    const std::string path = concat("graph.post_process.", i);
+    std::vector<int64_t> before;
+    for (const NamedCells& dataset : datasets_)
+      before.push_back(graph.nodes(dataset.name).num_nodes());
+    made_for(path, [&] { kind->apply({graph, path, recompute}); });
+    for (size_t d = 0; d < datasets_.size(); ++d) {
+      const int64_t removed = before[d] - graph.nodes(datasets_[d].name).num_nodes();
+      if (removed == 0) continue;
+      throw ConfigError(
+          path,
+          concat("removes ", removed, " cells of the dataset '", datasets_[d].name,
+                 "', which has fields for all of them"),
+          "thin the dataset itself (data.dataset: thinning, area), or keep its nodes");
+    }
+  }
+}
+
+// The node sets with their attributes, but for those that only others need.
+Graph Construction::taken_apart(std::vector<EdgeSet> edge_sets) {
+  Graph graph;
+  for (const RecipeNodes& nodes : recipe_.nodes) {
+    NodeSet set = std::move(made_.at(nodes.name).set);
+    std::erase_if(set.attributes, [](const auto& entry) { return entry.first.starts_with('_'); });
+    graph.node_sets.push_back(std::move(set));
+  }
+  made_.clear();
+  for (EdgeSet& edges : edge_sets)
+    std::erase_if(edges.attributes, [](const auto& entry) { return entry.first.starts_with('_'); });
+  graph.edge_sets = std::move(edge_sets);
+  return graph;
+}
+
+Graph Construction::build(GraphReport* report) {
+  Stopwatch stopwatch;
+  for (const RecipeNodes& recipe : recipe_.nodes) {
+    MeshNodes& nodes = made_.emplace(recipe.name, make_nodes(recipe)).first->second;
+    stopwatch.note("nodes");
+    for (const auto& [name, path, options] : recipe.attributes)
+      nodes.set.attributes[name] = {1, node_values<float>(*options.kind, nodes, threads_, path)};
+    stopwatch.note("node attributes");
+  }
+  check_sizes();
+  std::vector<EdgeSet> edge_sets;
+  for (const RecipeEdges& recipe : recipe_.edges) {
+    EdgeList list = make_edges(recipe);
+    edge_sets.push_back({recipe.source,
+                         recipe.target,
+                         std::move(list.source_index),
+                         std::move(list.target_index),
+                         {}});
+    stopwatch.note(concat(recipe.source, "->", recipe.target));
+  }
+  for (size_t i = 0; i < edge_sets.size(); ++i) {
+    const RecipeEdges& recipe = recipe_.edges[i];
+    add_attributes(recipe, made_.at(recipe.source).set, made_.at(recipe.target).set, edge_sets[i]);
+  }
+  stopwatch.note("edge attributes");
+  Graph graph = taken_apart(std::move(edge_sets));
+  if (!options_.post_process.empty()) {
+    post_process(graph);
+    stopwatch.note("post-processing");
+  }
+  if (report) {
+    *report = report_of(graph);
+    report->parts = stopwatch.parts();
+  }
+  return graph;
+}
+
+// `may_be_looked_at`: others may be made of these nodes.
+MeshNodes Construction::outlined_nodes(const RecipeNodes& recipe, bool may_be_looked_at) const {
+  const auto count = recipe.kind->num_nodes();
+  if (recipe.is_data || may_be_looked_at || !count) return make_nodes(recipe);
+  MeshNodes nodes{.set = {recipe.name, {}, {}, {}}};
+  nodes.set.lat_rad.resize(static_cast<size_t>(*count));
+  nodes.set.lon_rad.resize(nodes.set.lat_rad.size());
+  if (const auto refinement = recipe.kind->refinement()) {
+    nodes.tri.emplace();
+    nodes.tri->refinement = *refinement;
+  }
+  return nodes;
+}
+
+Graph Construction::outline() {
+  for (size_t i = 0; i < recipe_.nodes.size(); ++i) {
+    const RecipeNodes& recipe = recipe_.nodes[i];
+    const bool looked_at = std::any_of(
+        recipe_.nodes.begin() + static_cast<std::ptrdiff_t>(i) + 1, recipe_.nodes.end(),
+        [](const RecipeNodes& later) { return !later.is_data && !later.kind->num_nodes(); });
+    MeshNodes& nodes = made_.emplace(recipe.name, outlined_nodes(recipe, looked_at)).first->second;
+    for (const auto& [name, path, options] : recipe.attributes) {
+      Attribute& attribute = nodes.set.attributes[name];
+      // Gaussian grids have every point once.
+      if (!recipe.kind.as<GaussianGridKind>()) options.kind->check_places(nodes, threads_);
+      if (options.kind->is_mask())
+        attribute.values = node_values<float>(*options.kind, nodes, threads_, path);
+    }
+  }
+  check_sizes();
+  std::vector<EdgeSet> edge_sets;
+  for (const RecipeEdges& recipe : recipe_.edges) {
+    for (const RecipeEdges::Builder& builder : recipe.builders)
+      builder.kind->check(place_of(recipe, builder.path));
+    EdgeSet& edges = edge_sets.emplace_back(EdgeSet{recipe.source, recipe.target, {}, {}, {}});
+    for (const RecipeEdges::AttributePath& attribute : recipe.attributes)
+      edges.attributes[attribute.name] = {attribute.kind->width(), {}};
+  }
+  return taken_apart(std::move(edge_sets));
 }
 
 // Throws ConfigError unless the stored data nodes are the ones of this run.
@@ -178,46 +324,7 @@ Graph build_graph(const GraphOptions& options, const Coordinates& dataset, Graph
 
 Graph build_joint_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets,
                         GraphReport* report) {
-  options.validate("graph");
-  const int64_t threads = options.threads.value_or(0);
-  Stopwatch stopwatch;
-  std::vector<NodeSet> data = all_data_nodes(options, datasets);
-  for (const NodeSet& nodes : data)
-    check_sizes(options, nodes.num_nodes());
-  TriNodes mesh = tri_nodes(options.hidden.refinement);
-  const NodeSet hidden{"hidden", mesh.lat_rad, mesh.lon_rad, {}};
-  stopwatch.note("nodes");
-  for (NodeSet& nodes : data)
-    nodes.attributes["area_weight"] = area_weight(options.area_weight, nodes, threads);
-  stopwatch.note("area weights");
-  std::vector<EdgeList> encoders, decoders;
-  for (const NodeSet& nodes : data) {
-    encoders.push_back(mapper_edges(options.encoder, nodes, hidden, threads));
-    require_edges(encoders.back(), "graph.encoder");
-  }
-  stopwatch.note("encoder edges");
-  EdgeList processor = multi_scale_edges(
-      mesh, {options.processor.x_hops, options.processor.levels_of(options.hidden.refinement)});
-  stopwatch.note("processor edges");
-  for (const NodeSet& nodes : data) {
-    decoders.push_back(mapper_edges(options.decoder, hidden, nodes, threads));
-    require_edges(decoders.back(), "graph.decoder");
-  }
-  stopwatch.note("decoder edges");
-  Graph graph;
-  for (size_t i = 0; i < data.size(); ++i)
-    graph.edge_sets.push_back(edge_set(options, data[i], hidden, std::move(encoders[i]), threads));
-  graph.edge_sets.push_back(edge_set(options, hidden, hidden, std::move(processor), threads));
-  for (size_t i = 0; i < data.size(); ++i)
-    graph.edge_sets.push_back(edge_set(options, hidden, data[i], std::move(decoders[i]), threads));
-  graph.node_sets = std::move(data);
-  graph.node_sets.push_back(hidden);
-  stopwatch.note("edge attributes");
-  if (report) {
-    *report = report_of(graph);
-    report->parts = stopwatch.parts();
-  }
-  return graph;
+  return Construction(options, datasets).build(report);
 }
 
 Graph graph_outline(const GraphOptions& options, const Coordinates& dataset) {
@@ -225,31 +332,7 @@ Graph graph_outline(const GraphOptions& options, const Coordinates& dataset) {
 }
 
 Graph joint_graph_outline(const GraphOptions& options, const std::vector<NamedCells>& datasets) {
-  options.validate("graph");
-  std::vector<NodeSet> data = all_data_nodes(options, datasets);
-  for (NodeSet& nodes : data) {
-    check_sizes(options, nodes.num_nodes());
-    // Gaussian grids have every point once.
-    if (options.area_weight.kind == AreaWeightKind::kSpherical && options.grid == "dataset")
-      require_distinct_nodes(nodes.lat_rad, nodes.lon_rad, options.threads.value_or(0));
-    nodes.attributes["area_weight"] = {};
-  }
-  NodeSet hidden{"hidden", {}, {}, {}};
-  hidden.lat_rad.resize(static_cast<size_t>(icosphere_vertices(options.hidden.refinement)));
-  hidden.lon_rad.resize(hidden.lat_rad.size());
-  Graph graph;
-  const auto add = [&](const std::string& source, const std::string& target) {
-    graph.edge_sets.push_back(
-        {source, target, {}, {}, {{"edge_length", {1, {}}}, {"edge_dirs", {2, {}}}}});
-  };
-  for (const NodeSet& nodes : data)
-    add(nodes.name, "hidden");
-  add("hidden", "hidden");
-  for (const NodeSet& nodes : data)
-    add("hidden", nodes.name);
-  graph.node_sets = std::move(data);
-  graph.node_sets.push_back(std::move(hidden));
-  return graph;
+  return Construction(options, datasets).outline();
 }
 
 Graph load_or_build_graph(const GraphOptions& options, const Coordinates& dataset,
@@ -277,7 +360,7 @@ Graph load_or_build_joint_graph(const GraphOptions& options,
                       concat("'", options.file, "' was built with other options of the graph"),
                       "delete the file to have the graph built again, or name another one");
   }
-  for (const NodeSet& wanted : all_data_nodes(options, datasets)) {
+  for (const NodeSet& wanted : Construction(options, datasets).data_nodes()) {
     const auto has = [&](const NodeSet& set) { return set.name == wanted.name; };
     if (std::none_of(stored.graph.node_sets.begin(), stored.graph.node_sets.end(), has)) {
       throw ConfigError(

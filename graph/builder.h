@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph of encoder, processor and decoder: node sets "data" and "hidden", edge sets
-// data->hidden, hidden->hidden, hidden->data; node attribute "area_weight" on the data nodes, edge
-// attributes "edge_length" (width 1) and "edge_dirs" (width 2) on all edges.
+// The graph of encoder, processor and decoder. In the short form of the options: node sets "data"
+// and "hidden", edge sets data->hidden, hidden->hidden, hidden->data; node attribute "area_weight"
+// on the data nodes, edge attributes "edge_length" (width 1) and "edge_dirs" (width 2) on all
+// edges. In the long form what it lists (graph/recipe.h).
 #pragma once
 
 #include <string>
@@ -17,7 +18,8 @@ namespace aifs::graph {
 // The cells of one of several datasets, which name its node set.
 struct NamedCells {
   std::string name;
-  const Coordinates& cells;  // outlive it
+  const Coordinates& cells;         // outlive it
+  std::vector<int64_t> grids = {};  // cells of each grid of a combined dataset; empty: one grid
 };
 
 // `dataset` gives the data nodes if options.grid is "dataset"; with a named grid it may be empty,
@@ -34,9 +36,10 @@ Graph build_joint_graph(const GraphOptions& options, const std::vector<NamedCell
                         GraphReport* report = nullptr);
 
 // What build_graph() would make, by name and number: data nodes in their places, hidden ones at no
-// place, edge sets without edges, attributes without values. Throws as build_graph() does for what
-// can be told without searching for edges: sizes, coordinates, nodes that share a place. A grid of
-// millions of nodes takes seconds.
+// place where their number is known without making them, edge sets without edges, attributes but
+// masks without values. Nothing is done of graph.post_process. Throws as build_graph() does for
+// what can be told without searching for edges: sizes, meshes, coordinates, nodes that share a
+// place. A grid of millions of nodes takes seconds.
 Graph graph_outline(const GraphOptions& options, const Coordinates& dataset);
 Graph joint_graph_outline(const GraphOptions& options, const std::vector<NamedCells>& datasets);
 

@@ -1,92 +1,110 @@
 // SPDX-License-Identifier: Apache-2.0
-// The section "graph" of a configuration. The defaults are the multi-scale graph that Anemoi ships
-// for GNNs: data nodes join the hidden mesh within 0.6 of its spacing, hidden nodes talk on all
-// levels of refinement, and every data node listens to its three nearest hidden nodes.
+// The section "graph" of a configuration. The short form (hidden, encoder, processor, decoder) is
+// one hidden mesh between the cells of the data; its defaults are the multi-scale graph that Anemoi
+// ships for GNNs: data nodes join the hidden mesh within 0.6 of its spacing, hidden nodes talk on
+// all levels of refinement, and every data node listens to its three nearest hidden nodes. The long
+// form lists node sets by name and the edges between them. docs/graphs.md has all kinds.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/config.h"
+#include "core/tagged.h"
 #include "graph/base/geometry.h"
-#include "graph/weights/area_weights.h"
+#include "graph/edges/edge_attribute_kind.h"
+#include "graph/edges/edge_kind.h"
+#include "graph/nodes/node_kind.h"
+#include "graph/post_kind.h"
+#include "graph/weights/node_attribute_kind.h"
 #include "graph/weights/normalisation.h"
 
 namespace aifs::graph {
 
-enum class HiddenKind { kTri };
-enum class MapperEdgeKind { kCutOff, kKnn };
-enum class ProcessorEdgeKind { kMultiScale };
-
 struct HiddenOptions {
-  HiddenKind kind = HiddenKind::kTri;
-  int64_t refinement = 5;
+  config::Tagged<NodeKind> kind;
 
   void bind(config::Binder& b);
+  void validate(const std::string& path) const { kind->validate(path); }
 };
 
-// Edges between data and hidden nodes.
-struct MapperEdgeOptions {
-  MapperEdgeKind kind = MapperEdgeKind::kCutOff;
-  double cutoff_factor = 0.6;
-  int64_t max_neighbours = 64;
-  int64_t num_neighbours = 3;
+// One builder of edges.
+struct EdgeOptions {
+  config::Tagged<EdgeKind> kind;
 
   void bind(config::Binder& b);
+  void validate(const std::string& path) const { kind->validate(path); }
 };
 
-struct ProcessorEdgeOptions {
-  ProcessorEdgeKind kind = ProcessorEdgeKind::kMultiScale;
-  std::vector<int64_t> levels;  // empty: all
-  bool include_level_0 = false;
-  int64_t x_hops = 1;
+struct NodeAttributeOptions {
+  config::Tagged<NodeAttributeKind> kind;
 
   void bind(config::Binder& b);
-  // The levels meant for a mesh of this refinement.
-  std::vector<int64_t> levels_of(int64_t refinement) const;
+  void validate(const std::string& path) const { kind->validate(path); }
 };
 
-struct AreaWeightOptions {
-  AreaWeightKind kind = AreaWeightKind::kSpherical;
-  Norm norm = Norm::kUnitMax;
+struct EdgeAttributeOptions {
+  config::Tagged<EdgeAttributeKind> kind;
 
   void bind(config::Binder& b);
+  void validate(const std::string& path) const { kind->validate(path); }
+};
+
+struct PostOptions {
+  config::Tagged<PostKind> kind;
+
+  void bind(config::Binder& b);
+  void validate(const std::string& path) const { kind->validate(path); }
+};
+
+template <class Options>
+using Named = std::vector<std::pair<std::string, Options>>;
+
+struct NodeSetOptions {
+  config::Tagged<NodeKind> kind;
+  Named<NodeAttributeOptions> attributes;
+
+  void bind(config::Binder& b);
+  void validate(const std::string& path) const { kind->validate(path); }
+};
+
+struct EdgeSetOptions {
+  std::string source, target;  // names of node sets
+  std::vector<EdgeOptions> kinds;
+  Named<EdgeAttributeOptions> attributes;  // none: edge_length and edge_dirs
+
+  void bind(config::Binder& b);
+  void validate(const std::string& path) const;
 };
 
 struct GraphOptions {
   std::string grid = "dataset";
   DegreeArithmetic coordinates = DegreeArithmetic::kFloat64;
   HiddenOptions hidden;
-  MapperEdgeOptions encoder;
-  ProcessorEdgeOptions processor;
-  MapperEdgeOptions decoder{.kind = MapperEdgeKind::kKnn};
+  EdgeOptions encoder{config::Tagged<EdgeKind>("cutoff")};
+  EdgeOptions processor{config::Tagged<EdgeKind>("multi_scale")};
+  EdgeOptions decoder{config::Tagged<EdgeKind>("knn")};
+  Named<NodeSetOptions> nodes;
+  std::vector<EdgeSetOptions> edges;
+  std::vector<PostOptions> post_process;
   Norm edge_length_norm = Norm::kUnitStd;
   Norm edge_dirs_norm = Norm::kUnitStd;
-  AreaWeightOptions area_weight;
+  NodeAttributeOptions area_weight;
   std::optional<int64_t> threads;  // empty: all cores it may use
   std::string file;
 
   void bind(config::Binder& b);
   void validate(const std::string& path) const;
+  // True if node sets and edges are listed.
+  bool is_long() const { return !nodes.empty() || !edges.empty(); }
+  // True if a set of this name, other than cells of data, is made here.
+  bool makes_nodes(const std::string& name) const;
 };
 
-// SHA-256 of everything that changes the graph (not `threads`, not `file`).
+// SHA-256 of everything that changes the graph (not `threads`, not `file`). Of files of coordinates
+// the path counts, not what is in them.
 std::string options_hash(const GraphOptions& options);
-
-constexpr auto enum_table(HiddenKind) {
-  using enum HiddenKind;
-  return std::to_array<EnumName<HiddenKind>>({{kTri, "tri"}});
-}
-
-constexpr auto enum_table(MapperEdgeKind) {
-  using enum MapperEdgeKind;
-  return std::to_array<EnumName<MapperEdgeKind>>({{kCutOff, "cutoff"}, {kKnn, "knn"}});
-}
-
-constexpr auto enum_table(ProcessorEdgeKind) {
-  using enum ProcessorEdgeKind;
-  return std::to_array<EnumName<ProcessorEdgeKind>>({{kMultiScale, "multi_scale"}});
-}
 
 }  // namespace aifs::graph

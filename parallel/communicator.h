@@ -71,7 +71,8 @@ class Communicator {
   // The group of the ranks that pass the same colour, ordered by rank here.
   virtual std::unique_ptr<Communicator> split(int colour) = 0;
 
-  // Where operations are counted; null: they are not (parallel/backends/counting_communicator.h).
+  // Returns where operations are counted; null: they are not
+  // (parallel/backends/counting_communicator.h).
   virtual CommunicationCount* count() const { return nullptr; }
 
   // Tells ranks that wait for this one that it is at known work ("writing a checkpoint") and not
@@ -92,7 +93,7 @@ class Communicator {
 // One rank: every operation has its full meaning.
 std::unique_ptr<Communicator> make_single_communicator();
 
-// What implementations share.
+// Parts that implementations share.
 
 // Throws Error unless there is one count per rank and they sum to the rows of the tensor.
 void check_counts(const Communicator& group, const Counts& counts, const at::Tensor& rows,

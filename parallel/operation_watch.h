@@ -55,10 +55,10 @@ class OperationWatch {
   // Tells the other ranks once that work goes on. Thread-safe.
   void note_progress(std::string work);
 
-  // Where ranks tell each other of their work; without one, known work counts as a wait.
+  // Sets where ranks tell each other of their work; without one, known work counts as a wait.
   void set_board(std::shared_ptr<WorkBoard> board);
 
-  // What the run is at, for the message ("step 12").
+  // Sets what the run is at, for the message ("step 12").
   void set_place(std::string place);
 
   // Exit status of a process that gave up waiting; app/run/exit_codes.h documents it.

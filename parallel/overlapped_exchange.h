@@ -18,7 +18,7 @@ class OverlappedExchange {
   at::Tensor send(const at::Tensor& own);
   // Starts sending gradients of received rows back -> those of the rows sent, there after wait().
   at::Tensor send_back(const at::Tensor& received);
-  // What the current stream is given from here on begins after the exchange.
+  // Lets what the current stream is given from here on begin after the exchange.
   void wait();
   // own += what came back, row by row.
   void add_returned(const at::Tensor& own, const at::Tensor& returned) const {

@@ -42,7 +42,7 @@ class ProcessMesh {
   Communicator& tensor() const { return *tensor_; }
   // The ranks of the other stages that work on the same nodes; stages in rank order.
   Communicator& pipeline() const { return *pipeline_; }
-  // What they give each other.
+  // Returns what they give each other.
   StageLinks& stage_links() const { return *stage_links_; }
   // The ranks that hold the same parameters: their gradients are summed.
   Communicator& alike() const { return *alike_; }
@@ -62,7 +62,7 @@ class ProcessMesh {
 
 // Sums over a group of a few numbers.
 std::vector<double> sum_over(Communicator& group, std::vector<double> values);
-// Whether something holds on any rank of a group; the same on all of them. Collective.
+// True if something holds on any rank of a group; the same on all of them. Collective.
 bool on_any_rank(Communicator& group, bool here);
 
 }  // namespace aifs::parallel

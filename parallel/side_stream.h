@@ -21,7 +21,7 @@ class SideStream {
   void run(const std::function<void()>& work);
   // The memory of a tensor made elsewhere is not used again before the side stream is done with it.
   void keep(const at::Tensor& tensor) const;
-  // What the current stream is given from here on begins after all work of the side stream.
+  // Lets what the current stream is given from here on begin after all work of the side stream.
   void join();
 
  private:

@@ -16,8 +16,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// What must be known of a tensor before it arrives, one row each: its type, whether its gradient
-// goes back, its dimensions and sizes.
+// Says what must be known of a tensor before it arrives, one row each: its type, whether its
+// gradient goes back, its dimensions and sizes.
 constexpr int64_t kMostDimensions = 5, kHeaderWidth = 3 + kMostDimensions;
 
 struct Header {

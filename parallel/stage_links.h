@@ -58,7 +58,7 @@ class StageLinks {
   // From every stage to the next; not called by the last. Types, shapes and whether gradients are
   // wanted travel along.
   void to_next(const Tensors& tensors);
-  // What the stage before has sent, on `device`; not called by the first.
+  // Returns what the stage before has sent, on `device`; not called by the first.
   Tensors from_previous(at::Device device);
   // Tensors of the first stage on the first and on the last, tensors of the last on both; nothing
   // on those between. On one stage what is given.

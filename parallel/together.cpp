@@ -16,7 +16,7 @@ void together(Communicator& group, const std::function<void()>& action,
     mine = std::current_exception();
     code = failure.code_of(error);
   }
-  // Of the failures, the largest code and the first rank.
+  // Takes the largest code and the first rank of the failures.
   const int64_t not_failed = -group.size();
   const at::Tensor worst =
       at::tensor(std::vector<int64_t>{code, mine ? -int64_t{group.rank()} : not_failed}, at::kLong);

@@ -14,14 +14,14 @@ namespace aifs::parallel {
 class FailedTogether : public Error {
  public:
   explicit FailedTogether(int code) : Error("a step failed on some rank"), code_(code) {}
-  // What `code_of` gave for the failure (the largest, if several ranks failed).
+  // Returns what `code_of` gave for the failure (the largest, if several ranks failed).
   int code() const { return code_; }
 
  private:
   int code_;
 };
 
-// What to do with the exception of a step.
+// Describes what to do with the exception of a step.
 struct FailureHandling {
   std::function<int(const std::exception&)> code_of;  // > 0
   std::function<void(const std::exception&)> report;  // called on the first rank that failed only

@@ -25,7 +25,7 @@ class WorkBoard {
   virtual std::string last_word() = 0;
 };
 
-// Where the server is, tried in this order.
+// Says where the server is, tried in this order.
 struct BoardAddress {
   std::vector<std::string> hosts;
   uint16_t port = 0;

@@ -7,7 +7,7 @@ namespace aifs::plan {
 
 namespace {
 
-// Of the messages of an operation, without the fixed time.
+// Returns the time of the messages of an operation, without the fixed time.
 double messages_s(AllReduce algorithm, int64_t ranks, double bytes, const LinkOptions& link) {
   const auto p = static_cast<double>(ranks);
   const double alpha = link.latency_s(), transfer = bytes / link.bytes_per_s();

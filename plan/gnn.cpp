@@ -39,7 +39,7 @@ Rows embed(Tape& tape, const BlockOptions& block, const PartContext& context, co
                  model::Keep::kSlope);
 }
 
-// The same where it is part of what runs again.
+// Embeds where that is part of what runs again.
 Rows embed_here(Tape& tape, const BlockOptions& block, const PartContext& context, const Rows& x) {
   return mlp(tape, mlp_options(block, context, x.width, context.channels), context,
              {MlpInput::Kind::kPlain, x, {}});
@@ -49,7 +49,7 @@ bool embeds_late(const BlockOptions& block) {
   return block.recompute == RecomputePolicy::kBlock;
 }
 
-// What a mapper hands to its chunks: embedded edges, or features that are embedded there.
+// Returns what a mapper hands to its chunks: embedded edges, or features that are embedded there.
 Rows mapper_edges(Tape& tape, const BlockOptions& block, const PartContext& context,
                   const Rows& features) {
   return tape.repeat(embeds_late(block) ? features : embed(tape, block, context, features),
@@ -126,7 +126,7 @@ Encoded gnn_encoder(Tape& tape, const BlockOptions& options, const PartContext& 
                       : embed(tape, options, context, some);
     });
     const Rows target = tape.repeat(embed_here(tape, options, context, hidden), context.copies);
-    // The same weights as those of update_nodes().
+    // Uses the weights of update_nodes().
     encoded.data = tape.again([&] {
       return over_rows(
           source, [&](const Rows& some) { return update_sources(tape, options, context, some); });

@@ -18,12 +18,12 @@ struct PartContext {
   const model::SequenceShare* attention = nullptr;  // of a Transformer that is divided
   Rows condition = {};                              // of a processor's norms; none: plain norms
   bool ends = true;  // of a processor: has its last layer, whose edges nobody reads
-  // Where "auto" kernels are fused (model/layers/fused_mlp.h): a GPU, or activations in fp32 on a
-  // CPU.
+  // True where "auto" kernels are fused (model/layers/fused_mlp.h): a GPU, or activations in fp32
+  // on a CPU.
   bool gpu = false, wide = false;
   model::KernelChoice kernels = model::KernelChoice::kAuto;
 
-  // Of n things that the ranks share, those of the one that has most.
+  // Returns, of n things that the ranks share, those of the one that has most.
   int64_t most(int64_t n) const { return (n + tensor - 1) / tensor; }
   // Channels of its attention heads.
   int64_t own_attention(const model::BlockOptions& options) const {
@@ -35,7 +35,7 @@ struct PartContext {
 // A norm of a processor's block.
 Rows block_norm(Tape& tape, const PartContext& context, const Rows& x);
 
-// What so many heads of a Transformer see.
+// Returns what so many heads of a Transformer see.
 model::TransformerOptions attention_of(const model::BlockOptions& block, int64_t heads);
 
 // The operands of the first linear of an MLP: x alone; [a | b]; [x | x]; [targets | sources | e].
@@ -48,7 +48,7 @@ struct MlpInput {
   bool rows_wanted = true;          // kEdges: else a fused MLP gives sums at the targets alone
 };
 
-// Whether it is one operation (model/layers/fused_mlp.h).
+// True if it is one operation (model/layers/fused_mlp.h).
 bool is_fused(const model::MlpOptions& options, const PartContext& context);
 // With `residual` the operand is added to the result, which is none where rows are not wanted;
 // `kept` of the hidden layers of a fused MLP for the backward pass.
@@ -62,7 +62,7 @@ Rows source_product(Tape& tape, const model::MlpOptions& options, const PartCont
 
 // Rows of all sources of a part's edges from own rows.
 Rows sources(Tape& tape, const Rows& own, const EdgeRows& edges, const PartContext& context);
-// Of those only the ones of other ranks, that come by an exchange beside computation.
+// Returns only those of other ranks, that come by an exchange beside computation.
 Rows received_sources(Tape& tape, const Rows& own, const EdgeRows& edges,
                       const PartContext& context);
 
@@ -125,7 +125,7 @@ Rows point_wise_decoder(Tape& tape, const Rows& latent, int64_t out);
 // NoiseInjector of model/layers/noise.h: the condition of norms, one row for each of `rows`.
 Rows noise_condition(Tape& tape, const model::EnsembleOptions& options, int64_t rows);
 
-// What a residual learns, and keeps beside the state that it is given.
+// Describes what a residual learns, and keeps beside the state that it is given.
 struct ResidualSizes {
   int64_t nodes = 0, copies = 1;  // own ones
   int64_t prognostic = 0;

@@ -7,7 +7,7 @@
 
 namespace aifs::plan {
 
-// What replicas of the weights share out of what each would hold alone (ZeRO stages 0 to 3);
+// Says what replicas of the weights share out of what each would hold alone (ZeRO stages 0 to 3);
 // hybrid: parameters, within a node only.
 enum class Sharding { kNone, kOptimizer, kGradients, kParameters, kHybrid };
 enum class Compression { kNone, kBf16, kFp16, kPowerSgd };

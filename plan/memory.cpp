@@ -13,7 +13,7 @@ double share(double whole, bool divided, int64_t shards) {
 
 constexpr double kEdgeIndex = 4 + 4 + 4 + 8;  // bytes of an edge in an EdgeIndex
 
-// Of what an EdgeTensors and its index hold (model/nodes/graph_tensors.h).
+// Counts what an EdgeTensors and its index hold (model/nodes/graph_tensors.h).
 double edge_bytes(const EdgeRows& edges, int64_t all_edges, const NetworkInput& network) {
   const auto m = static_cast<double>(edges.edges);
   const double attributes = m * static_cast<double>(network.edge_attributes * network.types.weight);
@@ -79,7 +79,7 @@ MemoryPlan plan_memory(const StepInput& input, const RankRows& rows, const Stage
     const double piece = bucket > 0.0 ? bucket : values;
     plan.communication += layout.compression == Compression::kPowerSgd ? values : 0.5 * piece;
   }
-  // What comes of a bucket that cards of one host sum by copies
+  // True of a bucket that cards of one host sum by copies
   // (parallel/backends/copy_reduction.h).
   const bool copied = network.gpu && layout.holders() > 1 && !optimizer &&
                       layout.compression == Compression::kNone &&

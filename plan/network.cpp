@@ -179,7 +179,7 @@ class Walk {
   }
 
  private:
-  // What a finer mesh keeps for the way up.
+  // Describes what a finer mesh keeps for the way up.
   struct Left {
     Rows skip, handed_on;
     double storage() const { return skip.storage + handed_on.storage; }
@@ -215,7 +215,7 @@ class Walk {
     if (stage.decoder) of_edges(m_.decoder, totals.decoder_edges, m_.decoder_features());
   }
 
-  // Of a mapper.
+  // Returns the context of a mapper.
   PartContext context(int64_t channels, const EdgeRows& edges) const {
     PartContext context = context_;
     context.channels = channels;

@@ -42,7 +42,7 @@ struct NetworkInput {
   void measure_truncation(const graph::Graph& graph);
 };
 
-// What a rank runs of the network; one rank of a pipeline has some layers only.
+// Describes what a rank runs of the network; one rank of a pipeline has some layers only.
 struct Stage {
   bool encoder = true, decoder = true;
   int64_t layers = 0;
@@ -54,8 +54,8 @@ struct Stage {
   static std::vector<Stage> pipeline(const std::vector<int64_t>& layers, int64_t batches);
 };
 
-// Of a finer mesh of a hierarchy: its processors on the way down and up, if it has any, and the
-// mappers to the next coarser mesh and back.
+// Describes a finer mesh of a hierarchy: its processors on the way down and up, if it has any, and
+// the mappers to the next coarser mesh and back.
 struct LevelCost {
   PartCost down, upscale, downscale, up;
 };

@@ -23,7 +23,7 @@ struct EdgeRows {
   int64_t peers = 0;      // ranks it sends to or receives from
   int64_t far = 0;        // of the larger of sent and received, rows over the network
   int64_t far_peers = 0;  // of the peers, those on other hosts
-  // Of a Transformer, which has no use for edges.
+  // Share of a Transformer, which has no use for edges.
   std::optional<model::SequenceShare> attention = {};
 };
 
@@ -55,7 +55,7 @@ struct DivisionOptions {
   int64_t processor_layers = 1;               // what kAuto weighs
   int64_t ranks_per_node = 8;                 // of the machine: consecutive ranks share a host
   std::vector<std::string> meshes{"hidden"};  // fine to coarse
-  // Of parts that attend to whole node sets, with the heads of a tensor rank.
+  // Options of parts that attend to whole node sets, with the heads of a tensor rank.
   std::optional<model::TransformerOptions> encoder = {}, processor = {}, decoder = {};
   std::optional<model::TransformerOptions> upscale = {}, downscale = {};
   model::AttentionSharing attention = model::AttentionSharing::kAuto;

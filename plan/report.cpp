@@ -75,7 +75,7 @@ std::string transfer_table(const std::vector<Transfer>& transfers) {
   return text;
 }
 
-// What the gradients would take by every algorithm, one piece after another.
+// Returns what the gradients would take by every algorithm, one piece after another.
 std::string reduce_table(const StepPlan& plan, const Machine& machine) {
   const auto is_gradients = [](const Transfer& t) {
     return t.what == "gradients" && t.operation == "all-reduce";

@@ -45,7 +45,7 @@ struct MemoryPlan {
   double graph = 0;          // indices and attributes of edges
   double batch = 0;          // on the device: the present one and the next
   double host_batches = 0;   // read ahead, in the memory of the host
-  // Of layers that run again, page-locked; a run rounds each tensor up to 64 MiB.
+  // Inputs of layers that run again, page-locked; a run rounds each tensor up to 64 MiB.
   double host_inputs = 0;
 
   double activations() const { return features + encoder + processor + decoder + output; }
@@ -92,7 +92,7 @@ struct StepPlan {
 
 // Throws ConfigError for a layout that the network or graph does not allow.
 StepPlan plan_step(const StepInput& input, const graph::Graph& graph);
-// The same with the nodes and edges of ranks as given.
+// Plans a step with the nodes and edges of ranks as given.
 StepPlan plan_step(const StepInput& input, const Division& division);
 // How plan_step() divides the graph.
 Division divide(const StepInput& input, const graph::Graph& graph);

@@ -20,9 +20,9 @@ struct Types {
   bool own_kernels = false;  // of a GPU, for norms and attention: without widened copies
 
   bool mixed() const { return weight != activation; }
-  // Of statistics, and of operations that are never done in 16 bits.
+  // Returns the bytes of statistics, and of operations that are never done in 16 bits.
   int64_t wide() const { return activation < 4 ? 4 : activation; }
-  // What such an operation keeps of its operands.
+  // Returns what such an operation keeps of its operands.
   int64_t kept() const { return own_kernels ? activation : wide(); }
 };
 
@@ -60,7 +60,7 @@ struct TensorSum {
   int64_t runs = 1;
 };
 
-// What a part of the network costs.
+// Describes what a part of the network costs.
 struct PartCost {
   int64_t parameters = 0;        // trainable elements
   int64_t flat_elements = 0;     // with the padding of the flat buffers
@@ -83,7 +83,7 @@ class Tape {
   explicit Tape(Types types) : types_(types), frames_(1) {}
 
   const Types& types() const { return types_; }
-  // What follows belongs to this part.
+  // Counts what follows as work of this part.
   void enter(PartCost& part) { part_ = &part; }
   // Most bytes at any time of the backward pass: what is still kept, and gradients and recomputed
   // tensors at hand.
@@ -99,9 +99,9 @@ class Tape {
     return result;
   }
 
-  // Whether an operation stands alone, with what its backward pass needs, or is part of a larger
-  // one, which keeps its operands itself and does row-wise work while it multiplies; kBlocks: block
-  // of rows after block, so that its own gradients are never all there.
+  // Says whether an operation stands alone, with what its backward pass needs, or is part of a
+  // larger one, which keeps its operands itself and does row-wise work while it multiplies;
+  // kBlocks: block of rows after block, so that its own gradients are never all there.
   enum class Keep { kAll, kFused, kBlocks };
 
   // Operations. Rows that come out are new tensors unless stated.
@@ -141,7 +141,7 @@ class Tape {
   // part that runs again is not run by it.
   Rows recomputed(bool wanted, const std::vector<Rows>& inputs, const std::function<Rows()>& body,
                   bool ends_part = false);
-  // Of tensors that wait on the host, so many bytes.
+  // Returns how many bytes of tensors wait on the host.
   double save_on_host(const std::vector<Rows>& rows);
   // A body that uses weights which are registered already.
   Rows again(const std::function<Rows()>& body);

@@ -171,8 +171,8 @@ class Transfers {
     add(t);
   }
 
-  // What goes on to the next stage, and gradients of as much back; what the first stage gives the
-  // last one, who gives nothing on.
+  // Adds what goes on to the next stage, and gradients of as much back; what the first stage gives
+  // the last one, who gives nothing on.
   void add_stages() {
     const double more =
         layout_.pipeline > 2 ? std::max(cost_.to_next, cost_.to_last) : cost_.to_last;

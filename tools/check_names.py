@@ -14,7 +14,7 @@ SOURCES = {".h", ".cpp", ".cu", ".cuh"}
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/**/*.md", "bench/NOTES.md"]
 # Names of algorithms, people, other programs and of examples.
 FOREIGN = {
-    "AttributeFromSourceNode", "AttributeFromTargetNode", "AveragedModel", "ClipOptions", "DeepSpeed", "GradScaler",
+    "AveragedModel", "ClipOptions", "DeepSpeed", "GradScaler",
     "GraphConv", "LeVeque", "MultiHeadCrossAttention", "MultiHeadSelfAttention", "MurmurHash3", "PositiveNumber",
     "PyTorch", "SplitMix64", "consolidate_metadata", "blosc.h", "mpi.h", "nccl.h", "netcdf.h",
     "tensorflow/core/lib/io/record_writer.h",

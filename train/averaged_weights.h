@@ -10,7 +10,7 @@ namespace aifs::train {
 // ends it. Collective over the ranks with the same parameters.
 class AveragedWeights {
  public:
-  // Where the weights are not averaged, or not yet, the live ones remain. `lost` is set if they
+  // If the weights are not averaged, or not yet, the live ones remain. `lost` is set if they
   // could not be put back.
   AveragedWeights(const TrainingStep& step, bool& lost);
   ~AveragedWeights();

@@ -26,7 +26,7 @@ class Cadence {
   bool validates_at_end(const LoopState& state) const;
 
   bool at_step_limit(const LoopState& state) const;
-  // Of steps or epochs.
+  // True at the limit of steps or epochs.
   bool at_limit(const LoopState& state) const;
   // True on a rank that is asked to stop, or whose time is over.
   bool wants_to_stop() const;

@@ -13,7 +13,7 @@ int64_t ratio_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-// That all datasets have.
+// Returns the anchors that all datasets have.
 std::vector<int64_t> anchors_of(const std::vector<const data::DatasetInfo*>& datasets,
                                 const std::vector<int64_t>& offsets) {
   std::vector<std::vector<int64_t>> anchors;
@@ -38,7 +38,7 @@ data::Sampler sampler_of_epoch(const EpochSetup& setup, const LoopState& state) 
     const int64_t steps = ratio_up(sampler.batches_per_epoch(), accumulate);
     if (rollout_at(rollout, state.epoch, first_step + std::max<int64_t>(steps, 1) - 1) <= longest)
       return sampler;
-    // What the run does not get to need not be there.
+    // A rollout that the run does not get to need not have samples.
     if (sampler_of(setup, longest + 1).batches_per_epoch() == 0 &&
         longest >= setup.train.longest_rollout())
       return sampler;

@@ -25,10 +25,10 @@ struct EpochSetup {
 void check_training_samples(const std::vector<const data::DatasetInfo*>& datasets,
                             const Window& window, int64_t longest);
 
-// What is left of the epoch at hand. Samples of an epoch are those that its longest rollout can
-// use; where rollouts grow by steps that follows from the step that the epoch began with, so that
-// the order does not depend on where the epoch is resumed, nor on how long the run is to be. Throws
-// DataError if there is no sample for each replica.
+// Returns what is left of the epoch at hand. Samples of an epoch are those that its longest rollout
+// can use; where rollouts grow by steps that follows from the step that the epoch began with, so
+// that the order does not depend on where the epoch is resumed, nor on how long the run is to be.
+// Throws DataError if there is no sample for each replica.
 std::vector<data::BatchRequest> requests_of_epoch(const EpochSetup& setup, const LoopState& state);
 
 }  // namespace aifs::train

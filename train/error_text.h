@@ -7,7 +7,7 @@
 
 namespace aifs::train {
 
-// Whether memory, of the host or of a device, could not be had.
+// True if memory, of the host or of a device, could not be had.
 bool is_out_of_memory(const std::exception& error);
 
 // "out of memory" for those, the reason of the system for files that cannot be examined, else the

@@ -26,7 +26,7 @@ std::string degrees(double value, const char* positive, const char* negative) {
   return concat(std::abs(value), " ", value < 0.0 ? negative : positive);
 }
 
-// What the callbacks of one trace write to; the profiler interface takes plain functions.
+// Describes what the callbacks of one trace write to; the profiler interface takes plain functions.
 struct Trace {
   const model::ParameterSet* parameters;
   std::function<void()> progress;

@@ -18,17 +18,17 @@
 
 namespace aifs::train {
 
-// What a run does about it: leave with an error, or leave the step out.
+// Says what a run does about it: leave with an error, or leave the step out.
 enum class OnNonfinite { kStop, kSkip };
 
-// What is known of a step whose numbers are not finite.
+// Describes what is known of a step whose numbers are not finite.
 struct NonfiniteReport {
   std::string text;           // empty: another rank knows
   bool input_is_bad = false;  // the weights are not to blame
   std::string hint;           // of a bad input
 };
 
-// What positions in fields stand for.
+// Describes what positions in fields stand for.
 struct FieldPlaces {
   std::vector<std::string> variables;                  // of the last axis
   std::span<const double> lat_deg = {}, lon_deg = {};  // of own nodes
@@ -54,7 +54,7 @@ std::string first_bad_operation(const model::ParameterSet& parameters,
                                 const std::function<void()>& function,
                                 const std::function<void()>& progress = {});
 
-// Whether all elements are finite: one pass.
+// True if all elements are finite: one pass.
 bool are_finite(const std::vector<at::Tensor>& tensors);
 
 // Writes <folder>/batch.safetensors (values, anchors, nan_mask) and <folder>/report.txt.

@@ -22,11 +22,11 @@ enum class Accumulation { kMean, kAnemoi };
 
 enum class GridWeights { kArea, kCosLatitude, kUniform };
 
-// Whether loss and gradients are recorded as CUDA graphs where they can be; auto: where memory
+// True if loss and gradients are recorded as CUDA graphs where they can be; auto: where memory
 // allows it, too.
 enum class DeviceGraphs { kAuto, kOn, kOff };
 
-// What happens when a validation has no scores because its data cannot be read.
+// Says what happens when a validation has no scores because its data cannot be read.
 enum class OnFailedValidation { kContinue, kStop };
 
 struct ValidationOptions {
@@ -39,7 +39,7 @@ struct ValidationOptions {
   int64_t rollout = 0;  // forecast steps of the loss; 0: those of training at that time
   OnFailedValidation on_failure = OnFailedValidation::kContinue;
 
-  // Whether a run validates at all.
+  // True if a run validates at all.
   bool is_on() const { return every_steps > 0 || every_epochs > 0 || at_end; }
   void bind(config::Binder& b);
   void validate(const std::string& path) const;

@@ -19,7 +19,7 @@ class OutputChain {
   OutputChain(data::Normaliser normaliser, data::Remapper remapper, data::PostProcessor post,
               std::vector<int64_t> columns);
 
-  // Whether physical values are just the normalised ones times a factor plus a constant.
+  // True if physical values are just the normalised ones times a factor plus a constant.
   bool is_affine() const { return remapper_.empty() && post_.empty(); }
 
   // (..., V_out) in any type -> fp32 on the CPU.

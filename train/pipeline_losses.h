@@ -12,7 +12,8 @@ namespace aifs::train {
 
 class PipelineLosses {
  public:
-  // Of the next batch, which began at these rows of the dataset; undefined but on the last stage.
+  // Adds that of the next batch, which began at these rows of the dataset; undefined but on the
+  // last stage.
   void add(const at::Tensor& loss, const std::vector<int64_t>& anchors);
 
   struct Shared {
@@ -22,7 +23,7 @@ class PipelineLosses {
     double bad = 0.0;
     std::vector<int64_t> bad_anchors = {};
   };
-  // What all stages know then. Collective over them.
+  // Returns what all stages know then. Collective over them.
   Shared share(parallel::Communicator& stages) const;
 
  private:

@@ -56,7 +56,7 @@ at::Tensor advance_inputs(const at::Tensor& x, const at::Tensor& prediction,
                           const at::Tensor& truth, const ForecastColumns& columns,
                           const at::Tensor& output_mask = {});
 
-// What some forecasts need besides a batch.
+// Describes what some forecasts need besides a batch.
 struct ForecastExtras {
   at::Tensor output_mask = {};                         // (N) bool, true where the network decides
   std::function<at::Tensor(int64_t step)> noise = {};  // of ensembles; none: drawn by the network
@@ -81,12 +81,12 @@ class Forecaster {
   void run(const at::Tensor& batch, int64_t steps,
            const std::function<void(const ForecastStep&)>& visit,
            const std::function<void()>& between = {}) const;
-  // The same with one batch for each dataset, of the same dates: each step visits them in order.
+  // Forecasts with one batch for each dataset, of the same dates: each step visits them in order.
   void run(const std::vector<at::Tensor>& batches, int64_t steps,
            const std::function<void(const ForecastStep&)>& visit,
            const std::function<void()>& between = {}) const;
 
-  // Whether forecasts depend on the default random generator.
+  // True if forecasts depend on the default random generator.
   bool draws_noise() const { return network_.has_noise(); }
 
   // The newest input of the output variables, (B, 1, E, N, V_out): what persistence forecasts.

@@ -17,7 +17,7 @@
 
 namespace aifs::train {
 
-// Where a line of a log belongs.
+// Says where a line of a log belongs.
 struct LogPosition {
   int64_t step = 0, epoch = 0;
 };

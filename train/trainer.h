@@ -26,7 +26,7 @@ namespace aifs::train {
 // One more dataset of a run, of the same dates as the first, with cells and variables of its own.
 using FurtherDataset = TrainingDataset;
 
-// What the loop works on; everything outlives the Trainer.
+// Describes what the loop works on; everything outlives the Trainer.
 struct TrainerParts {
   std::string name = {};  // of the first dataset, where there are several
   const data::SampleSource& source;

@@ -225,11 +225,21 @@ void TrainingStep::finish(bool updated) {
   if (!updated || loss_scale_.value() != scale) reducer_->forget();
 }
 
+double TrainingStep::run_pass(const Batches& batch, const StepPass& pass) {
+  AIFS_CHECK(parts_.mesh.sizes().pipeline == 1, "stages of a pipeline need a schedule of passes");
+  parallel::Communicator& world = parts_.mesh.world();
+  start_pass(batch, pass);
+  const at::Tensor loss = forward();
+  // The trainer's ranks meet here, too: no gradients of a loss that is not finite anywhere.
+  const double mean =
+      parallel::sum_over(world, {value_of(loss)})[0] / static_cast<double>(world.size());
+  if (std::isfinite(mean)) backward(loss, pass);
+  return mean;
+}
+
 TrainingStep::Result TrainingStep::run(int64_t step, const std::vector<Batches>& batches,
                                        int64_t rollout, double lr) {
-  AIFS_CHECK(parts_.mesh.sizes().pipeline == 1, "stages of a pipeline need a schedule of passes");
   const auto count = static_cast<int64_t>(batches.size());
-  parallel::Communicator& world = parts_.mesh.world();
   Result result;
   start(step);
   for (int64_t i = 0; i < count; ++i) {
@@ -237,20 +247,15 @@ TrainingStep::Result TrainingStep::run(int64_t step, const std::vector<Batches>&
                         .batches = count,
                         .last = i + 1 == count,
                         .place = {0, static_cast<uint32_t>(step * count + i)}};
-    start_pass(batches[static_cast<size_t>(i)], pass);
-    const at::Tensor loss = forward();
-    // The trainer's ranks meet here, too: no gradients of a loss that is not finite anywhere.
-    const double value =
-        parallel::sum_over(world, {value_of(loss)})[0] / static_cast<double>(world.size());
-    result.loss += value;
-    result.updated = result.updated && std::isfinite(value);
-    if (result.updated) backward(loss, pass);
+    const double loss = run_pass(batches[static_cast<size_t>(i)], pass);
+    result.loss += loss;
+    result.updated = result.updated && std::isfinite(loss);
   }
   result.loss /= static_cast<double>(count);
   end_passes();
   const PartTimer::Scope scope(timer_, Part::kOptimizer);
   const bool bad = !result.updated || !finish_gradients();
-  result.updated = !parallel::on_any_rank(world, bad);
+  result.updated = !parallel::on_any_rank(parts_.mesh.world(), bad);
   if (result.updated) result.gradient_norm = update(lr);
   finish(result.updated);
   return result;

@@ -4,7 +4,7 @@
 // optimiser's moments, the average of the weights, the loss scale, recorded CUDA graphs.
 //
 //   start(step)                    gradients are zero
-//   start_pass(batch, pass)        ┐ for each batch of the step
+//   start_pass(batch, pass)        ┐ for each batch of the step (run_pass() does these)
 //   forward()      -> loss         │
 //   backward(loss, pass)           ┘ adds gradients; the last one reduces them over ranks
 //   end_passes()
@@ -100,6 +100,10 @@ class TrainingStep {
   // In place of the rest of a backward() that has thrown: the gradients of all ranks mean nothing.
   void abandon_pass() { reducer_->abandon_pass(); }
   void end_passes() { shards_->release_all(); }
+  // Runs a pass, from start_pass() to backward(). Returns the mean loss over all ranks; if that is
+  // not finite, no rank adds gradients. Collective over all ranks, none of which is a stage of a
+  // pipeline.
+  double run_pass(const Batches& batch, const StepPass& pass);
   // Takes the loss scale out of the gradients. Returns whether this rank's are finite.
   bool finish_gradients();
   // Clips, updates weights and average, and gives the weights to the other ranks. Returns the norm
@@ -172,7 +176,7 @@ class TrainingStep {
   PassRecorder recorder_;
   PartTimer timer_;
   bool is_updating_ = false;
-  // Of the pass at hand, from start_pass() to forward().
+  // State of the pass at hand, from start_pass() to forward().
   const Batches* batch_ = nullptr;
   StepPass pass_;
   std::vector<at::Tensor> values_;

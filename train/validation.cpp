@@ -69,7 +69,7 @@ std::vector<size_t> spread(size_t n, int64_t most) {
 }  // namespace
 
 struct Validation::Sums {
-  // Of one dataset, per lead time: weighted squared errors summed over dates, (V_out) fp64
+  // Figures of one dataset, per lead time: weighted squared errors summed over dates, (V_out) fp64
   // normalised.
   struct Errors {
     std::vector<at::Tensor> forecast, persistence;
@@ -92,7 +92,7 @@ struct Validation::Sums {
     loss_dates += other.loss_dates;
   }
 
-  // Whether any figure is beyond what a forecast that means anything has, not finite included.
+  // True if any figure is beyond what a forecast that means anything has, not finite included.
   bool are_absurd() const {
     constexpr double kAbsurd = 1e12;  // squares of normalised errors
     const auto sound = [](const at::Tensor& sum) {
@@ -106,14 +106,14 @@ struct Validation::Sums {
   }
 };
 
-// What ranks tell each other before each turn and between the steps of one, so that none waits for
-// one that has left.
+// Describes what ranks tell each other before each turn and between the steps of one, so that none
+// waits for one that has left.
 class Validation::Agreement {
  public:
   Agreement(parallel::Communicator& world, const std::function<bool()>& should_stop)
       : world_(world), should_stop_(should_stop) {}
 
-  // Of this rank; told to all when they agree next.
+  // Stops for this rank; told to all when they agree next.
   void stop() { stop_ = true; }
   void fail(const std::string& why) { failure_ = why; }
 

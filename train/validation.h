@@ -54,7 +54,7 @@ struct ValidationResult {
   bool has_scores() const { return failure.empty() && !stopped; }
 };
 
-// What changes from one validation of a run to the next.
+// Describes what changes from one validation of a run to the next.
 struct ValidationCall {
   int64_t rollout = 1;  // forecast steps of the loss
   // Asked on all ranks between forecast steps, and while reading: all leave if one is to stop.
@@ -128,7 +128,7 @@ class Validation {
     at::Tensor weights;  // (n, 1) fp64, sum over all cells 1
     OutputChain outputs;
   };
-  // What the forecasts of a validation have in common.
+  // Describes what the forecasts of a validation have in common.
   struct Pass {
     const Forecaster& forecaster;
     const Loss& loss;
@@ -146,8 +146,8 @@ class Validation {
   // Forecasts one date, together with the other ranks of its sample. `between`: Forecaster::run().
   Sums sums_of_date(const std::vector<data::Batch>& batch, int64_t steps, const Pass& pass,
                     const std::function<void()>& between) const;
-  // What makes the figures of a date useless, if it is its data: input, variable, date, and what to
-  // do; "" if they are sound.
+  // Returns what makes the figures of a date useless, if it is its data: input, variable, date, and
+  // what to do; "" if they are sound.
   std::string fault_of_data(const Date& date, int64_t steps, const Sums& sums) const;
   std::vector<LeadTimeScores> scores_of(const Sums& sums, size_t dataset) const;
   void sum_over_ranks(Sums& sums) const;

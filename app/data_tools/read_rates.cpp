@@ -35,7 +35,7 @@ using Clock = std::chrono::steady_clock;
 // all threads at work until time ends.
 constexpr size_t kLeadIn = 6, kLeadOut = 6;
 
-// What all threads together have spent and read.
+// Describes what all threads together have spent and read.
 struct Meter {
   std::atomic<int64_t> nanoseconds = 0, bytes = 0;
 

@@ -15,7 +15,7 @@ bool is_checkpoint(const fs::path& folder) {
   return path_exists(folder / "manifest.json") || folder.filename().string().starts_with("step-");
 }
 
-// What is there instead of a folder.
+// Returns what is there instead of a folder.
 DataError no_folder(const fs::path& given, const std::string& named_by) {
   const std::string what = concat(named_by, " names '", given.string(), "', ");
   if (!path_exists(given)) {

@@ -38,7 +38,7 @@ ConfigError no_gpu() {
 #endif
 }
 
-// What the environment says about the GPUs that a process may see.
+// Returns what the environment says about the GPUs that a process may see.
 std::string visible_devices() {
   const char* value = std::getenv("CUDA_VISIBLE_DEVICES");
   return value ? concat("CUDA_VISIBLE_DEVICES is '", value, "'")

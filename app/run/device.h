@@ -20,7 +20,8 @@ c10::Device choose_device(DeviceChoice choice, int64_t local_rank);
 // The number of that GPU among the `visible` ones (at least one).
 int64_t own_gpu(int64_t visible, int64_t local_rank);
 
-// What tells the GPU of this process on its host from others ("0000:1b:00.0"); empty for the CPU.
+// Returns what tells the GPU of this process on its host from others ("0000:1b:00.0"); empty for
+// the CPU.
 std::string gpu_address(const c10::Device& device);
 // Throws ConfigError unless all ranks have a GPU, each another one, or none has. `hosts` and
 // `addresses` are those of all ranks, in rank order.

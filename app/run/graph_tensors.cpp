@@ -57,7 +57,7 @@ graph::EdgeSet read_edges(const SafetensorsFile& file, const std::string& prefix
   return edges;
 }
 
-// What stands between `before` and `after` in names of tensors, in the file's order.
+// Returns what stands between `before` and `after` in names of tensors, in the file's order.
 std::vector<std::string> names_between(const SafetensorsFile& file, const std::string& before,
                                        const std::string& after) {
   std::vector<std::string> names;

@@ -29,7 +29,7 @@ SharedReading share_reading(const RunConfig& config, const DataParts& data, int6
 data::LoaderOptions loader_options(const data::DataOptions& options, const c10::Device& device,
                                    int64_t processes);
 
-// Of the ranks of `world`. Collective.
+// Returns the number for the ranks of `world`. Collective.
 int64_t processes_on_machine(parallel::Communicator& world);
 
 }  // namespace aifs::app

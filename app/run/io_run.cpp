@@ -31,13 +31,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What this rank has read.
+// Describes what this rank has read.
 struct Figures {
   int64_t steps = 0, samples = 0, bytes = 0;
   double seconds = 0.0, wait_s = 0.0, busy_s = 0.0;
 };
 
-// Of all ranks; samples count once for all ranks that share them.
+// Sums over all ranks; samples count once for all ranks that share them.
 std::string text_of(const Figures& own, const parallel::ProcessMesh& mesh, int64_t threads) {
   const double of_sample =
       static_cast<double>(mesh.world().size()) / static_cast<double>(mesh.sizes().data);

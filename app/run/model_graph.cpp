@@ -10,7 +10,7 @@ namespace aifs::app {
 
 namespace {
 
-// What the graph says that it has not, as a fault of the option that asks for it.
+// Returns what the graph says that it has not, as a fault of the option that asks for it.
 template <class Lookup>
 void require(const std::string& path, const Lookup& lookup) {
   try {

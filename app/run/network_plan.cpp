@@ -37,13 +37,14 @@ DataCells::DataCells(const std::vector<DataParts>& datasets) {
     const data::DatasetInfo& info = data.training->info();
     names_.push_back(data.name);
     cells_.push_back({info.latitudes_deg, info.longitudes_deg});
+    grids_.push_back(info.grids);
   }
 }
 
 std::vector<graph::NamedCells> DataCells::named() const {
   std::vector<graph::NamedCells> named;
   for (size_t i = 0; i < names_.size(); ++i)
-    named.push_back({names_[i], cells_[i]});
+    named.push_back({names_[i], cells_[i], grids_[i]});
   return named;
 }
 

@@ -32,6 +32,7 @@ class DataCells {
  private:
   std::vector<std::string> names_;
   std::vector<graph::Coordinates> cells_;
+  std::vector<std::vector<int64_t>> grids_;
 };
 
 }  // namespace aifs::app

@@ -133,7 +133,7 @@ int64_t attribute_width(const graph::Graph& graph, const model::ModelOptions& mo
 // Without graph.file the graph is built without area weights, which no plan needs.
 graph::Graph graph_of_plan(const RunConfig& config) {
   graph::GraphOptions options = config.graph;
-  if (options.file.empty()) options.area_weight.kind = graph::AreaWeightKind::kUniform;
+  if (options.file.empty()) options.area_weight.kind.choose("uniform");
   graph::Coordinates cells;
   if (options.grid == "dataset") {
     const data::DatasetInfo info = dataset_info(config);
@@ -175,7 +175,7 @@ plan::StepInput step_input(const RunConfig& config, const graph::Graph& graph,
   input.accumulate_batches = config.train.accumulate_batches;
   input.batch_size = config.data.batch_size;
   input.batch_times = network.times_in + input.rollout * network.times_out;
-  // Where nobody says how many, the loader takes room for four; one more is in use.
+  // If nobody says how many, the loader takes room for four; one more is in use.
   constexpr int64_t kAutoBatches = 4;
   input.prefetch_batches =
       1 + (config.data.prefetch_batches > 0 ? config.data.prefetch_batches : kAutoBatches);

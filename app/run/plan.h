@@ -10,8 +10,8 @@
 
 namespace aifs::app {
 
-// What a plan needs to know of a configuration. Opens the dataset for its variables unless they are
-// given. Throws ConfigError, DataError.
+// Returns what a plan needs to know of a configuration. Opens the dataset for its variables unless
+// they are given. Throws ConfigError, DataError.
 plan::StepInput step_input(const RunConfig& config, const graph::Graph& graph,
                            const PlanRequest& request);
 

@@ -17,7 +17,7 @@ struct KernelTime {
   int64_t calls = 0;
 };
 
-// What a GPU did; nothing on the CPU.
+// Describes what a GPU did; nothing on the CPU.
 struct GpuProfile {
   std::vector<KernelTime> kernels;  // and copies, longest first
   // While at least one of them ran, and from the begin of the first to the end of the last.

@@ -37,7 +37,7 @@ std::string period(const data::DatasetInfo& info) {
       info.missing_rows.empty() ? "" : concat(", ", info.missing_rows.size(), " missing"));
 }
 
-// What a step takes of a rank, as planned.
+// Returns what a step takes of a rank, as planned.
 std::string memory_row(const Run& run) {
   const std::optional<plan::MemoryPlan> memory = run.planned_memory();
   if (!memory) return "";

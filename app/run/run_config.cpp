@@ -46,7 +46,7 @@ constexpr std::array kNotHashed{"/run/dir",
                                 "/train/max_epochs",
                                 "/train/validation"};
 
-// What stages can share.
+// Checks what stages can share.
 void check_stages(const RunConfig& c) {
   const int64_t stages = c.parallel.sizes.pipeline, layers = c.model.num_layers();
   const std::vector<int64_t>& given = c.parallel.stage_layers;
@@ -109,14 +109,15 @@ void check_datasets(const RunConfig& c) {
   refuse(c.run.mode == Mode::kIo, "run.mode", "measure the reading of one dataset at a time");
 }
 
-void check_together(const RunConfig& c) {
+void check_sources(const RunConfig& c) {
   if (c.data.kind == data::SourceKind::kAnalytic && c.graph.grid == "dataset") {
     throw ConfigError("graph.grid", "the analytic dataset has no grid of its own",
                       "name one, for example \"o16\"");
   }
-  if (!c.model.hierarchy.meshes.empty() && c.graph.file.empty()) {
-    throw ConfigError("model.hierarchy.meshes", "graphs made here have one hidden mesh",
-                      "name a file with these meshes in graph.file, or leave the list empty");
+  if (needs_graph_file(c) && c.graph.file.empty()) {
+    throw ConfigError("model.hierarchy.meshes", "section graph makes no such node sets",
+                      "list them in graph.nodes (configs/graphs has hierarchies), name a file with "
+                      "them in graph.file, or leave the list empty");
   }
   const auto reads_netcdf = [](const data::DatasetTree& tree) {
     return !tree.netcdf.files.empty();
@@ -136,15 +137,9 @@ void check_together(const RunConfig& c) {
                       "give the path of a .zarr folder, datasets to combine, netCDF files, or set "
                       "data.kind to \"analytic\"");
   }
-  if (c.optimizer.schedule.kind == train::ScheduleKind::kCosine &&
-      c.optimizer.schedule.total_steps == 0 && c.train.max_steps == 0) {
-    throw ConfigError("optimizer.schedule.total_steps",
-                      "a cosine needs an end, and train.max_steps gives none",
-                      "set it, or use \"kind\": \"constant\"");
-  }
-  train::check_reduction(c.parallel.sharding, c.parallel.gradients);
-  model::check_slices(c.model.processor, c.parallel.sizes.tensor);
-  check_stages(c);
+}
+
+void check_shared_process(const RunConfig& c) {
   if (c.parallel.reproducible && c.model.ensemble.noise != model::NoiseKind::kNone) {
     throw ConfigError(
         "parallel.reproducible",
@@ -156,18 +151,32 @@ void check_together(const RunConfig& c) {
                       "the ranks of a reproducible run share a process, and it has one profiler",
                       "leave it out, or set parallel.reproducible to false");
   }
+  if (c.profile.nvtx && c.profile.steps > 0) {
+    throw ConfigError("profile.nvtx", "and profile.steps need the same profiler", "choose one");
+  }
+}
+
+void check_together(const RunConfig& c) {
+  check_sources(c);
+  if (c.optimizer.schedule.kind == train::ScheduleKind::kCosine &&
+      c.optimizer.schedule.total_steps == 0 && c.train.max_steps == 0) {
+    throw ConfigError("optimizer.schedule.total_steps",
+                      "a cosine needs an end, and train.max_steps gives none",
+                      "set it, or use \"kind\": \"constant\"");
+  }
+  train::check_reduction(c.parallel.sharding, c.parallel.gradients);
+  model::check_slices(c.model.processor, c.parallel.sizes.tensor);
+  check_stages(c);
   if (c.model.memory_budget > 0.0 && c.parallel.sizes.tensor > 1) {
     throw ConfigError("model.memory_budget",
                       "does not go with parallel.tensor: plans of sliced layers are too small",
                       "set it to 0, and choose recompute and chunks of the parts by hand");
   }
-  if (c.profile.nvtx && c.profile.steps > 0) {
-    throw ConfigError("profile.nvtx", "and profile.steps need the same profiler", "choose one");
-  }
+  check_shared_process(c);
   c.loss.check(c.model.ensemble.members, c.data.multistep_output);
 }
 
-// What of an effective configuration determines the numbers of a run.
+// Returns what of an effective configuration determines the numbers of a run.
 config::Json numbers_only(config::Json tree) {
   using Pointer = config::Json::json_pointer;
   const Pointer total("/optimizer/schedule/total_steps"), max_steps("/train/max_steps");
@@ -303,6 +312,12 @@ std::vector<int64_t> layers_of_stages(const RunConfig& config) {
              : config.parallel.stage_layers;
 }
 
+bool needs_graph_file(const RunConfig& config) {
+  const std::vector<std::string>& meshes = config.model.hierarchy.meshes;
+  return std::any_of(meshes.begin(), meshes.end(),
+                     [&](const std::string& mesh) { return !config.graph.makes_nodes(mesh); });
+}
+
 graph::HiddenOrder hidden_order(const RunConfig& config) {
   const bool is_auto = config.parallel.hidden_order == graph::HiddenOrder::kAuto;
   return is_auto && config.model.uses(model::BlockKind::kTransformer)
@@ -358,8 +373,8 @@ config::Json completed(const std::string& config_json) {
   return config::without_unread(fields, tree);
 }
 
-// What the same weights are another function with; the rest of section model says how it is
-// computed, or how weights start.
+// True for options with which the same weights are another function; the rest of section model says
+// how it is computed, or how weights start.
 bool shapes_function(const std::string& path) {
   if (path == "data.multistep_input" || path == "data.multistep_output") return true;
   if (path.starts_with("data.datasets.") &&

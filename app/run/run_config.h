@@ -68,11 +68,15 @@ struct RunConfig {
 // sections. Throws ConfigError.
 RunConfig load_config(const std::string& file, const std::vector<std::string>& overrides);
 
-// The same from the text of an effective configuration, as checkpoints keep it.
+// Reads one from the text of an effective configuration, as checkpoints keep it.
 RunConfig parse_config(const std::string& json, const std::vector<std::string>& overrides);
 
 // How many processor layers each stage of the pipeline has.
 std::vector<int64_t> layers_of_stages(const RunConfig& config);
+
+// True if the network works on meshes that section "graph" does not make: they come from
+// graph.file.
+bool needs_graph_file(const RunConfig& config);
 
 // The order of hidden nodes on ranks. Attention works in node order, and a window of it sees little
 // of other ranks if these have ranges: auto is that for a Transformer.

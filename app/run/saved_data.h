@@ -14,8 +14,8 @@ namespace aifs::app {
 // Key of the records of several datasets in the manifest of a checkpoint.
 inline constexpr const char* kDatasetsKey = "datasets";
 
-// What weights of a checkpoint are wanted for. Going on with a run and scoring weights need the
-// tables that they were trained with; a new run may start from them with tables of its own.
+// Says what weights of a checkpoint are wanted for. Going on with a run and scoring weights need
+// the tables that they were trained with; a new run may start from them with tables of its own.
 enum class WeightUse { kResume, kScore, kStart };
 
 // Describes the data that the weights of a checkpoint belong to.

@@ -13,7 +13,7 @@ namespace aifs::app {
 
 // Replaces the graph of every rank by that of rank 0. Collective.
 void share(graph::Graph& graph, parallel::Communicator& world);
-// The same for bytes.
+// Shares bytes in the same way.
 void share(std::string& bytes, parallel::Communicator& world);
 
 }  // namespace aifs::app

@@ -8,7 +8,8 @@ namespace aifs::app {
 
 std::string torch_version();
 
-// What the program was built from, abbreviated; "-dirty" if there were changes when CMake last ran.
+// Returns what the program was built from, abbreviated; "-dirty" if there were changes when CMake
+// last ran.
 std::string commit();
 // "0.1.0 (1b5d23d9e597)".
 std::string program_version();

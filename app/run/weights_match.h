@@ -18,8 +18,8 @@ namespace aifs::app {
 std::vector<std::string> check_weights(const train::CheckpointInfo& checkpoint, WeightUse use,
                                        const RunConfig& config, const std::string& graph_hash);
 
-// What was taken of another run's weights, in words: what keeps its first value, one each, and how
-// many there are.
+// Returns what was taken of another run's weights, in words: what keeps its first value, one each,
+// and how many there are.
 std::vector<std::string> to_lines(const train::InitReport& report);
 
 }  // namespace aifs::app

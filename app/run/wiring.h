@@ -78,8 +78,8 @@ class Run {
   const model::ParameterSet& parameters() const { return *parameters_; }
   const train::Loss& loss(size_t dataset = 0) const { return *losses_[dataset]; }
   const parallel::ProcessMesh& mesh() const { return *mesh_; }
-  // What a step takes of a rank's memory on paper (--dry-run); nothing where there is no such plan.
-  // Local to the main rank.
+  // Returns what a step takes of a rank's memory on paper (--dry-run); nothing where there is no
+  // such plan. Local to the main rank.
   std::optional<plan::MemoryPlan> planned_memory() const;
 
  private:
@@ -98,7 +98,7 @@ class Run {
   // How batches of a dataset are read, into this share of data.memory_mib of all of them.
   data::LoaderOptions loading(double share_of_memory, size_t dataset) const;
   train::NodeSlice slice_of(size_t dataset) const;
-  // What a dataset is to a validation.
+  // Returns what a dataset is to a validation.
   train::FurtherValidation validated(size_t dataset) const;
   std::vector<train::FurtherDataset> further_training(double share_of_memory) const;
 
@@ -113,7 +113,7 @@ class Run {
   std::vector<DataParts> data_;
   GraphParts graph_;
   model::ModelOptions fitted_;
-  // Of the data nodes of each dataset, in a row; the ranks that share a sample.
+  // Counts of the data nodes of each dataset, in a row; the ranks that share a sample.
   std::vector<parallel::Counts> cells_per_rank_;
   std::unique_ptr<model::ParameterSet> parameters_;
   std::unique_ptr<model::EncoderProcessorDecoder> network_;

@@ -19,7 +19,7 @@ namespace {
 
 using Part = CombinedDataset::Part;
 
-// What has to be alike.
+// Describes what has to be alike.
 struct Alike {
   bool resolution = true, frequency = true, grid = true, variables = true, kinds = true;
   bool dates = true, members = true;
@@ -328,30 +328,15 @@ DatasetPtr join_cutout(const std::vector<DatasetPtr>& datasets, const CutoutOpti
   return grids_of("cutout", kept);
 }
 
-DatasetPtr on_grid_of(const DatasetPtr& target, const DatasetPtr& source,
-                      const std::optional<NearestOptions>& nearest, const CombinationPlace& place) {
-  const DatasetInfo& wanted = target->info();
-  std::vector<int64_t> columns;
-  for (int64_t v = 0; v < source->info().num_variables(); ++v) {
-    if (wanted.find_column(source->info().variables[static_cast<size_t>(v)]) < 0)
-      columns.push_back(v);
-  }
-  if (columns.empty()) {
-    throw ConfigError(place.path, concat("'", source->info().name, "' has no variable that '",
-                                         wanted.name, "' has not"));
-  }
-  const DatasetPtr added = with_columns(source, columns);
-  const bool is_nearest = nearest.has_value();
-  check_alike({target, added},
-              {.resolution = !is_nearest, .grid = !is_nearest, .variables = false, .kinds = false},
-              place);
-  if (!is_nearest) return added;
+namespace {
 
-  const size_t k = static_cast<size_t>(nearest->num_neighbours);
-  const double limit = nearest->max_distance.value_or(std::numeric_limits<double>::infinity());
-  const DatasetInfo& from = added->info();
+// Returns for each point the nearest cells of a dataset, and what they weigh.
+CellMix nearest_cells(const DatasetInfo& from, const DatasetInfo& wanted,
+                      const NearestOptions& nearest, const CombinationPlace& place) {
+  const auto k = static_cast<size_t>(nearest.num_neighbours);
+  const double limit = nearest.max_distance.value_or(std::numeric_limits<double>::infinity());
   const NearestPoints tree(unit_vectors(from.latitudes_deg, from.longitudes_deg));
-  CellMix mix{.num_neighbours = nearest->num_neighbours};
+  CellMix mix{.num_neighbours = nearest.num_neighbours};
   for (const Point& point : unit_vectors(wanted.latitudes_deg, wanted.longitudes_deg)) {
     const auto found = tree.query(point, k, limit * limit);
     if (found.size() < k && k > 1) {
@@ -371,13 +356,95 @@ DatasetPtr on_grid_of(const DatasetPtr& target, const DatasetPtr& source,
     for (const float weight : weights)
       mix.weights.push_back(weight / sum);
   }
+  return mix;
+}
+
+// The variables and dates that all datasets have, in ascending order, and the largest frequency.
+struct Common {
+  std::set<std::string> variables;
+  std::set<int64_t> dates_s;
+  int64_t frequency_s = 0;
+};
+
+Common common_to(const std::vector<DatasetPtr>& datasets) {
+  const DatasetInfo& first = datasets.front()->info();
+  Common common{.variables = {first.variables.begin(), first.variables.end()},
+                .dates_s = {first.dates_s.begin(), first.dates_s.end()}};
+  for (const DatasetPtr& dataset : datasets) {
+    const DatasetInfo& info = dataset->info();
+    std::erase_if(common.variables, [&](const auto& name) { return info.find_column(name) < 0; });
+    std::erase_if(common.dates_s, [&](int64_t date_s) {
+      return !std::binary_search(info.dates_s.begin(), info.dates_s.end(), date_s);
+    });
+    common.frequency_s = std::max(common.frequency_s, info.frequency_s);
+  }
+  return common;
+}
+
+// Cuts off what is before the first or after the last of some dates.
+DatasetPtr within_dates(const DatasetPtr& dataset, const std::set<int64_t>& limits_s,
+                        bool cuts_start, bool cuts_end) {
+  const std::vector<int64_t>& dates_s = dataset->info().dates_s;
+  std::vector<int64_t> rows;
+  for (size_t row = 0; row < dates_s.size(); ++row) {
+    const bool is_early = cuts_start && dates_s[row] < *limits_s.begin();
+    const bool is_late = cuts_end && dates_s[row] > *limits_s.rbegin();
+    if (!is_early && !is_late) rows.push_back(static_cast<int64_t>(row));
+  }
+  return rows.size() < dates_s.size() ? with_rows(dataset, rows) : dataset;
+}
+
+DatasetPtr at_frequency(const DatasetPtr& dataset, int64_t frequency_s, const std::string& path) {
+  const int64_t own_s = dataset->info().frequency_s;
+  if (own_s == frequency_s) return dataset;
+  if (frequency_s % own_s != 0) {
+    throw ConfigError(
+        path, concat("the frequency of '", dataset->info().name, "', ", format_duration(own_s),
+                     ", does not divide ", format_duration(frequency_s)));
+  }
+  std::vector<int64_t> rows;
+  for (int64_t row = 0; row < dataset->info().num_rows(); row += frequency_s / own_s)
+    rows.push_back(row);
+  return with_rows(dataset, rows);
+}
+
+DatasetPtr with_variables(const DatasetPtr& dataset, const std::set<std::string>& names) {
+  if (static_cast<size_t>(dataset->info().num_variables()) == names.size()) return dataset;
+  std::vector<int64_t> columns;
+  for (const std::string& name : names)
+    columns.push_back(dataset->info().column(name));
+  return with_columns(dataset, columns);
+}
+
+}  // namespace
+
+DatasetPtr on_grid_of(const DatasetPtr& target, const DatasetPtr& source,
+                      const std::optional<NearestOptions>& nearest, const CombinationPlace& place) {
+  const DatasetInfo& wanted = target->info();
+  std::vector<int64_t> columns;
+  for (int64_t v = 0; v < source->info().num_variables(); ++v) {
+    if (wanted.find_column(source->info().variables[static_cast<size_t>(v)]) < 0)
+      columns.push_back(v);
+  }
+  if (columns.empty()) {
+    throw ConfigError(place.path, concat("'", source->info().name, "' has no variable that '",
+                                         wanted.name, "' has not"));
+  }
+  const DatasetPtr added = with_columns(source, columns);
+  const bool is_nearest = nearest.has_value();
+  check_alike({target, added},
+              {.resolution = !is_nearest, .grid = !is_nearest, .variables = false, .kinds = false},
+              place);
+  if (!is_nearest) return added;
+
+  const DatasetInfo& from = added->info();
   DatasetInfo info = from;
   info.latitudes_deg = wanted.latitudes_deg;
   info.longitudes_deg = wanted.longitudes_deg;
   info.field_shape = wanted.field_shape;
   info.grids = wanted.grids;
   info.resolution = wanted.resolution;
-  return mix_cells(added, std::move(info), std::move(mix));
+  return mix_cells(added, std::move(info), nearest_cells(from, wanted, *nearest, place));
 }
 
 void check_zip(const std::vector<DatasetPtr>& datasets, const CombinationPlace& place) {
@@ -396,53 +463,16 @@ void check_zip(const std::vector<DatasetPtr>& datasets, const CombinationPlace& 
 
 std::vector<DatasetPtr> adjusted(const std::vector<DatasetPtr>& datasets,
                                  const std::set<std::string>& what, const std::string& path) {
-  std::set<std::string> variables(datasets.front()->info().variables.begin(),
-                                  datasets.front()->info().variables.end());
-  std::set<int64_t> dates_s(datasets.front()->info().dates_s.begin(),
-                            datasets.front()->info().dates_s.end());
-  int64_t frequency_s = 0;
-  for (const DatasetPtr& dataset : datasets) {
-    const DatasetInfo& info = dataset->info();
-    std::erase_if(variables, [&](const auto& name) { return info.find_column(name) < 0; });
-    std::erase_if(dates_s, [&](int64_t date_s) {
-      return !std::binary_search(info.dates_s.begin(), info.dates_s.end(), date_s);
-    });
-    frequency_s = std::max(frequency_s, info.frequency_s);
-  }
-  if (what.contains("select") && variables.empty())
+  const Common common = common_to(datasets);
+  if (what.contains("select") && common.variables.empty())
     throw ConfigError(path, "the datasets have no variable in common");
-  const bool adjusts_dates = what.contains("start") || what.contains("end");
-  if (adjusts_dates && dates_s.empty())
+  if ((what.contains("start") || what.contains("end")) && common.dates_s.empty())
     throw ConfigError(path, "the datasets have no date in common");
   std::vector<DatasetPtr> all;
   for (DatasetPtr dataset : datasets) {
-    const std::vector<int64_t> all_dates_s = dataset->info().dates_s;
-    std::vector<int64_t> rows;
-    for (size_t row = 0; row < all_dates_s.size(); ++row) {
-      const bool is_early = what.contains("start") && all_dates_s[row] < *dates_s.begin();
-      const bool is_late = what.contains("end") && all_dates_s[row] > *dates_s.rbegin();
-      if (!is_early && !is_late) rows.push_back(static_cast<int64_t>(row));
-    }
-    if (rows.size() < all_dates_s.size()) dataset = with_rows(dataset, rows);
-    const int64_t own_s = dataset->info().frequency_s;
-    if (what.contains("frequency") && own_s != frequency_s) {
-      if (frequency_s % own_s != 0) {
-        throw ConfigError(
-            path, concat("the frequency of '", dataset->info().name, "', ", format_duration(own_s),
-                         ", does not divide ", format_duration(frequency_s)));
-      }
-      rows.clear();
-      for (int64_t row = 0; row < dataset->info().num_rows(); row += frequency_s / own_s)
-        rows.push_back(row);
-      dataset = with_rows(dataset, rows);
-    }
-    const auto num_own = static_cast<size_t>(dataset->info().num_variables());
-    if (what.contains("select") && num_own != variables.size()) {
-      std::vector<int64_t> columns;
-      for (const std::string& name : variables)
-        columns.push_back(dataset->info().column(name));
-      dataset = with_columns(dataset, columns);
-    }
+    dataset = within_dates(dataset, common.dates_s, what.contains("start"), what.contains("end"));
+    if (what.contains("frequency")) dataset = at_frequency(dataset, common.frequency_s, path);
+    if (what.contains("select")) dataset = with_variables(dataset, common.variables);
     all.push_back(dataset);
   }
   return all;

@@ -31,7 +31,7 @@ T* items_of(zarr::Buffer& buffer, int64_t count) {
   return static_cast<T*>(static_cast<void*>(buffer.data()));
 }
 
-// The same, or what the buffer holds already where `present` is that.
+// Returns such room, or what the buffer holds already where `present` is that.
 template <class T>
 T* items_of(zarr::Buffer& buffer, const T* present, int64_t count) {
   auto* own = static_cast<T*>(static_cast<void*>(buffer.data()));
@@ -274,16 +274,16 @@ std::string CombinedDataset::remark(int64_t row) const {
 }
 
 nlohmann::ordered_json CombinedDataset::attributes() const {
-  using Json = nlohmann::ordered_json;
+  using Values = nlohmann::ordered_json;
   constexpr const char* kVariables = "variables_metadata";
-  Json all = parts_.front().source->attributes();
-  Json described = Json::object();
+  Values all = parts_.front().source->attributes();
+  Values described = Values::object();
   for (size_t c = 0; c < info_.variables.size(); ++c) {
     for (size_t p = 0; p < parts_.size(); ++p) {
       const int64_t source = sources_[p][c];
       if (source < 0) continue;
       const Dataset& dataset = *parts_[p].source;
-      const Json theirs = dataset.attributes().value(kVariables, Json());
+      const Values theirs = dataset.attributes().value(kVariables, Values());
       const std::string& name = dataset.info().variables[static_cast<size_t>(source)];
       if (theirs.is_object() && theirs.contains(name)) described[info_.variables[c]] = theirs[name];
       break;

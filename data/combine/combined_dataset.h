@@ -16,7 +16,7 @@ namespace aifs::data {
 
 class CombinedDataset : public Dataset {
  public:
-  // What a source gives. Empty lists: all of the source, in its order.
+  // Describes what a source gives. Empty lists: all of the source, in its order.
   struct Part {
     DatasetPtr source;
     std::vector<int64_t> rows = {};     // (rows) row of the source, or -1: gives nothing then
@@ -40,7 +40,7 @@ class CombinedDataset : public Dataset {
                                           std::span<const ColumnMap> columns) const override;
   std::vector<std::string> warnings() const override;
   std::vector<std::string> warnings_for(std::span<const int64_t> rows) const override;
-  // What the sources say about the row, one after the other.
+  // Returns what the sources say about the row, one after the other.
   std::string remark(int64_t row) const override;
   // Those of the first source, with the variables of all parts.
   nlohmann::ordered_json attributes() const override;

@@ -53,7 +53,7 @@ class ComputedRow : public RowReader {
   Compute compute_;
 };
 
-// What the two kinds have in common.
+// Describes what the two kinds have in common.
 class ComputedDataset : public Dataset {
  public:
   ComputedDataset(DatasetPtr source, DatasetInfo info)

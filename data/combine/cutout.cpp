@@ -26,7 +26,7 @@ double dot(const Point& a, const Point& b) {
   return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
-// Whether the ray from the centre of the Earth meets a triangle (Moeller and Trumbore 1997).
+// True if the ray from the centre of the Earth meets a triangle (Moeller and Trumbore 1997).
 bool ray_meets(const Point& direction, const Point& v0, const Point& v1, const Point& v2) {
   constexpr double kTiny = 1e-7;
   const Point h = cross(direction, minus(v2, v0));
@@ -53,7 +53,7 @@ double resolution(const std::vector<Point>& points) {
   return std::sqrt(least2);
 }
 
-// Whether a cell lies between some of the inner ones around it.
+// True if a cell lies between some of the inner ones around it.
 bool is_between(const Point& cell, const std::vector<Point>& inner,
                 const std::vector<NearestPoints::Neighbour>& around) {
   const size_t count = around.size();

@@ -38,7 +38,7 @@ Area bounds_of(const Cells& cells);
 // True for cells within; longitudes count modulo 360 degrees.
 std::vector<bool> cells_in_area(const Cells& cells, const Area& area);
 
-// Whether a cell of one grid is less than a degree away from one of the other, in the plane of
+// True if a cell of one grid is less than a degree away from one of the other, in the plane of
 // latitude and longitude.
 bool grids_meet(const Cells& one, const Cells& other);
 

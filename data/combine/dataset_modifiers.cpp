@@ -153,7 +153,7 @@ DatasetPtr rescaled(const DatasetPtr& dataset, const Json& json, const std::stri
   return with_maps(dataset, maps);
 }
 
-// Of the variables of a dataset, what another knows.
+// Returns what another dataset knows of the variables of a dataset.
 DatasetInfo info_of_other(const DatasetInfo& info, const DatasetPtr& other,
                           const std::string& path) {
   std::vector<int64_t> columns;

@@ -20,7 +20,7 @@ using InnerOpener = std::function<DatasetPtr(const config::Json& json, const std
 DatasetPtr apply_options(const DatasetPtr& dataset, const DatasetTree& tree,
                          const InnerOpener& open);
 
-// Whether a tree has any of these options.
+// True if a tree has any of these options.
 bool has_options(const DatasetTree& tree);
 
 // Variables in alphabetical order.

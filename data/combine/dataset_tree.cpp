@@ -137,7 +137,7 @@ const Key* find_key(const std::string& name) {
   return found == std::end(kKeys) ? nullptr : found;
 }
 
-// Whether a value is one of its kind, as far as can be said without the datasets.
+// Checks that a value is one of its kind, as far as can be said without the datasets.
 void check_value(const Key& key, const Json& json, const std::string& path) {
   bool fits = true;
   switch (key.kind) {

@@ -31,7 +31,7 @@ struct DatasetTree : DatasetOptions {
   // The key that says what data there are: "dataset", or a combination such as "join". Empty if
   // there is none.
   std::string source_key() const;
-  // Where a key of this tree stands in the configuration.
+  // Returns where a key of this tree stands in the configuration.
   std::string path_of(const std::string& key) const { return path + "." + key; }
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 using config::Json;
 
-// What a dataset inherits from those it stands in.
+// Describes what a dataset inherits from those it stands in.
 struct Surroundings {
   const StoreOpener& open_store;
   VariableChecks checks = {};
@@ -185,19 +185,91 @@ DatasetPtr complement(const DatasetTree& tree, const Surroundings& around) {
   return sorted_by_name(join_or_concat({target, added}, place));
 }
 
-DatasetPtr combined(const DatasetTree& tree, const std::string& key, const Surroundings& around) {
-  std::vector<DatasetPtr> datasets = open_list(tree, key, around);
-  const CombinationPlace place = place_of(tree, key, around);
-  const bool may_be_one = key == "dataset" || key == "datasets" || key == "join" || key == "concat";
-  if (datasets.size() == 1 && may_be_one) return datasets.front();
+// What joins a list of datasets, by its key.
+struct Combination {
+  const char* key;
+  bool may_be_one;  // a list of one is that dataset
+  DatasetPtr (*combine)(const DatasetTree& tree, const std::vector<DatasetPtr>& datasets,
+                        const CombinationPlace& place);
+};
+
+DatasetPtr join_list(const DatasetTree&, const std::vector<DatasetPtr>& datasets,
+                     const CombinationPlace& place) {
+  return join_or_concat(datasets, place);
+}
+
+constexpr Combination kCombinations[] = {
+    {"dataset", true, join_list},
+    {"datasets", true, join_list},
+    {"join", true,
+     [](const DatasetTree&, const std::vector<DatasetPtr>& datasets,
+        const CombinationPlace& place) { return join_variables(datasets, place); }},
+    {"concat", true,
+     [](const DatasetTree& tree, const std::vector<DatasetPtr>& datasets,
+        const CombinationPlace& place) {
+       return join_dates(datasets, tree.value("fill_missing_gaps") == Json(true), place);
+     }},
+    {"ensemble", false,
+     [](const DatasetTree&, const std::vector<DatasetPtr>& datasets,
+        const CombinationPlace& place) { return join_members(datasets, place); }},
+    {"grids", false,
+     [](const DatasetTree&, const std::vector<DatasetPtr>& datasets,
+        const CombinationPlace& place) { return join_grids(datasets, place); }},
+    {"cutout", false,
+     [](const DatasetTree& tree, const std::vector<DatasetPtr>& datasets,
+        const CombinationPlace& place) {
+       return join_cutout(datasets, read_cutout(tree), place);
+     }}};
+
+// What fields are read from, by its key: options are those of the tree as they count inside it.
+struct NamedSource {
+  const char* key;
+  DatasetPtr (*open)(const DatasetOptions& options, const StoreOpener& open_store);
+};
+
+constexpr NamedSource kNamedSources[] = {
+    {"dataset",
+     [](const DatasetOptions& options, const StoreOpener& open_store) -> DatasetPtr {
+       return std::make_shared<AnemoiDataset>(open_store(options.dataset), options);
+     }},
+    {"netcdf", [](const DatasetOptions& options, const StoreOpener&) -> DatasetPtr {
+       return std::make_shared<NetcdfDataset>(options);
+     }}};
+
+// Returns the entry of a key in a table, or null.
+template <class Entry, size_t n>
+const Entry* find_entry(const Entry (&table)[n], const std::string& key) {
+  const Entry* found = std::find_if(std::begin(table), std::end(table),
+                                    [&](const Entry& entry) { return key == entry.key; });
+  return found == std::end(table) ? nullptr : found;
+}
+
+DatasetPtr combined(const DatasetTree& tree, const Combination& how, const Surroundings& around) {
+  std::vector<DatasetPtr> datasets = open_list(tree, how.key, around);
+  if (datasets.size() == 1 && how.may_be_one) return datasets.front();
   adjust(tree, {}, datasets);
-  if (key == "dataset" || key == "datasets") return join_or_concat(datasets, place);
-  if (key == "join") return join_variables(datasets, place);
-  if (key == "concat")
-    return join_dates(datasets, tree.value("fill_missing_gaps") == Json(true), place);
-  if (key == "ensemble") return join_members(datasets, place);
-  if (key == "grids") return join_grids(datasets, place);
-  return join_cutout(datasets, read_cutout(tree), place);
+  return how.combine(tree, datasets, place_of(tree, how.key, around));
+}
+
+void use_all(DatasetOptions& options) {
+  options.start = options.end = options.frequency = "";
+  options.select.clear();
+  options.drop.clear();
+}
+
+DatasetPtr read_from(const NamedSource& source, const DatasetTree& tree,
+                     const Surroundings& around) {
+  DatasetOptions options = tree;
+  options.strict = around.strict;
+  options.cache_mib = around.cache_mib;
+  // Missing dates are filled before others are chosen: then all of the source is opened.
+  const bool opens_all = tree.has("fill_missing_dates");
+  if (opens_all) use_all(options);
+  const DatasetPtr opened = source.open(options, around.open_store);
+  if (tree.is_plain()) return opened;
+  DatasetTree rest = tree;
+  if (!opens_all) use_all(rest);
+  return modified(opened, rest, around);
 }
 
 bool is_side_by_side(const std::string& key) {
@@ -224,36 +296,16 @@ DatasetPtr open_tree(const DatasetTree& tree, const Surroundings& outside) {
                       "join them, if their variables differ");
   }
   if (key == "complement") return complement(tree, around);
-  if (key == "netcdf" || (key == "dataset" && !tree.has("dataset"))) {
-    DatasetOptions options = tree;
-    options.strict = around.strict;
-    options.cache_mib = around.cache_mib;
-    // Missing dates are filled before others are chosen: then all of the store is opened.
-    const bool opens_all = tree.has("fill_missing_dates");
-    if (opens_all) {
-      options.start = options.end = options.frequency = "";
-      options.select.clear();
-      options.drop.clear();
-    }
-    DatasetPtr store;
-    if (key == "netcdf")
-      store = std::make_shared<NetcdfDataset>(options);
-    else
-      store = std::make_shared<AnemoiDataset>(around.open_store(tree.dataset), options);
-    if (tree.is_plain()) return store;
-    DatasetTree rest = tree;
-    if (!opens_all) {
-      rest.start = rest.end = rest.frequency = "";
-      rest.select.clear();
-      rest.drop.clear();
-    }
-    return modified(store, rest, around);
-  }
-  if (key == "dataset" && !tree.value("dataset").is_array()) {
+  const bool is_within = tree.has("dataset");  // instead of the name of a store
+  const NamedSource* source = find_entry(kNamedSources, key);
+  if (source && !is_within) return read_from(*source, tree, around);
+  if (is_within && !tree.value("dataset").is_array()) {
     const std::string path = tree.path_of("dataset");
     return modified(open_tree(parse_dataset(tree.value("dataset"), path), around), tree, around);
   }
-  return modified(combined(tree, key, around), tree, around);
+  const Combination* combination = find_entry(kCombinations, key);
+  AIFS_CHECK(combination, "no dataset is made from ", key);
+  return modified(combined(tree, *combination, around), tree, around);
 }
 
 Surroundings outermost(const DatasetTree& tree, const StoreOpener& open_store) {

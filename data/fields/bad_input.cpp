@@ -27,7 +27,7 @@ std::vector<float> limits_of(const DatasetInfo& info) {
   return limits;
 }
 
-// Where the first value is that `is_bad(value, column)`, or -1.
+// Returns where the first value is that `is_bad(value, column)`, or -1.
 template <class IsBad>
 int64_t find(std::span<const float> values, size_t width, IsBad&& is_bad) {
   for (size_t i = 0; i < values.size(); ++i) {

@@ -22,14 +22,14 @@ struct Statistics {
   std::vector<double> mean, stdev, minimum, maximum;  // (V) physical units
 };
 
-// What a dataset says of a variable, for comparing it with another of the same name. Empty texts
-// and periods: it does not say.
+// Describes what a dataset says of a variable, for comparing it with another of the same name.
+// Empty texts and periods: it does not say.
 struct VariableKind {
   std::string units, process, level_type;
   std::optional<int64_t> period_s = 0;  // that a value stands for; 0: an instant
 };
 
-// What is known of a dataset without reading fields.
+// Describes what is known of a dataset without reading fields.
 struct DatasetInfo {
   std::string name;                    // path or description, for messages
   std::vector<std::string> variables;  // (V) in the order of the last axis of read()
@@ -85,13 +85,13 @@ class Dataset {
   // Thread-safe. Throws as read(), here or at the piece. Unless a dataset does better: one piece.
   virtual std::unique_ptr<RowReader> open_row(int64_t row, NodeRange nodes) const;
 
-  // The same, of some variables only, which come as other columns: ColumnMap::source is a column of
-  // this dataset, ColumnMap::column that of the runs. No source may be named twice.
+  // Opens a row for some variables only, which come as other columns: ColumnMap::source is a column
+  // of this dataset, ColumnMap::column that of the runs. No source may be named twice.
   virtual std::unique_ptr<RowReader> open_columns(int64_t row, NodeRange nodes,
                                                   std::span<const ColumnMap> columns) const;
 
-  // What a user should hear before the first of some rows is read; by default before any. May look
-  // at many files: for one process. Throws DataError for what makes reading pointless.
+  // Returns what a user should hear before the first of some rows is read; by default before any.
+  // May look at many files: for one process. Throws DataError for what makes reading pointless.
   virtual std::vector<std::string> warnings() const { return {}; }
   virtual std::vector<std::string> warnings_for(std::span<const int64_t>) const {
     return warnings();
@@ -100,7 +100,7 @@ class Dataset {
   // The attributes of the files, for other programs; an empty object where there are none.
   virtual nlohmann::ordered_json attributes() const;
 
-  // What is unusual about a row, for a message about its values; "" if nothing is known.
+  // Returns what is unusual about a row, for a message about its values; "" if nothing is known.
   virtual std::string remark(int64_t) const { return {}; }
 };
 

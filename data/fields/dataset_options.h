@@ -31,7 +31,7 @@ struct DatasetOptions {
   bool strict = false;                              // absent chunks are errors, not fill values
   bool allow_missing_chunks = false;                // of former configurations
   int64_t cache_mib = 256;  // decoded chunks kept, if chunks hold several dates
-  // Where these options, and start and end, stand in the configuration, for messages.
+  // Says where these options, and start and end, stand in the configuration, for messages.
   std::string path = "data.dataset";
   std::string start_path = "data.dataset.start", end_path = "data.dataset.end";
 
@@ -43,7 +43,7 @@ struct DatasetOptions {
 // the first day ("06:00"). Binding checks only dates: the others need those of the dataset.
 void bind_date_or_share(config::Binder& b, const char* key, std::string& value, config::Doc doc);
 
-// Whether a text bound so is a date, and neither empty, a percentage nor an hour.
+// True if a text bound so is a date, and neither empty, a percentage nor an hour.
 bool is_date(const std::string& text);
 
 }  // namespace aifs::data

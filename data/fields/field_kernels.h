@@ -20,7 +20,7 @@ struct AffineMap {
 // caches if it `streams`. Returns false if any value is NaN; `out` is then complete all the same.
 bool map_planes(const std::byte* planes, size_t plane_bytes, int64_t count, AffineMap map,
                 bool streams, float* out);
-// The same of floats `stride` apart.
+// Maps floats that are `stride` apart.
 bool map_floats(const float* values, int64_t stride, int64_t count, AffineMap map, float* out);
 // Puts the bytes of planes together, unmapped.
 void join_planes(const std::byte* planes, size_t plane_bytes, int64_t count, float* out);

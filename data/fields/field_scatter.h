@@ -14,7 +14,7 @@ struct ColumnMap {
   int64_t column = 0;
 };
 
-// Where the value of field s at cell n lies: values[s * field_stride + n * cell_stride].
+// Says where the value of field s at cell n lies: values[s * field_stride + n * cell_stride].
 struct FieldView {
   const float* values = nullptr;
   int64_t field_stride = 0;

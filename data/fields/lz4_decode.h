@@ -140,7 +140,7 @@ AIFS_HOST_DEVICE void copy_match(Lanes& lanes, uint8_t* to, uint32_t offset, uin
       }
     });
   }
-  // What is there is whole periods: it can be copied behind itself, twice as much each time.
+  // The bytes there are whole periods: it can be copied behind itself, twice as much each time.
   while (done < count) {
     lanes.sync();
     const uint32_t more = done < count - done ? done : count - done;

@@ -21,7 +21,8 @@ struct StoredColumn {
   float mul = 1.0f, add = 0.0f;  // x * mul + add, each rounded
 };
 
-// What a decoded chunk has of a row (date): some variables and members at neighbouring cells.
+// Describes what a decoded chunk has of a row (date): some variables and members at neighbouring
+// cells.
 struct StoredPart {
   const uint8_t* decoded = nullptr;  // the bytes of the chunk, block after block
   uint32_t num_items = 0;            // of the chunk

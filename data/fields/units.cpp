@@ -141,7 +141,7 @@ class Product {
     return c == ' ' || c == '.' || (c == '*' && text_.compare(at_, 2, "**") != 0);
   }
 
-  // What follows a name: "2", "-2", "**2", "^-2"; nothing is 1.
+  // Returns what follows a name: "2", "-2", "**2", "^-2"; nothing is 1.
   std::optional<int> parse_power() {
     if (text_.compare(at_, 2, "**") == 0)
       at_ += 2;

@@ -11,7 +11,7 @@ namespace aifs::data {
 class ProgressSink {
  public:
   virtual ~ProgressSink() = default;
-  // What follows has so many pieces, called `unit` ("dates").
+  // Begins work that has so many pieces, called `unit` ("dates").
   virtual void start(const std::string& what, int64_t total, const char* unit) = 0;
   // So many more are done, which held so many bytes.
   virtual void add(int64_t pieces, int64_t bytes) = 0;

@@ -29,7 +29,7 @@ struct Batch {
   std::vector<int64_t> anchors;  // (B) row of time offset 0
 };
 
-// What to read for one batch: for each anchor the rows anchor + offset.
+// Describes what to read for one batch: for each anchor the rows anchor + offset.
 struct BatchRequest {
   std::vector<int64_t> anchors;  // (B)
   std::vector<int64_t> offsets;  // (T) ascending
@@ -52,7 +52,7 @@ struct LoaderOptions {
   // Memory in which the ranks of this host that need other cells of the same samples read together;
   // all of them make the same requests. Null: this rank reads for itself.
   std::shared_ptr<HostShare> share = nullptr;
-  // Where buffers come from; null: a pool of the loader's own.
+  // Says where buffers come from; null: a pool of the loader's own.
   std::shared_ptr<BufferPool> pool = nullptr;
 };
 

@@ -22,7 +22,7 @@ class BufferPool {
   // what sets the size if the system has no memory.
   std::shared_ptr<std::byte> take(int64_t bytes);
 
-  // Of all buffers, used and free.
+  // Returns the bytes of all buffers, used and free.
   int64_t num_bytes() const;
   int64_t num_allocations() const;  // since the pool was made
 

@@ -16,7 +16,7 @@ namespace aifs::data {
 
 class EncodedRows {
  public:
-  // What a chunk has of a row.
+  // Describes what a chunk has of a row.
   struct Part {
     size_t row = 0;                     // position in the list of rows
     int64_t first_member = 0;           // of the row

@@ -16,7 +16,7 @@ class PageLock {
   PageLock& operator=(const PageLock&) = delete;
 
  private:
-  void* memory_ = nullptr;  // null: not locked
+  [[maybe_unused]] void* memory_ = nullptr;  // null: not locked
 };
 
 }  // namespace aifs::data

@@ -12,7 +12,7 @@
 
 namespace aifs::data {
 
-// What is done to each column of a source; made once, used for all rows.
+// Describes what is done to each column of a source; made once, used for all rows.
 class ColumnMaps {
  public:
   // `source` outlives this.
@@ -34,7 +34,7 @@ class ColumnMaps {
   bool independent_ = true;
 };
 
-// Where the fields of a row go.
+// Says where the fields of a row go.
 struct RowPlace {
   int64_t row = 0;
   NodeRange nodes;

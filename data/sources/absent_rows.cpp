@@ -54,7 +54,7 @@ std::optional<AbsentRows> find_absent_rows(const zarr::Array& data,
     }
   };
   if (!data.list_chunks(count)) return std::nullopt;
-  // Of one date: its own folder, those of its variables, and those of their members.
+  // Folders of one date: its own, those of its variables, and those of their members.
   const int64_t lists = 1 + along(kVariable) * (1 + along(kMember));
   absent.is_exact = static_cast<int64_t>(folders.size()) * lists <= kMostLists;
   for (const int64_t folder : folders) {

@@ -97,7 +97,7 @@ class AnalyticDataset : public Dataset {
     kCosJulianDay,
     kSinJulianDay
   };
-  // What a variable is, and of which level if it has one.
+  // Describes what a variable is, and of which level if it has one.
   struct Column {
     Quantity quantity;
     size_t level = 0;

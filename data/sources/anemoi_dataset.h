@@ -25,7 +25,7 @@ class AnemoiDataset : public Dataset {
   // Opens options.dataset. Throws ConfigError for options that do not fit the dataset, DataError
   // for anything that is wrong with it.
   explicit AnemoiDataset(const DatasetOptions& options);
-  // The same over any store; options.dataset is not looked at.
+  // Opens a dataset in any store; options.dataset is not looked at.
   AnemoiDataset(std::shared_ptr<const zarr::Store> store, const DatasetOptions& options);
   ~AnemoiDataset() override;
 

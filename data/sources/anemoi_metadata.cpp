@@ -207,7 +207,7 @@ std::set<std::string> declared_constant(const zarr::Group& group) {
   return names;
 }
 
-// Whether "variables_metadata" calls a variable constant, by the new or the old name of the key.
+// True if "variables_metadata" calls a variable constant, by the new or the old name of the key.
 bool described_constant(const Json& metadata, const std::string& variable) {
   if (!metadata.is_object()) return false;
   const auto found = metadata.find(variable);
@@ -252,7 +252,7 @@ std::optional<int64_t> period_of(const Json& described) {
   return ends_s[1] - ends_s[0];
 }
 
-// What "variables_metadata" says of the kinds of variables; what is odd in it says nothing.
+// Returns what "variables_metadata" says of the kinds of variables; what is odd in it says nothing.
 std::vector<VariableKind> variable_kinds(const zarr::Group& group,
                                          const std::vector<std::string>& variables) {
   const Json metadata = attribute(group, "variables_metadata");

@@ -51,7 +51,7 @@ void AnemoiRow::add_part(const zarr::ChunkPart& place) {
     part.chunk = array_.open_chunk(place.chunk);
     part.is_absent = part.chunk == nullptr;
     if (part.is_absent) request_.on_absent(place.chunk);
-    // What can only be decoded whole is kept where neighbouring rows are in it, too.
+    // A chunk that can only be decoded whole is kept where neighbouring rows are in it, too.
     const bool is_shared = array_.meta().chunk.shape[kTime] > 1;
     if (part.chunk && part.chunk->num_pieces() == 1 && is_shared) part.chunk.reset();
   }

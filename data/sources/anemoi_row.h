@@ -33,7 +33,7 @@ class AnemoiRow : public RowReader {
   void read_piece(size_t piece, FieldSink& sink, ReadScratch& scratch) override;
 
  private:
-  // What a chunk has of the row.
+  // Describes what a chunk has of the row.
   struct Part {
     zarr::ChunkPart place;
     std::vector<ColumnMap> columns;                 // `source` counted within the chunk

@@ -24,9 +24,9 @@ bool is_pressure(const std::string& units) {
 }
 
 // Knows coordinates of one file.
-class Reader {
+class FieldReader {
  public:
-  Reader(const NetcdfFile& file, const CfNames& names) : file_(file), names_(names) {}
+  FieldReader(const NetcdfFile& file, const CfNames& names) : file_(file), names_(names) {}
 
   CfFile read() {
     CfFile result{.path = file_.path(), .grid = {}, .dates_s = {}, .fields = {}};
@@ -305,7 +305,7 @@ double CfPacking::unpack(double stored) const {
 }
 
 CfFile read_cf_file(const NetcdfFile& file, const CfNames& names) {
-  return Reader(file, names).read();
+  return FieldReader(file, names).read();
 }
 
 void read_cf_field(const NetcdfFile& file, const CfGrid& grid, const CfField& field, int64_t time,

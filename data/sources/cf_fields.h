@@ -18,7 +18,7 @@
 
 namespace aifs::data {
 
-// Where the cells of a field lie in its variable, and their coordinates.
+// Says where the cells of a field lie in its variable, and their coordinates.
 struct CfGrid {
   std::vector<std::string> dimensions;                // {cells}, or {rows, columns}
   std::vector<int64_t> shape;                         // of these

@@ -31,7 +31,7 @@ class CfTime {
   double reference_s_ = 0.0;  // within the day, UTC
 };
 
-// Whether units say that a coordinate is a time.
+// True if units say that a coordinate is a time.
 bool is_cf_time(const std::string& units);
 
 }  // namespace aifs::data

@@ -15,7 +15,7 @@ namespace aifs::data {
 // "cos_solar_zenith_angle").
 bool is_computed_forcing(const std::string& name);
 const std::vector<std::string>& computed_forcing_names();
-// Whether it is the same at all dates.
+// True if it is the same at all dates.
 bool is_constant_forcing(const std::string& name);
 
 // The values of a forcing for some cells. Precondition: is_computed_forcing(name).

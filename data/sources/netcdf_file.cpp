@@ -20,7 +20,7 @@ namespace {
 [[maybe_unused]] const int locking_is_off =
     ::setenv("HDF5_USE_FILE_LOCKING", "FALSE", /*overwrite=*/0);
 
-// What a status of the library means; those above 0 are of the system.
+// Returns what a status of the library means; those above 0 are of the system.
 std::string reason_of(int status) {
   if (status > 0) return std::strerror(status);
   switch (status) {

@@ -24,7 +24,7 @@ struct NetcdfVariable {
   int64_t num_items() const;
 };
 
-// Of the root group. Errors are DataErrors that name the file and the variable.
+// Reads the root group. Errors are DataErrors that name the file and the variable.
 class NetcdfFile {
  public:
   explicit NetcdfFile(const std::string& path);

@@ -24,7 +24,7 @@
 
 namespace aifs::data {
 
-// What is known of a field at one point of the unit sphere.
+// Describes what is known of a field at one point of the unit sphere.
 struct FieldValues {
   double value = 0.0;
   double east = 0.0;   // (1/cos φ) ∂f/∂λ

@@ -26,7 +26,7 @@ class CopyJournal {
   CopyJournal& operator=(const CopyJournal&) = delete;
 
   bool is_done(const std::string& key) const;
-  // Of the values of a file; nothing if it is not done.
+  // Returns the checksum of the values of a file; nothing if it is not done.
   std::optional<uint32_t> checksum(const std::string& key) const;
   // Thread-safe, as the above.
   void add(const std::string& key, uint32_t checksum);

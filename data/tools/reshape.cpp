@@ -350,7 +350,7 @@ void consolidate(const fs::path& to, const std::vector<std::string>& names, int 
   zarr::write_staged_json(staging, to / "zarr.json", group);
 }
 
-// What a copy is of, so that another one is not taken for its beginning.
+// Returns what a copy is of, so that another one is not taken for its beginning.
 Json request_json(const StorePtr& store, const zarr::Array& data,
                   const zarr::ArraySettings& fields) {
   return {{"from", absolute_path(store->name()).string()},

@@ -25,7 +25,7 @@ namespace {
 using zarr::Json;
 using StorePtr = std::shared_ptr<const zarr::Store>;
 
-// What some values of a variable are like.
+// Describes what some values of a variable are like.
 struct Tally {
   int64_t values = 0, nan = 0, infinite = 0, outliers = 0, wrong = 0;
   double minimum = std::numeric_limits<double>::infinity();
@@ -52,7 +52,7 @@ struct Tally {
   }
 };
 
-// What is known of the fields; without it chunks are only decoded.
+// Describes what is known of the fields; without it chunks are only decoded.
 struct Expectation {
   DatasetInfo info;
   std::map<int64_t, int64_t> row_of_stored;  // stored row -> row
@@ -142,7 +142,7 @@ void StoreCheck::expect_values(Expectation& e) {
   for (size_t v = 0; v < e.info.variables.size(); ++v) {
     const double range = s.maximum[v] - s.minimum[v];
     const bool has_limits = std::isfinite(range) && range >= 0.0;
-    // Of what never varies, rounding may not.
+    // Allows for rounding of what never varies.
     const double least = 1e-5 * std::max(std::abs(s.minimum[v]), std::abs(s.maximum[v]));
     const double room = std::max(options_.margin * range, least);
     e.low.push_back(has_limits ? s.minimum[v] - room : std::nan(""));

@@ -15,7 +15,7 @@
 namespace aifs::data {
 
 struct StatisticsOptions {
-  // Of the period, as data.dataset.start and end; empty: those of the store's own statistics.
+  // Ends of the period, as data.dataset.start and end; empty: those of the store's own statistics.
   std::string start = {}, end = {};
   // Differences in time; none given: those that the store has.
   std::optional<std::vector<int64_t>> deltas_s = {};

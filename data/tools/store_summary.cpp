@@ -22,7 +22,7 @@ namespace {
 using zarr::Json;
 using StorePtr = std::shared_ptr<const zarr::Store>;
 
-// What is copied from the attributes as it stands.
+// Lists what is copied from the attributes as it stands.
 constexpr std::array kAttributes{"resolution",
                                  "description",
                                  "licence",

@@ -15,7 +15,7 @@ namespace aifs::data {
 // Throws DataError.
 zarr::Json summarise_store(const std::shared_ptr<const zarr::Store>& store);
 
-// The same for people, as lines.
+// Returns the summary for people, as lines.
 std::string summary_text(const zarr::Json& summary);
 
 // The metadata of an array as they stand in the store (.zarray or zarr.json), its own attributes,

@@ -116,7 +116,7 @@ void Imputer::forward(std::span<float> sample, const SampleShape& shape,
   const int64_t slab = shape.ensemble * shape.nodes * width;
   for (int64_t t = 0; t < shape.times; ++t) {
     for (const Entry& entry : entries_) {
-      // Where member 0 has NaN, every member is filled.
+      // If member 0 has NaN, every member is filled.
       for (int64_t n = 0; n < shape.nodes; ++n) {
         const float* member0 = sample.data() + t * slab + n * width;
         if (!std::isnan(member0[entry.column])) continue;

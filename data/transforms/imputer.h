@@ -49,7 +49,8 @@ class Imputer {
   // The constant that NaN of a data column are filled with; nothing if they are not filled, or with
   // another variable.
   std::optional<float> constant(int64_t column) const;
-  // What NaN of a data column are filled with: "280.5" or "copy of sst"; "" if they are not.
+  // Returns what NaN of a data column are filled with: "280.5" or "copy of sst"; "" if they are
+  // not.
   std::string describe(int64_t column, const std::vector<std::string>& variables) const;
 
   // Fills `sample` in place. `first_time_nan` (N, V) becomes 1 where a filled variable was NaN at

@@ -244,7 +244,7 @@ auto Array::in_chunk(std::span<const int64_t> chunk, Body&& body) const {
   } catch (const DataError& error) {
     if (store_->drop_copy(chunk_key(chunk))) return in_chunk(chunk, body);
     const std::string path = chunk_path(chunk);
-    // What the store says names the file, and keeps its type.
+    // Errors of the store name the file, and keep their type.
     if (std::string_view(error.what()).find(path) != std::string_view::npos) throw;
     throw DataError(concat("'", path, "': ", error.what()),
                     error.hint().empty()

@@ -67,7 +67,7 @@ class Array {
   // coordinate where chunks lie in folders below folders), in any order, from one list of a folder.
   // False if the store cannot be listed.
   bool list_chunks(const std::function<void(std::span<const int64_t> chunk)>& visit) const;
-  // The same where chunks lie in folders below folders, of those whose first coordinate is given,
+  // Lists chunks in folders below folders, of those whose first coordinate is given,
   // with all coordinates: one list for every folder.
   bool list_chunks_below(int64_t first,
                          const std::function<void(std::span<const int64_t> chunk)>& visit) const;
@@ -89,14 +89,14 @@ class Array {
   [[noreturn]] void throw_undefined(std::span<const int64_t> chunk) const;
   [[noreturn]] void throw_too_large(std::span<const int64_t> chunk, size_t bytes) const;
   bool fetch(std::span<const int64_t> chunk, ChunkScratch& scratch) const;
-  // Where a shard holds a chunk, and the shard itself if it is compressed.
+  // Says where a shard holds a chunk, and the shard itself if it is compressed.
   struct ShardPlace {
     std::string key;
     ByteRange bytes;
     ChunkCache::Entry shard;
   };
   std::optional<ShardPlace> place_in_shard(std::span<const int64_t> chunk) const;
-  // What `body` returns; its errors name the file of the chunk.
+  // Returns what `body` returns; its errors name the file of the chunk.
   template <class Body>
   auto in_chunk(std::span<const int64_t> chunk, Body&& body) const;
   friend class WholeChunk;

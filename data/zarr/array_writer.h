@@ -29,9 +29,9 @@ struct ArraySettings {
   Json dimension_names = {};  // of format 3; null: none
 };
 
-// What .zarray (format 2) or zarr.json holds.
+// Returns what .zarray (format 2) or zarr.json holds.
 Json array_metadata(const ArraySettings& settings);
-// What the files of the root group hold: .zgroup and .zattrs, or zarr.json.
+// Returns what the files of the root group hold: .zgroup and .zattrs, or zarr.json.
 std::vector<std::pair<std::string, Json>> group_metadata(int format, const Json& attributes);
 
 // Items in memory: a region of an array in C order, little endian, and which parts of it are only
@@ -54,7 +54,7 @@ class ArrayWriter {
   ArrayWriter(fs::path store, std::string path, ArraySettings settings, fs::path staging);
 
   const ArraySettings& settings() const { return settings_; }
-  // What one file holds each: shards, or chunks.
+  // Returns what one file holds each: shards, or chunks.
   const ChunkGrid& files() const { return files_; }
   // Number of files along each axis.
   std::vector<int64_t> num_files() const;

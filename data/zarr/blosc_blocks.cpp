@@ -227,7 +227,7 @@ void BloscBlocks::decode_streams_in_part(const ValueFile& file, size_t block, By
     if (length == stream_bytes) {  // copied
       file.read(offset_ + at + needed.begin, needed.end - needed.begin, out + needed.begin);
     } else {
-      // What comes first is decoded first, but how much of the stream that takes is a guess.
+      // The first bytes are decoded first, but how much of the stream that takes is a guess.
       const size_t share = length * needed.end / stream_bytes;
       const size_t guess =
           format_ == Format::kLz4 ? std::min(length, share + share / 8 + kGuessBytes) : length;

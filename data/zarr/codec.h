@@ -41,7 +41,7 @@ class Codec {
                       Buffer& decoded) const = 0;
 };
 
-// What a codec throws where sizes differ, and where the bytes make no sense.
+// Throws a codec's error where sizes differ, and where the bytes make no sense.
 [[noreturn]] void throw_wrong_size(size_t decoded_bytes, size_t expected_bytes);
 [[noreturn]] void throw_corrupt(const std::string& why);
 

@@ -11,7 +11,7 @@ namespace aifs::zarr {
 
 inline constexpr size_t kBloscHeaderBytes = 16;
 
-// What every buffer starts with.
+// Describes what every buffer starts with.
 struct BloscHeader {
   size_t decoded_bytes = 0;  // nbytes
   size_t block_bytes = 0;    // blocksize
@@ -27,7 +27,7 @@ struct BloscHeader {
 // shape or type explains whatever else is odd. Throws DataError.
 BloscHeader read_blosc_header(std::span<const std::byte> encoded,
                               const DecodeRequest* request = nullptr);
-// The same where only the beginning of the `size` encoded bytes is at hand.
+// Reads it where only the beginning of the `size` encoded bytes is at hand.
 BloscHeader read_blosc_header(std::span<const std::byte> head, size_t size,
                               const DecodeRequest* request);
 

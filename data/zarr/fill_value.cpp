@@ -55,7 +55,7 @@ double parse_real(const Json& value, const DataType& type) {
   return *bits;
 }
 
-// Whether the type holds the number; booleans, dates and durations take what they are given.
+// True if the type holds the number; booleans, dates and durations take what they are given.
 bool fits(int64_t number, const DataType& type) {
   const bool is_signed = type.kind == Kind::kInteger;
   if (!is_signed && type.kind != Kind::kUnsigned) return true;

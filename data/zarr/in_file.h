@@ -9,7 +9,7 @@
 
 namespace aifs::zarr {
 
-// What `body` returns. A DataError "reason" thrown by it becomes "'file': reason".
+// Returns what `body` returns. A DataError "reason" thrown by it becomes "'file': reason".
 template <class Body>
 auto in_file(const std::string& file, Body&& body) {
   try {

@@ -22,7 +22,7 @@ class RememberingStore : public Store {
   // Throws DataError if it is no record, or one of another dataset than that of `inner`.
   RememberingStore(std::shared_ptr<const Store> inner, const std::string& record);
 
-  // What was remembered, as bytes (CBOR).
+  // Returns what was remembered, as bytes (CBOR).
   std::string record() const;
   void stop();
 

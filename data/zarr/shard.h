@@ -26,7 +26,8 @@ int64_t shard_bytes(const ArrayMeta& meta);
 // Bytes of the index, with its checksum if it has one.
 size_t shard_index_bytes(const ArrayMeta& meta);
 
-// Where the index lies in a shard of `size` bytes. Throws DataError if the shard is too short.
+// Returns where the index lies in a shard of `size` bytes. Throws DataError if the shard is too
+// short.
 ByteRange shard_index_range(const ArrayMeta& meta, size_t size);
 
 // Throws DataError if the checksum is wrong.

@@ -92,7 +92,7 @@ class Store {
   std::string path_of(std::string_view key) const;
 };
 
-// What files have given, counted by all that read of a store.
+// Bytes that files have given, counted by all that read of a store.
 using ByteCounter = std::atomic<int64_t>;
 
 // A folder. Does not need to exist until something is read.

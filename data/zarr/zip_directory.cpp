@@ -46,7 +46,7 @@ class Bytes {
   std::vector<std::byte> bytes_;
 };
 
-// Where the directory lies.
+// Says where the directory lies.
 struct Place {
   uint64_t begin = 0, size = 0, entries = 0;
 };

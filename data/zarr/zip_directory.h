@@ -23,7 +23,8 @@ struct ZipMember {
 // outside the file.
 std::map<std::string, ZipMember> read_zip_directory(const ValueFile& file, const std::string& name);
 
-// Where the bytes of a member begin. Throws DataError unless its local header agrees with the list.
+// Returns where the bytes of a member begin. Throws DataError unless its local header agrees with
+// the list.
 uint64_t zip_data_offset(const ValueFile& file, const std::string& name, const std::string& member,
                          const ZipMember& entry);
 

@@ -7,11 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/enum_names.h"
-
 namespace aifs::graph {
-
-enum class AreaWeightKind { kSpherical, kUniform, kCosineLatitude, kIsolatitude, kPlanar };
 
 // Areas (steradian) of the spherical Voronoi cells; they add up to 4 pi. The cells of a limited
 // area cover the whole sphere, too: outer nodes get what lies outside.
@@ -33,14 +29,5 @@ std::vector<double> cosine_latitude_weights(std::span<const float> lat_rad, doub
 // Bands between the midpoints of distinct latitudes, shared evenly by the nodes of a latitude:
 // 2 pi R (sin upper - sin lower) / nodes, with R = 6371 (one factor only, as in Anemoi).
 std::vector<double> isolatitude_weights(std::span<const float> lat_rad);
-
-constexpr auto enum_table(AreaWeightKind) {
-  using enum AreaWeightKind;
-  return std::to_array<EnumName<AreaWeightKind>>({{kSpherical, "spherical"},
-                                                  {kUniform, "uniform"},
-                                                  {kCosineLatitude, "cosine_latitude"},
-                                                  {kIsolatitude, "isolatitude"},
-                                                  {kPlanar, "planar"}});
-}
 
 }  // namespace aifs::graph

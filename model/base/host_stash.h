@@ -16,7 +16,7 @@ namespace aifs::model {
 class HostStash {
  public:
   using Tensors = std::vector<at::Tensor>;
-  // What was put away together: the state before a group of layers.
+  // Describes what was put away together: the state before a group of layers.
   class Item;
   using ItemPtr = std::shared_ptr<Item>;
 
@@ -34,8 +34,8 @@ class HostStash {
   // stays is there.
   void settle();
 
-  // The same values, once, for the current stream. As many items put before this one as were to be
-  // on the device with it are fetched meanwhile.
+  // Returns the same values, once, for the current stream. As many items put before this one as
+  // were to be on the device with it are fetched meanwhile.
   Tensors take(const ItemPtr& item);
 
   // Bytes of page-locked memory.

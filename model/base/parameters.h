@@ -32,7 +32,7 @@ struct Parameter {
   int64_t offset = -1;        // of a trainable tensor in the flat buffers, in elements
   int64_t unit = 0;           // the one that uses it (ParameterSet::add_unit()), 0 for none
 
-  // Whether it has a place in the flat buffers.
+  // True if it has a place in the flat buffers.
   bool is_optimised() const { return trainable && alias_of.empty(); }
 };
 
@@ -110,7 +110,7 @@ class ParameterSet {
   void set_keeper(UnitKeeper* keeper) { keeper_ = keeper; }
   UnitKeeper* keeper() const { return keeper_; }
 
-  // Where inputs of layers may wait on the host for the backward pass.
+  // Returns where inputs of layers may wait on the host for the backward pass.
   HostStash& stash() const { return *stash_; }
 
   // Trainable elements of whole tensors, not counting aliases and padding.
@@ -123,7 +123,7 @@ class ParameterSet {
   // One-dimensional; every tensor starts at a multiple of kAlignment elements, padding is zero.
   const at::Tensor& flat_values() const { return flat_values_; }
   const at::Tensor& flat_gradients() const { return flat_gradients_; }
-  // Where slices begin in the flat buffers; before are the whole tensors.
+  // Returns where slices begin in the flat buffers; before are the whole tensors.
   int64_t first_sliced() const { return first_sliced_; }
   // Gives a buffer up: whoever shards gradients or values keeps them elsewhere. It is undefined
   // then.
@@ -181,25 +181,25 @@ class ParameterScope {
                  const Slice& slice = {}) const;
   // Another name, `alias`, for `existing`; both relative to the scope.
   void add_alias(const std::string& alias, const std::string& existing) const;
-  // The same place for a part that uses the tensors of another one like it.
+  // Returns the same place for a part that uses the tensors of another one like it.
   ParameterScope shared() const {
     ParameterScope scope = *this;
     scope.shared_ = true;
     return scope;
   }
-  // The same place for a part whose layers are sliced over the tensor ranks of the set.
+  // Returns the same place for a part whose layers are sliced over the tensor ranks of the set.
   ParameterScope sliced() const {
     ParameterScope scope = *this;
     scope.ranks_ = set_->tensor_ranks();
     return scope;
   }
-  // The same place for a part that is on the stage of a processor layer, or on the last one; others
-  // are on the first.
+  // Returns the same place for a part that is on the stage of a processor layer, or on the last
+  // one; others are on the first.
   ParameterScope of_layer(int64_t layer) const {
     return on_stage(set_->stages().of_layer(first_layer_ + layer));
   }
   ParameterScope on_last_stage() const { return on_stage(set_->stages().last()); }
-  // The same place for a processor whose first layer is this one of all processors' layers.
+  // Returns the same place for a processor whose first layer is this one of all processors' layers.
   ParameterScope from_layer(int64_t layer) const {
     ParameterScope scope = of_layer(layer);
     scope.first_layer_ = layer;

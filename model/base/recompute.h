@@ -31,7 +31,7 @@ std::vector<at::Tensor> recompute(const TensorsFunction& part,
                                   const std::vector<at::Tensor>& inputs,
                                   const StateChange& change = {});
 
-// Whether a part runs again on this thread: its gradients are wanted, its results read by nobody.
+// True if a part runs again on this thread: its gradients are wanted, its results read by nobody.
 // The operation that ends a part may leave its result uncomputed then.
 bool results_unread();
 

@@ -21,7 +21,7 @@ class Stages {
   // `links` outlive the stages; `layers` are those of each.
   Stages(parallel::StageLinks& links, parallel::Counts layers);
 
-  // What stages give each other.
+  // Returns what stages give each other.
   parallel::StageLinks& links() const { return *links_; }
   int last() const { return links_->count() - 1; }
   int of_layer(int64_t layer) const;

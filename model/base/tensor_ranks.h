@@ -30,7 +30,7 @@ class TensorRanks {
   bool any() const { return group_ != nullptr; }
   // How many of n channels, in indivisible units (a head), each rank has.
   parallel::Counts counts(int64_t n, int64_t unit = 1) const;
-  // Where the own ones of n begin, and how many there are.
+  // Says where the own ones of n begin, and how many there are.
   struct Range {
     int64_t begin = 0, size = 0;
   };
@@ -42,7 +42,7 @@ class TensorRanks {
   at::Tensor copied(const at::Tensor& whole) const;
   // The sum of what ranks have, on every rank.
   at::Tensor total(const at::Tensor& partial) const;
-  // That sum, of which each rank keeps its own channels: (n, rows) -> (own, rows).
+  // Returns that sum, of which each rank keeps its own channels: (n, rows) -> (own, rows).
   at::Tensor scattered(const at::Tensor& partial, int64_t unit = 1) const;
 
  private:

@@ -9,7 +9,8 @@ namespace aifs::model {
 
 namespace {
 
-// Where the runs of equal values start in an ascending list of numbers below n; (n + 1) int32.
+// Returns where the runs of equal values start in an ascending list of numbers below n; (n + 1)
+// int32.
 at::Tensor run_starts(const at::Tensor& ascending, int64_t n) {
   at::Tensor begin = at::zeros({n + 1}, at::kInt);
   int32_t* starts = begin.data_ptr<int32_t>();

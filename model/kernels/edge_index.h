@@ -23,10 +23,11 @@ struct EdgeIndex {
   static std::shared_ptr<const EdgeIndex> create(const at::Tensor& source, const at::Tensor& target,
                                                  int64_t num_sources, int64_t num_targets);
 
-  // The same graph `copies` times over, copy b on nodes b * num_sources ... and b * num_targets ...
+  // Returns this graph `copies` times over, copy b on nodes b * num_sources ... and b * num_targets
+  // ...
   std::shared_ptr<const EdgeIndex> repeat(int64_t copies) const;
 
-  // The same with each tensor replaced by one of the same values.
+  // Returns this graph with each tensor replaced by one of the same values.
   std::shared_ptr<const EdgeIndex> with_each(
       const std::function<at::Tensor(const at::Tensor&)>& replace) const;
   std::shared_ptr<const EdgeIndex> to(at::Device device) const;

@@ -66,7 +66,8 @@ at::Tensor rows_of(const at::Tensor& x, const Parts& parts, int64_t start, int64
       .permute({0, 1, 4, 2, 3});
 }
 
-// What the library's backward pass takes, with a window that reaches so far to either side.
+// Describes what the library's backward pass takes, with a window that reaches so far to either
+// side.
 struct BackwardInput {
   at::Tensor d_out, query, key, value, out, log_sum, seed, offset;
   int64_t left, right;

@@ -20,7 +20,7 @@ namespace aifs::model {
 AttentionSums graph_attention(const AttentionInputs& inputs, int64_t num_heads,
                               const EdgeIndexPtr& edges);
 
-// The same from gathers and index sums of the library: any device, (M, H d) intermediates.
+// Computes this by gathers and index sums of the library: any device, (M, H d) intermediates.
 AttentionSums graph_attention_plain(const AttentionInputs& inputs, int64_t num_heads,
                                     const EdgeIndexPtr& edges);
 

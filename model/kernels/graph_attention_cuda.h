@@ -8,7 +8,7 @@
 
 namespace aifs::model::cuda_attention {
 
-// Whether the kernels know such inputs (device, type, widths).
+// True if the kernels know such inputs (device, type, widths).
 bool supports(const AttentionInputs& inputs, int64_t num_heads);
 
 AttentionSums graph_attention(const AttentionInputs& inputs, int64_t num_heads,

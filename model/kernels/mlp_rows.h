@@ -15,8 +15,8 @@
 
 namespace aifs::model {
 
-// What is computed. The first linear gives the sum of products of several inputs and, with edges,
-// at_target[target[m]] + at_source[source[m]].
+// Describes what is computed. The first linear gives the sum of products of several inputs and,
+// with edges, at_target[target[m]] + at_source[source[m]].
 struct RowMlp {
   std::vector<at::Tensor> inputs;      // (rows, K_i)
   std::vector<at::Tensor> first;       // (H, K_i) parts of the first weight, rows may be apart
@@ -41,7 +41,7 @@ struct RowMlpResult {
 };
 RowMlpResult mlp_rows(const RowMlp& mlp, const RowMlpWanted& wanted);
 
-// Where gradients of parameters are added, shaped as in RowMlp.
+// Says where gradients of parameters are added, shaped as in RowMlp.
 struct RowMlpSums {
   std::vector<at::Tensor> first, weights, biases;
   at::Tensor norm_weight, norm_bias;

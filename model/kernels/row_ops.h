@@ -12,7 +12,7 @@
 
 namespace aifs::model {
 
-// Whether the kernels can work on such rows there: norms at all, or GELUs and sums of columns.
+// True if the kernels can work on such rows there: norms at all, or GELUs and sums of columns.
 bool row_ops_support(const at::Device& device, at::ScalarType type, int64_t width);
 bool gelu_rows_support(const at::Device& device, at::ScalarType type, int64_t width);
 
@@ -28,10 +28,10 @@ at::Tensor product_bias(const at::Tensor& x, const at::Tensor& weight, const at:
 // and row kernels elsewhere; so are the next ones.
 Activated product_gelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                        Keep keep, const at::Tensor& addend = {});
-// The same of [a | b], equally wide, without the concatenation.
+// Computes this of [a | b], equally wide, without the concatenation.
 Activated pair_product_gelu(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight,
                             const at::Tensor& bias, Keep keep);
-// The same of e with at_target[target[e]] + at_source[source[e]] in place of the addend.
+// Computes this of e with at_target[target[e]] + at_source[source[e]] in place of the addend.
 Activated edge_product_gelu(const at::Tensor& e, const at::Tensor& weight,
                             const at::Tensor& at_target, const at::Tensor& at_source,
                             const at::Tensor& bias, const EdgeIndex& edges, Keep keep);
@@ -55,7 +55,7 @@ at::Tensor linear_backward(const at::Tensor& d, const at::Tensor& weight, const 
 // x b, (rows, K) times (K, N).
 at::Tensor product(const at::Tensor& x, const at::Tensor& b);
 
-// Whether product_sum() is one kernel.
+// True if product_sum() is one kernel.
 bool product_sum_fits(const at::Tensor& d, const at::Tensor& weight);
 // d weight + rows (undefined: none) + at_target[target[e]] (the same); weight (of d, of rows).
 at::Tensor product_sum(const at::Tensor& d, const at::Tensor& weight, const at::Tensor& rows,

@@ -42,7 +42,7 @@ const float* vector_data(const at::Tensor& values, int64_t width) {
   return values.const_data_ptr<float>();
 }
 
-// Where a kernel adds a sum over rows.
+// Returns where a kernel adds a sum over rows.
 float* sum_data(const at::Tensor& sum, int64_t width) {
   return const_cast<float*>(vector_data(sum, width));
 }
@@ -68,7 +68,7 @@ bool gelu_supports(at::ScalarType type, int64_t width) {
 
 namespace {
 
-// Where to write what is kept; null if it is not.
+// Returns where to write what is kept; null if it is not.
 void* pre_data(const Activated& a) {
   return a.has_slope() ? nullptr : data(a.kept, a.out, a.out.size(0));
 }
@@ -139,7 +139,7 @@ void add_column_sums(const at::Tensor& sum, const at::Tensor& rows) {
 
 namespace {
 
-// What a backward pass reads of a GELU, and where gelu(pre) goes if it is not there.
+// Describes what a backward pass reads of a GELU, and where gelu(pre) goes if it is not there.
 struct GeluSource {
   const void* pre = nullptr;
   const uint8_t* slope;
@@ -201,7 +201,7 @@ Activated rows_of_product(const at::Tensor& x, const at::Tensor& weight, Keep ke
 
 namespace {
 
-// Whether the kernels can read such operands at all.
+// True if the kernels can read such operands at all.
 bool operands_fit(const at::Tensor& x, const at::Tensor& weight) {
   constexpr int64_t kAlignment = 8;
   return x.is_cuda() && x.scalar_type() == at::kBFloat16 && x.is_contiguous() &&

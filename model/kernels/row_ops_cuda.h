@@ -30,7 +30,7 @@ at::Tensor sum_edges(const at::Tensor& rows, const EdgeIndex& edges, bool at_tar
 
 bool product_bias_fits(const at::Tensor& x, const at::Tensor& weight);
 at::Tensor product_bias(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
-// Whether one kernel can form x times a weight of `width` columns and sums `depth` long, and what
+// True if one kernel can form x times a weight of `width` columns and sums `depth` long, and what
 // comes with it.
 bool product_fits(const at::Tensor& x, const at::Tensor& weight, int64_t width, int64_t depth);
 bool pair_product_fits(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weight);

@@ -37,8 +37,8 @@ class Buffer {
   std::unique_ptr<T, Free> values_;
 };
 
-// Where the parts of some rows begin, and with edges those of their targets: a target's edges are
-// in one part.
+// Says where the parts of some rows begin, and with edges those of their targets: a target's edges
+// are in one part.
 struct Parts {
   std::vector<int64_t> rows{0}, targets{0};
 
@@ -67,7 +67,7 @@ struct Parts {
   }
 };
 
-// What a product is added to: a row, what there is, or nothing.
+// Returns what a product is added to: a row, what there is, or nothing.
 template <class T>
 struct Start {
   const T* bias = nullptr;

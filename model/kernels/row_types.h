@@ -6,9 +6,9 @@
 
 namespace aifs::model {
 
-// What of a GELU is kept for its backward pass: nothing, the values before it, which take little
-// memory but are to be activated again, or its derivative in 8 bits (gelu_slope.h). There are no
-// derivatives of types wider than 16 bits: kSlope means kPre then.
+// Says what of a GELU is kept for its backward pass: nothing, the values before it, which take
+// little memory but are to be activated again, or its derivative in 8 bits (gelu_slope.h). There
+// are no derivatives of types wider than 16 bits: kSlope means kPre then.
 enum class Keep { kNothing, kPre, kSlope };
 inline bool slope_kept(Keep keep, at::ScalarType type) {
   return keep == Keep::kSlope && c10::elementSize(type) == 2;

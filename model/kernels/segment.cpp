@@ -19,7 +19,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 // Rows of this many nodes or edges are one piece of work for a thread.
-constexpr int64_t kGrain = 256;
+constexpr int64_t kRowGrain = 256;
 
 // A list of edges per node: edges list[begin[i]] ... list[begin[i+1] - 1], or those numbers
 // themselves where list is null.
@@ -84,7 +84,7 @@ at::Tensor sum_edges(const at::Tensor& edge_rows, const EdgeIndex& edges, bool a
       (at_targets ? edges.target_begin : edges.source_begin).const_data_ptr<int32_t>(),
       at_targets ? nullptr : edges.source_edges.const_data_ptr<int32_t>()};
   AT_DISPATCH_FLOATING_TYPES(rows.scalar_type(), "sum_edges", [&] {
-    at::parallel_for(0, nodes, kGrain, [&](int64_t first, int64_t last) {
+    at::parallel_for(0, nodes, kRowGrain, [&](int64_t first, int64_t last) {
       sum_rows(out.data_ptr<scalar_t>(), rows.const_data_ptr<scalar_t>(), lists, first, last,
                width);
     });
@@ -105,7 +105,7 @@ void add_node_rows_(const at::Tensor& rows, const at::Tensor& at_target,
   AIFS_CHECK(rows.is_contiguous() && at_target.is_contiguous() && at_source.is_contiguous(),
              "rows must be contiguous");
   AT_DISPATCH_FLOATING_TYPES(rows.scalar_type(), "add_node_rows", [&] {
-    at::parallel_for(0, edges.num_edges, kGrain, [&](int64_t first, int64_t last) {
+    at::parallel_for(0, edges.num_edges, kRowGrain, [&](int64_t first, int64_t last) {
       add_two_rows(rows.data_ptr<scalar_t>(), at_target.const_data_ptr<scalar_t>(),
                    edges.target.const_data_ptr<int32_t>(), at_source.const_data_ptr<scalar_t>(),
                    edges.source.const_data_ptr<int32_t>(), first, last, rows.size(1));

@@ -39,7 +39,7 @@ inline int64_t block_of_queries(const SequenceAttentionOptions& options) {
   return std::max(kSmallest, options.window.value_or(0));
 }
 
-// Whether, of 16 bits on a GPU, the library's flash-attention does it. It counts positions from the
+// True if the library's flash-attention does it, of 16 bits on a GPU. It counts positions from the
 // ends: not between parts of a divided sequence.
 inline bool flash_does(const SequenceAttentionOptions& options, int64_t head_width,
                        int64_t num_queries, int64_t num_keys) {

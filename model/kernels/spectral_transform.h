@@ -56,7 +56,7 @@ class SphericalTransform {
   at::Tensor ring_order_;         // i64: where each ring is among the rings of all groups
   at::Tensor point_order_;        // i64: the same for points
   at::Tensor forward_, inverse_;  // fp64 (m, l, ring), the first with w_k
-  // The same in the types and on the devices that were asked for.
+  // Returns the table in the types and on the devices that were asked for.
   at::Tensor cached(const at::Tensor& table, const at::Tensor& like) const;
   mutable std::mutex mutex_;
   mutable std::vector<std::pair<const at::Tensor*, at::Tensor>> cache_;

@@ -41,7 +41,7 @@ struct BoundingOptions {
   void validate(const std::string& path) const;
 };
 
-// What is known of the output variables, in model-output order.
+// Describes what is known of the output variables, in model-output order.
 struct OutputVariables {
   std::vector<std::string> names;
   std::vector<double> mean, stdev;  // physical units; may be empty if no Normalized kind is used
@@ -56,7 +56,7 @@ class Bounding {
 
   // (..., V_out) -> the same shape, a new tensor.
   at::Tensor forward(const at::Tensor& y) const;
-  // Whether each of its columns depends on itself alone, and then the same in place; with
+  // True if each of its columns depends on itself alone, and then the same in place; with
   // `slope_wanted` the derivative of its columns, else an undefined tensor.
   bool is_elementwise() const { return total_ < 0; }
   at::Tensor limit_(const at::Tensor& y, bool slope_wanted) const;
@@ -70,7 +70,7 @@ class Bounding {
   at::Tensor thresholds_;  // one per column
 };
 
-// Whether none of them reads a column that another one changes.
+// True if none of them reads a column that another one changes.
 bool independent(const std::vector<Bounding>& boundings);
 
 constexpr auto enum_table(BoundingKind) {

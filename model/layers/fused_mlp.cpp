@@ -55,7 +55,7 @@ struct Operands {
     return {parameters[i], parameters[i + 1], *plan.layer_norm_eps};
   }
   const at::Tensor& residual() const { return rows[plan.first == FirstProduct::kEdges ? 2 : 0]; }
-  // Of a plain input, which is filled up.
+  // Returns the weight of a plain input, which is filled up.
   at::Tensor padded_weight() const {
     return pad_columns(weights[0], rows[0].size(1) - weights[0].size(1));
   }
@@ -147,8 +147,8 @@ struct EdgeGradient {
   }
 };
 
-// Of a plan with a halo, the gradients of its nodes and of the first weight from those of the
-// edges.
+// Returns, for a plan with a halo, the gradients of its nodes and of the first weight from those of
+// the edges.
 at::Tensor halo_backward(const Operands& o, const EdgeGradient& d, const ResultGradients& g,
                          const at::Tensor& d_weight) {
   const auto w = o.first_weights(), d_w = d_weight.chunk(3, 1);

@@ -18,7 +18,7 @@
 
 namespace aifs::model {
 
-// What the first linear is applied to.
+// Says what the first linear is applied to.
 enum class FirstProduct {
   kPlain,  // x, perhaps filled up
   kPair,   // [a | b]
@@ -31,8 +31,8 @@ struct FusedMlpPlan {
   EdgeIndexPtr edges = nullptr;                         // kEdges
   bool residual = false;                                // adds a, x or e; only with a norm
   std::optional<double> layer_norm_eps = std::nullopt;  // none: no norm
-  // What is kept of hidden layers: their GELUs and the derivatives of those, the values before them
-  // (GELUs are computed again), or nothing (all is).
+  // Says what is kept of hidden layers: their GELUs and the derivatives of those, the values before
+  // them (GELUs are computed again), or nothing (all is).
   Keep hidden = Keep::kSlope;
   bool adds_rows = false;     // kPlain without a norm: a second operand is added to the result
   bool unread = false;        // the result is not computed: only gradients are wanted

@@ -26,8 +26,8 @@ at::Tensor over_rows(const GraphConvOptions& options, const at::Tensor& x,
   return parts.size() == 1 ? parts[0] : at::cat(parts);
 }
 
-// What a mapper does to its edges before it sends messages: all are embedded first or, under
-// kBlock, those of a range of targets when their turn has come.
+// Describes what a mapper does to its edges before it sends messages: all are embedded first or,
+// under kBlock, those of a range of targets when their turn has come.
 struct EdgeEmbedding {
   const GraphConvOptions& options;
   const Mlp& mlp;

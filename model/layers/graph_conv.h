@@ -27,8 +27,8 @@ struct GraphConvOptions {
   MlpOptions mlp(int64_t in, int64_t out) const;
 };
 
-// What MLPs that are one operation, and are not run again, keep of their hidden layers: whoever
-// runs single MLPs again is short of memory.
+// Returns what MLPs that are one operation, and are not run again, keep of their hidden layers:
+// whoever runs single MLPs again is short of memory.
 Keep kept_hidden(RecomputePolicy recompute);
 
 struct NodeAndEdgeState {
@@ -49,14 +49,14 @@ class GraphConvBlock {
   NodeAndEdgeState messages(const at::Tensor& x_target, const at::Tensor& x_source,
                             const at::Tensor& e, const EdgeIndexPtr& edges,
                             bool edges_wanted = true, bool sources_again = false) const;
-  // The same between nodes of one set that are divided over ranks: `x` are own rows, others come by
-  // `halo` meanwhile, for so many copies of the graph. Only where takes_halo().
+  // Sends messages between nodes of one set that are divided over ranks: `x` are own rows, others
+  // come by `halo` meanwhile, for so many copies of the graph. Only where takes_halo().
   NodeAndEdgeState messages(const at::Tensor& x, const at::Tensor& e, const EdgeIndexPtr& edges,
                             const std::shared_ptr<parallel::OverlappedExchange>& halo,
                             int64_t copies, bool edges_wanted) const;
   bool takes_halo(const at::Tensor& x) const { return edge_mlp_.is_fused(x); }
-  // The same where ranges of targets share x_source: `shared` is shared_sources(x_source), of which
-  // a product with the MLP's first weight is done once, if it is fused.
+  // Sends them where ranges of targets share x_source: `shared` is shared_sources(x_source), of
+  // which a product with the MLP's first weight is done once, if it is fused.
   NodeAndEdgeState messages_from(const at::Tensor& shared, const at::Tensor& x_target,
                                  const at::Tensor& e, const EdgeIndexPtr& edges,
                                  bool edges_wanted = true) const;

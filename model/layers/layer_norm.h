@@ -34,7 +34,7 @@ class LayerNorm {
   SumAndNormed forward_sum(const at::Tensor& x, const at::Tensor& addend,
                            const at::Tensor& condition = {}) const;
 
-  // Of a plain norm.
+  // Returns the epsilon of a plain norm.
   double eps() const { return options_.eps; }
   const at::Tensor& weight() const { return weight_; }
   const at::Tensor& bias() const { return bias_; }

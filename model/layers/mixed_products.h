@@ -14,7 +14,7 @@
 
 namespace aifs::model {
 
-// Where the gradients of parameters are added up: in place where they have one already
+// Says where the gradients of parameters are added up: in place where they have one already
 // (ParameterSet::flatten) and are trained, or in zeros that autograd is given.
 class ParameterGradients {
  public:
@@ -26,8 +26,8 @@ class ParameterGradients {
     }
   }
   const at::Tensor& operator[](size_t i) const { return places_[i]; }
-  // What autograd is given; to be called once. Autograd does not see what was added in place:
-  // whoever waits for gradients of those parameters is told here.
+  // Returns what autograd is given; to be called once. Autograd does not see what was added in
+  // place: whoever waits for gradients of those parameters is told here.
   const std::vector<at::Tensor>& hand_over() const {
     for (size_t i = 0; i < places_.size(); ++i) {
       if (results_[i].defined()) continue;

@@ -45,7 +45,7 @@ class Mlp {
   // (rows, in) -> (rows, out). Rows may be filled up (model/base/filling.h). If fused, hidden
   // layers may be computed again in the backward pass.
   at::Tensor forward(const at::Tensor& x, Keep hidden = Keep::kSlope) const;
-  // The same without a norm; the result may be filled up.
+  // Computes this without a norm; the result may be filled up.
   at::Tensor forward_filled(const at::Tensor& x, Keep hidden) const;
   // to + forward(x), without a norm one operation if fused. With `unread` (only if fused) nobody
   // reads the result, and it is not computed.
@@ -58,11 +58,11 @@ class Mlp {
   at::Tensor forward_edges(const at::Tensor& x_target, const at::Tensor& x_source,
                            const at::Tensor& e, const EdgeIndexPtr& edges) const;
 
-  // Whether rows like these go through fused().
+  // True if rows like these go through fused().
   bool is_fused(const at::Tensor& rows) const;
   // The MLP as one operation; of the plan, the norm is filled in.
   FusedMlpResult fused(FusedMlpPlan plan, const std::vector<at::Tensor>& rows) const;
-  // What fused() may be given in place of x_source (FusedMlpPlan::sources_multiplied).
+  // Returns what fused() may be given in place of x_source (FusedMlpPlan::sources_multiplied).
   at::Tensor fused_sources(const at::Tensor& x_source) const;
 
  private:

@@ -13,7 +13,7 @@
 
 namespace aifs::model {
 
-// What an encoder hands on.
+// Describes what an encoder hands on.
 struct Encoded {
   at::Tensor data;    // (copies * N_data, width) rows of the data nodes, the decoder's targets
   at::Tensor latent;  // (copies * N_hidden, C)
@@ -22,7 +22,7 @@ struct Encoded {
 class Encoder {
  public:
   virtual ~Encoder() = default;
-  // Whether rows of data may come filled up (model/base/filling.h).
+  // True if rows of data may come filled up (model/base/filling.h).
   virtual bool takes_filling() const { return false; }
   // x_data (copies * N_data, data width), x_hidden (N_hidden, hidden width) for one copy.
   virtual Encoded forward(const at::Tensor& x_data, const at::Tensor& x_hidden,
@@ -33,13 +33,13 @@ class Processor {
  public:
   virtual ~Processor() = default;
   using State = std::vector<at::Tensor>;
-  // What the first layer is given: x (copies * N, C), and what layers need or hand on besides.
-  // `condition` has a row per row of x, or is undefined where no norm is conditional.
+  // Returns what the first layer is given: x (copies * N, C), and what layers need or hand on
+  // besides. `condition` has a row per row of x, or is undefined where no norm is conditional.
   virtual State start(const at::Tensor& x, int64_t /*copies*/,
                       const at::Tensor& /*condition*/) const {
     return {x};
   }
-  // The same after the layers of this rank's stage.
+  // Returns the state after the layers of this rank's stage.
   virtual State run(const State& state, int64_t copies) const = 0;
   // All of it, where there is one stage: x -> the same shape.
   at::Tensor forward(const at::Tensor& x, int64_t copies, const at::Tensor& condition = {}) const {

@@ -39,7 +39,8 @@ struct ResidualOptions {
   void validate(const std::string& path) const;
 };
 
-// What a residual may need to know of the dataset; `path` is the JSON path for ConfigErrors.
+// Describes what a residual may need to know of the dataset; `path` is the JSON path for
+// ConfigErrors.
 struct ResidualInputs {
   int64_t times_in = 1;
   std::vector<std::string> input_names = {};            // V_in; may be empty if no option names one
@@ -53,7 +54,8 @@ struct ResidualInputs {
 class Residual {
  public:
   virtual ~Residual() = default;
-  // What the network is given instead of x; x itself for most. On the first stage of a pipeline.
+  // Returns what the network is given instead of x; x itself for most. On the first stage of a
+  // pipeline.
   virtual at::Tensor prepare(const at::Tensor& x) const { return x; }
   virtual bool changes_input() const { return false; }  // whether that is something else than x
   // prepare(x) (B, T, E, N, V_in) -> (B, 1, E, N, P), the prognostic variables in dataset order.

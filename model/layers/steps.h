@@ -11,12 +11,12 @@
 
 namespace aifs::model {
 
-// What is recomputed of an encoder, processor or decoder: nothing, the embeddings of a GNN's edges
-// and nodes, all its MLPs, each of its blocks (or ranges of targets), or all of it at once
+// Says what is recomputed of an encoder, processor or decoder: nothing, the embeddings of a GNN's
+// edges and nodes, all its MLPs, each of its blocks (or ranges of targets), or all of it at once
 // (processors: in groups of blocks).
 enum class RecomputePolicy { kNone, kEmbedding, kMlp, kBlock, kFull };
 
-// Whether layers run again as a whole, one by one or in groups.
+// True if layers run again as a whole, one by one or in groups.
 constexpr bool runs_layers_again(RecomputePolicy policy) {
   return policy == RecomputePolicy::kBlock || policy == RecomputePolicy::kFull;
 }
@@ -34,9 +34,9 @@ at::Tensor repeat_rows(const at::Tensor& rows, int64_t copies);
 // One layer: from [state..., context...] to the next state.
 using Step = Piece;
 
-// What is recomputed of steps: under kBlock every step on its own, under kFull `groups` groups of
-// consecutive steps. The states before the first `offload` of those are kept in a stash, that
-// before the last never.
+// Describes what is recomputed of steps: under kBlock every step on its own, under kFull `groups`
+// groups of consecutive steps. The states before the first `offload` of those are kept in a stash,
+// that before the last never.
 struct StepsOptions {
   RecomputePolicy policy = RecomputePolicy::kNone;
   int64_t groups = 1;

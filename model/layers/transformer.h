@@ -42,7 +42,7 @@ struct TransformerOptions {
   bool zero_extractor = false;
 
   int64_t attention_width() const { return attention_channels > 0 ? attention_channels : channels; }
-  // Of all heads, between whole sequences.
+  // Returns the attention of all heads, between whole sequences.
   SequenceAttentionOptions attention(bool is_mapper, int64_t num_sources,
                                      int64_t num_targets) const;
   MlpOptions mlp() const;
@@ -60,7 +60,7 @@ class HeadAttention {
   at::Tensor forward(const at::Tensor& targets, const at::Tensor& sources, int64_t copies) const;
 
  private:
-  // Of own heads, between whole sequences.
+  // Returns the attention of own heads, between whole sequences.
   SequenceAttentionOptions attention_options(int64_t num_sources, int64_t num_targets) const;
 
   TransformerOptions options_;

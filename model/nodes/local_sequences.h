@@ -14,7 +14,7 @@
 
 namespace aifs::model {
 
-// What attention works between; by default this rank has all rows of both.
+// Describes what attention works between; by default this rank has all rows of both.
 struct SequenceNodes {
   NodeTensors sources = {}, targets = {};
   AttentionSharing sharing = AttentionSharing::kAuto;
@@ -34,7 +34,7 @@ class LocalSequences {
 // nodes are not in order.
 AttentionSharing choose_sharing(const SequenceNodes& nodes,
                                 const SequenceAttentionOptions& options);
-// What one rank does of a divided attention, in numbers of one copy.
+// Describes what one rank does of a divided attention, in numbers of one copy.
 struct SequenceShare {
   int64_t heads = 0, queries = 0, keys = 0;  // that meet there
   int64_t shift = 0;                         // position of the first query among the keys

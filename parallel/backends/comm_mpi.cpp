@@ -73,7 +73,7 @@ class RowType {
   RowType(const RowType&) = delete;
   RowType& operator=(const RowType&) = delete;
   MPI_Datatype get() const { return type_; }
-  // Of the rows it was made for.
+  // Counts the rows it was made for.
   int count() const { return to_int({count_})[0]; }
 
  private:
@@ -218,7 +218,8 @@ class MpiCommunicator : public Communicator {
     at::Tensor tensor;
   };
 
-  // What is still under way is read from its memory. After a failure nobody may want it any more.
+  // Waits: what is still under way is read from its memory. After a failure nobody may want it any
+  // more.
   void finish_sending() {
     if (sending_.empty()) return;
     if (std::uncaught_exceptions() > 0) {

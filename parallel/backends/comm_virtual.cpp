@@ -55,7 +55,7 @@ struct VirtualGroup {
   }
 };
 
-// What the first thread of a process does in an exchange. Rows for a process are ordered by
+// Does the part of the first thread of a process in an exchange. Rows for a process are ordered by
 // receiving rank, then by sending rank.
 void exchange_between_processes(VirtualGroup& group) {
   ThreadGroup& local = *group.threads;

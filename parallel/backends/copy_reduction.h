@@ -24,7 +24,7 @@ class CopyReduction {
 
   // Zeros.
   const at::Tensor& memory() const { return memory_; }
-  // Whether this is a piece of memory().
+  // True if this is a piece of memory().
   bool can_sum(const at::Tensor& piece) const;
   // The sum times `factor`, in place, on the current stream; the same bits on every rank. As much
   // of the piece at a time as there is room for. Collective.

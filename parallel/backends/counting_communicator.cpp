@@ -14,7 +14,8 @@ int64_t bytes_of(const at::Tensor& tensor) {
   return static_cast<int64_t>(tensor.nbytes());
 }
 
-// Of the rows that `counts` shares out, those that are not this rank's; `rows` has such rows.
+// Counts, of the rows that `counts` shares out, those that are not this rank's; `rows` has such
+// rows.
 int64_t bytes_of_others(const at::Tensor& rows, const Counts& counts, int rank) {
   int64_t width = rows.element_size(), others = 0;
   for (int64_t d = 1; d < rows.dim(); ++d)

@@ -11,8 +11,8 @@
 
 namespace aifs::parallel {
 
-// Where other hosts may reach this one: its name, what MASTER_ADDR says where `is_master`, and the
-// addresses of its networks (at most four).
+// Returns where other hosts may reach this one: its name, what MASTER_ADDR says where `is_master`,
+// and the addresses of its networks (at most four).
 std::vector<std::string> addresses_of_host(bool is_master);
 
 // Every rank leaves word on its board and looks for the word of rank 0. Returns the ranks for which

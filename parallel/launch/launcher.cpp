@@ -53,7 +53,7 @@ bool in_slurm_step() {
   return !step || to_number(step).value_or(0) < kFirstSpecial;
 }
 
-// What the launchers say of this process, apart from whether they started it.
+// Describes what the launchers say of this process, apart from whether they started it.
 struct LauncherNames {
   const char* launcher;
   const char *ranks, *rank, *local_rank, *local_size;
@@ -86,7 +86,7 @@ constexpr LauncherNames kLaunchers[]{
     {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID", nullptr, false, nullptr,
      in_slurm_step}};
 
-// Whether a launcher that says the same about the whole has started what `launch` describes: its
+// True if a launcher that says the same about the whole has started what `launch` describes: its
 // words about this host hold, too.
 bool also_started(const Launch& launch, const char* ranks, const char* rank) {
   const auto same = [](const char* name, int number) {
@@ -100,7 +100,8 @@ bool is_srun(const Launch& launch) {
   return in_slurm_step() && also_started(launch, "SLURM_STEP_NUM_TASKS", "SLURM_PROCID");
 }
 
-// Of this host, from SLURM_STEP_TASKS_PER_NODE. What that text does not say is counted later.
+// Returns the tasks of this host, from SLURM_STEP_TASKS_PER_NODE. What that text does not say is
+// counted later.
 std::optional<int> tasks_of_slurm_node() {
   const char* list = variable("SLURM_STEP_TASKS_PER_NODE");
   if (!list) return std::nullopt;
@@ -205,7 +206,7 @@ Launch read_launch() {
   launch.rank = count_of(found->rank);
   launch.local_rank = optional_count(found->local_rank);
   launch.local_size = optional_count(found->local_size);
-  // What starts processes by itself may offer PMIx to them.
+  // A launcher that starts processes by itself may offer PMIx to them.
   const bool may_have_pmix = launch.launcher == "srun" || launch.launcher == "flux";
   launch.has_mpi = found->has_mpi || (may_have_pmix && variable("PMIX_RANK"));
   check(launch, *found);

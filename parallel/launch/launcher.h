@@ -26,7 +26,7 @@ struct Launch {
 // for values that are no numbers of processes, and for ranks beyond their number.
 Launch read_launch();
 
-// Where the first rank listens, for ranks that find each other without MPI.
+// Says where the first rank listens, for ranks that find each other without MPI.
 struct MeetingPoint {
   std::string address;
   uint16_t port = 0;

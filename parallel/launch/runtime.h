@@ -37,7 +37,7 @@ class Runtime {
   // "rank 3 on node12".
   std::string name() const;
 
-  // What the run is at ("step 12"), for the message about a wait.
+  // Sets what the run is at ("step 12"), for the message about a wait.
   void set_place(const std::string& place);
 
   // From now on GPU tensors travel over NCCL, on the device that is current. Throws ConfigError in
@@ -50,7 +50,7 @@ class Runtime {
   // Cores for this process, where those that it may use (core/cores.h) are shared out over all
   // processes of the run on this machine that may use them, too; at least 1.
   int64_t num_cores() const { return num_cores_; }
-  // Whether the launcher says that all processes are on one host.
+  // True if the launcher says that all processes are on one host.
   static bool one_host();
 
   // All ranks. CPU tensors, and GPU tensors after use_nccl().

@@ -36,7 +36,7 @@ inline anemoi::Json value_at(const anemoi::Imported& result, const std::string& 
   return result.config().contains(place) ? result.config().at(place) : anemoi::Json();
 }
 
-// What is said of a key; null if nothing.
+// Returns what is said of a key; null if nothing.
 inline const anemoi::Remark* remark_on(const anemoi::Imported& result, const std::string& path) {
   for (const anemoi::Remark& remark : result.remarks)
     if (remark.path == path) return &remark;

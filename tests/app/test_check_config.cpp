@@ -96,7 +96,8 @@ TEST_CASE("a dataset that is not here is an error unless it is left out", "[chec
   REQUIRE_THAT(
       text, ContainsSubstring("sound as far as it was checked") && ContainsSubstring("--no-data"));
   c.require(0, missing + " --no-data", "not checked: the dataset '");
-  // What needs no dataset is checked all the same: a named grid, and the rest of the configuration.
+  // Options that need no dataset are checked all the same: a named grid, and the rest of the
+  // configuration.
   c.require(2, missing + " --no-data" + set("graph.hidden.refinement=6"),
             "'graph.hidden.refinement'");
   fs::create_symlink("nowhere", c.file("d.zarr"));

@@ -41,7 +41,7 @@ class Trained {
     return test::wave_options(file(name + ".zarr"), forcing, diagnostic);
   }
 
-  // What going on with the run says, in a copy of it.
+  // Returns what going on with the run says, in a copy of it.
   std::string resumed(int code, const std::string& more) const {
     return used(code, more + set("train.max_steps=6") + "--resume");
   }
@@ -51,7 +51,7 @@ class Trained {
   std::string started(int code, const std::string& more) const {
     return require(run_train(fresh(), more + start()), code);
   }
-  // The same, only checked.
+  // Returns what a check of it says.
   std::string checked(int code, const std::string& more) const {
     return require(run_train(fresh(), more + start() + "--check-config"), code);
   }
@@ -231,7 +231,7 @@ TEST_CASE("another graph is refused unless a new run says that it is meant", "[c
   REQUIRE_THAT(t.checked(2, other), ContainsSubstring("another graph"));
   REQUIRE_THAT(t.started(0, other + set("init.other_graph=true")),
                ContainsSubstring("another graph"));
-  // Where tensors do not fit, they have to be named as well.
+  // If tensors do not fit, they have to be named as well.
   const std::string finer =
       t.options("plain") + set("graph.hidden.refinement=2") + set("init.other_graph=true");
   REQUIRE_THAT(t.started(2, finer), ContainsSubstring("'init.may_skip'"));

@@ -197,7 +197,7 @@ TEST_CASE("two ranks that share samples read any form alike", "[dataset_forms]")
                                      forms.on(dataset, threads) + shared);
     require_same_bits(dir, wanted);
   }
-  // Of one rank but for the order of sums.
+  // Equals one rank but for the order of sums.
   const fs::path alone = forms.folder().path() / "alone";
   REQUIRE(run_train(alone, forms.on("\"@base.zarr.zip\"", 2)).exit_code == 0);
   require_alike(wanted, alone, "fp32");

@@ -97,10 +97,14 @@ TEST_CASE("an imported configuration trains", "[import_config]") {
 
 TEST_CASE("what is not honoured is named, and an exit code for those who ask", "[import_config]") {
   const test::TemporaryFolder folder;
-  const fs::path file = anemoi_config("ensemble_crps.json"), report = folder.path() / "report.json";
+  const fs::path file = folder.path() / "hexagons.json", report = folder.path() / "report.json";
+  Json tree = Json::parse(read_file(anemoi_config("ensemble_crps.json")));
+  tree["graph"]["nodes"]["hidden"]["node_builder"] = {{"_target_", "anemoi.graphs.nodes.HexNodes"},
+                                                      {"resolution", 2}};
+  write_file_atomic(file, tree.dump());
   const auto plain = import_config(file);
   REQUIRE(plain.exit_code == 0);
-  REQUIRE_THAT(plain.err, ContainsSubstring("graph.nodes.hidden.node_builder: hidden meshes"));
+  REQUIRE_THAT(plain.err, ContainsSubstring("graph.nodes.hidden.node_builder: hexagons"));
   const auto strict = import_config(file, concat("--strict --report '", report.string(), "'"));
   REQUIRE(strict.exit_code == 7);
   REQUIRE(strict.out == plain.out);

@@ -73,7 +73,7 @@ void write_netcdf(const fs::path& folder) {
                 stored);
 }
 
-// The same fields and statistics as an Anemoi dataset.
+// Writes the same fields and statistics as an Anemoi dataset.
 void write_zarr(const fs::path& folder, const data::DatasetInfo& info) {
   const std::vector<std::string>& names = info.variables;
   REQUIRE(names == std::vector<std::string>{"10u", kForcings[0], kForcings[1], kForcings[2],

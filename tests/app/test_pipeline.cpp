@@ -187,16 +187,25 @@ TEST_CASE("a pipeline of which a stage is killed within a step goes on with the 
   const fs::path whole = folder.path() / "whole", killed = folder.path() / "killed";
   const std::string more = concat(set("train.max_steps=60"), set("checkpoint.every_steps=10"),
                                   set("train.accumulate_batches=3"), set("model.layers=3"),
-                                  set("parallel.timeout_s=20"), stages(3));
+                                  set("parallel.timeout_s=120"), stages(3));
   REQUIRE(run_ranks(3, whole, more).exit_code == 0);
   const std::string wait_and_kill =
-      concat("(while [ ! -e \"", killed.string(), "/checkpoints/latest\" ]; do sleep 0.05; done; ",
-             "kill -KILL $$) &");
-  const auto result =
-      run_command(concat(mpirun(3), "sh -c 'if [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then ",
-                         wait_and_kill, " fi; exec \"$0\" \"$@\"' ", train_command(killed, more)));
+      concat("(while [ ! -e \"", killed.string(), "/checkpoints/latest\" ] && kill -0 $$; do ",
+             "sleep 0.05; done; kill -KILL $$) &");
+  // If the killer is late, the run ends before it: then another one is killed.
+  CommandResult result;
+  const auto was_late = [&] {
+    return result.exit_code == 0 || fs::exists(killed / "checkpoints/step-00000060");
+  };
+  for (int attempt = 0; attempt == 0 || (attempt < 10 && was_late()); ++attempt) {
+    fs::remove_all(killed);
+    result = run_command(concat(mpirun(3), "sh -c 'if [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then ",
+                                wait_and_kill, " fi; exec \"$0\" \"$@\"' ",
+                                train_command(killed, more)));
+  }
   INFO(result.err);
-  REQUIRE(result.exit_code != 0);
+  REQUIRE_FALSE(was_late());
+  REQUIRE(fs::exists(killed / "checkpoints/latest"));
   REQUIRE(run_ranks(3, killed, more + " --resume").exit_code == 0);
   require_same_bits(killed, whole, "checkpoints/step-00000060");
 }

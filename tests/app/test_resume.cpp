@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kLast = "checkpoints/step-00000040";
 
-// What must not depend on interruptions, of every step.
+// Returns what must not depend on interruptions, of every step.
 std::string essentials(const fs::path& lines_file) {
   std::istringstream lines(read_file(lines_file));
   std::string line, text;
@@ -112,7 +112,7 @@ TEST_CASE("every signal that schedulers and terminals send stops a run with a ch
     REQUIRE(stopped.exit_code == 5);
     REQUIRE(fs::exists(run / "checkpoints" / "latest"));
   }
-  // What the starter ignores stays ignored: a terminal that is closed behind nohup.
+  // Signals that the starter ignores stay ignored: a terminal that is closed behind nohup.
   const auto stopped = run_until(folder.path() / "nohup", "trap '' HUP; ",
                                  "kill -HUP $pid; sleep 0.5; kill -0 $pid && kill -TERM $pid; ");
   INFO(stopped.err);

@@ -250,7 +250,7 @@ TEST_CASE("latents side by side, shared encoders and a single named dataset trai
     REQUIRE_FALSE(name.starts_with("encoder.b."));
   const auto swapped = run_train(shared, named(own + "}") + "--validate-only");
   REQUIRE(swapped.exit_code == 3);
-  // What is given counts, even where it is the default, or empty.
+  // An option that is given counts, even where it is the default, or empty.
   const auto first_loss = [&](const std::string& more, const std::string& of_a) {
     const fs::path dir = t.fresh();
     const auto result = run_train(

@@ -98,7 +98,7 @@ TEST_CASE("decoding is timed step by step, and compared with the reading threads
   }
   REQUIRE(results[3]["case"] == "pipeline");
   REQUIRE(results[3]["samples_s"].get<double>() > 0.0);
-  // What is no store cannot be decoded.
+  // A folder that is no store cannot be decoded.
   const auto refused = run_command(command);
   REQUIRE(refused.exit_code == 2);
   REQUIRE(refused.err.find("data.dataset") != std::string::npos);

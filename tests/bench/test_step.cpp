@@ -37,7 +37,8 @@ TEST_CASE("every case has the variables and the model of the published measureme
     const bool gnn = name.starts_with("gnn-");
     REQUIRE((config.model.encoder.kind == model::BlockKind::kGnn) == gnn);
     REQUIRE(name.find(concat("-", config.model.channels, "-", config.graph.grid, "-tri",
-                             config.graph.hidden.refinement, "-bf16")) != std::string::npos);
+                             *config.graph.hidden.kind->refinement(), "-bf16")) !=
+            std::string::npos);
     REQUIRE(config.train.precision == train::Precision::kBf16Mixed);
     ++count;
   }

@@ -84,7 +84,7 @@ TEST_CASE("orders of edges, and nodes that are refused, follow from data and not
   const test::Counts renamed = builders.counts();
   REQUIRE(renamed.failed == 0);
   REQUIRE(renamed.passed == counts.passed);
-  // What is said to be refused and is not.
+  // Says that something is refused which is not.
   builders.replace("edges.json", "\"num_nearest_neighbours\": 73", "\"num_nearest_neighbours\": 2");
   REQUIRE(builders.counts().failed == 1);
 }

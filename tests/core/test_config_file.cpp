@@ -117,6 +117,20 @@ TEST_CASE("texts that are not UTF-8 are refused wherever they come from", "[conf
   REQUIRE(with_overrides({"name=h\xc3\xa9llo"}).name == "h\xc3\xa9llo");
 }
 
+TEST_CASE("of several bases each lies over those before it", "[config_file]") {
+  const test::TemporaryFolder folder;
+  write_file_atomic(folder.path() / "a.json", R"({"name": "a", "weights": {"x": 1, "y": 1}})");
+  write_file_atomic(folder.path() / "b.json", R"({"name": "b", "weights": {"y": 2}})");
+  write_file_atomic(folder.path() / "c.json",
+                    R"({"base": ["a.json", "b.json"], "weights": {"z": 3}})");
+  Options options;
+  const config::Json tree = config::load_file(folder.path() / "c.json", config::fields_of(options));
+  REQUIRE(tree == config::Json::parse(R"({"name": "b", "weights": {"x": 1, "y": 2, "z": 3}})"));
+  write_file_atomic(folder.path() / "d.json", R"({"base": ["a.json", 7]})");
+  REQUIRE_THROWS_WITH(config::load_file(folder.path() / "d.json", config::fields_of(options)),
+                      ContainsSubstring("'base'"));
+}
+
 TEST_CASE("files that name themselves as their base are refused", "[config_file]") {
   const test::TemporaryFolder folder;
   write_file_atomic(folder.path() / "a.json", R"({"base": "b.json"})");

@@ -21,7 +21,7 @@ std::string fault_of(std::string_view text) {
   return "";
 }
 
-// What JsonPlace says when `ask` asks it for something.
+// Returns what JsonPlace says when `ask` asks it for something.
 std::string complaint(const char* text, const std::function<void(const JsonPlace&)>& ask) {
   const Json json = Json::parse(text);
   try {

@@ -32,7 +32,7 @@ void append(std::string& bytes, uint64_t value, int width) {
     bytes += i < 8 ? static_cast<char>(value >> (8 * i)) : '\0';
 }
 
-// What a zip archive says of its one member, where it may differ from what it holds.
+// Describes what a zip archive says of its one member, where it may differ from what it holds.
 struct Claims {
   uint16_t method = 0;  // stored
   uint32_t checksum_error = 0, more_bytes = 0, begin = 0;

@@ -205,3 +205,26 @@ TEST_CASE("schema and reference say which kinds read an option", "[tagged]") {
                ContainsSubstring("| `side` | number >= 0 | `1.0` | square, plate: its side |"));
   REQUIRE_THAT(text, ContainsSubstring("| `size` | object | see below | plate: its size |"));
 }
+
+TEST_CASE("options of all kinds can be reached, whichever is chosen", "[tagged]") {
+  config::Tagged<Shape> shapes("point");
+  shapes.of<Square>().side = 3.0;
+  std::vector<std::string> names;
+  double area = 0.0;
+  std::as_const(shapes).for_each([&](const char* name, const Shape& shape) {
+    names.emplace_back(name);
+    area += shape.area();
+  });
+  REQUIRE(names == std::vector<std::string>{"square", "plate", "point"});
+  REQUIRE(area == 9.0 + 1.0 + 0.0);
+  shapes.for_each([](const char*, Shape& shape) {
+    if (auto* plate = dynamic_cast<Plate*>(&shape)) plate->side = 5.0;
+  });
+  shapes.choose("plate");
+  REQUIRE(shapes->area() == 5.0);
+  REQUIRE(shapes.name() == "plate");
+  struct Circle : Shape {
+    double area() const override { return 3.0; }
+  };
+  REQUIRE_THROWS_AS(shapes.of<Circle>(), Error);
+}

@@ -23,7 +23,7 @@ void wait_until(const std::function<bool()>& holds) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
-// What each of two ranks does with a batch: writes its half, waits for the other, checks the whole.
+// Does each of two ranks' work on a batch: writes its half, waits for the other, checks the whole.
 bool pass_batch(const HostShare& share, int64_t batch) {
   wait_until([&] { return share.is_free(batch); });
   const int64_t half = kBytes / 2, rank = share.place().rank;

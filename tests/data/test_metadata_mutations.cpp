@@ -145,8 +145,8 @@ std::shared_ptr<zarr::MemoryStore> small_store(const std::string& compressor) {
   return store;
 }
 
-// The same arrays in format 3: chunks keep their names and bytes, those of data become shards of
-// one chunk each. Precondition: they are not compressed.
+// Returns these arrays in format 3: chunks keep their names and bytes, those of data become shards
+// of one chunk each. Precondition: they are not compressed.
 std::shared_ptr<zarr::MemoryStore> in_format_3(const zarr::MemoryStore& old) {
   auto store = std::make_shared<zarr::MemoryStore>("memory");
   const Json bytes{{"name", "bytes"}, {"configuration", {{"endian", "little"}}}};

@@ -8,7 +8,10 @@
 
 #include "core/check.h"
 #include "core/file_io.h"
+#include "graph/edges/neighbour_kinds.h"
 #include "graph/graph_file.h"
+#include "graph/nodes/gaussian_grid.h"
+#include "graph/nodes/tri_kinds.h"
 #include "graph/nodes/tri_nodes.h"
 #include "tests/graph/graph_samples.h"
 #include "tests/support/catch.h"
@@ -21,7 +24,7 @@ namespace {
 GraphOptions options_of(const std::string& grid, int64_t refinement) {
   GraphOptions options;
   options.grid = grid;
-  options.hidden.refinement = refinement;
+  options.hidden.kind.set(TriKind(refinement));
   return options;
 }
 
@@ -30,6 +33,11 @@ GraphOptions parsed(const std::string& text) {
   GraphOptions options;
   config::read(options, config::parse_json(text, "test"), "graph", {});
   return options;
+}
+
+// Weights that need no mask.
+std::vector<std::string> weight_names() {
+  return {"spherical", "uniform", "cosine_latitude", "isolatitude", "planar"};
 }
 
 std::set<std::pair<int32_t, int32_t>> as_set(const std::vector<int32_t>& source,
@@ -140,7 +148,7 @@ TEST_CASE("options choose edges, norms and weights", "[builder]") {
 }
 
 TEST_CASE("every kind of area weight builds", "[builder]") {
-  for (const std::string& kind : enum_names<AreaWeightKind>()) {
+  for (const std::string& kind : weight_names()) {
     const Graph graph = build_graph(
         parsed(concat(R"({"grid": "o8", "hidden": {"refinement": 1}, "area_weight": {"kind": ")",
                       kind, R"("}})")),
@@ -158,11 +166,15 @@ TEST_CASE("graphs that make no sense name the option", "[builder]") {
   REQUIRE_THROWS_WITH(build_graph(options_of("o8", 1), {{1.0}, {2.0}}),
                       ContainsSubstring("grid o8 has 544 points, the dataset has 1"));
   GraphOptions options = options_of("o8", 0);
-  options.decoder.num_neighbours = 13;
+  KnnKind thirteen;
+  thirteen.num_neighbours = 13;
+  options.decoder.kind.set(thirteen);
   REQUIRE_THROWS_WITH(build_graph(options, {}),
                       ContainsSubstring("'graph.decoder.num_neighbours': 13 neighbours of 12"));
   options = options_of("o8", 1);
-  options.encoder.cutoff_factor = 1e-6;
+  CutOffKind narrow;
+  narrow.cutoff_factor = 1e-6;
+  options.encoder.kind.set(narrow);
   REQUIRE_THROWS_WITH(build_graph(options, {}), ContainsSubstring("no edge was found"));
 }
 
@@ -180,7 +192,7 @@ TEST_CASE("weights that work are named where data nodes share a place, and they 
     build_graph(options, poles);
     FAIL("no error");
   } catch (const DataError& error) {
-    for (const std::string& kind : enum_names<AreaWeightKind>()) {
+    for (const std::string& kind : weight_names()) {
       if (error.hint().find('"' + kind + '"') == std::string::npos) continue;
       const GraphOptions named = parsed(
           concat(R"({"hidden": {"refinement": 0}, "area_weight": {"kind": ")", kind, R"("}})"));
@@ -230,7 +242,7 @@ TEST_CASE("the outline of a graph has its names and numbers, and refuses what bu
   GraphOptions from_dataset = options_of("dataset", 1);
   REQUIRE_THROWS_WITH(graph_outline(from_dataset, doubled),
                       ContainsSubstring("nodes 3 and 4 are at the same place"));
-  from_dataset.area_weight.kind = AreaWeightKind::kUniform;
+  from_dataset.area_weight.kind.choose("uniform");
   REQUIRE_NOTHROW(graph_outline(from_dataset, doubled));
 }
 
@@ -245,7 +257,9 @@ TEST_CASE("a graph is built once and loaded afterwards", "[builder]") {
   REQUIRE(report.parts.empty());
   REQUIRE(report.edge_sets.size() == 3);
   GraphOptions other = options;
-  other.decoder.num_neighbours = 2;
+  KnnKind two;
+  two.num_neighbours = 2;
+  other.decoder.kind.set(two);
   REQUIRE_THROWS_WITH(load_or_build_graph(other, {}), ContainsSubstring("other options"));
 }
 

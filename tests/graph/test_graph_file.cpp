@@ -5,6 +5,7 @@
 
 #include "core/check.h"
 #include "graph/builder.h"
+#include "graph/nodes/tri_kinds.h"
 #include "tests/support/catch.h"
 #include "tests/support/missing_operations.h"
 #include "tests/support/paths.h"
@@ -17,7 +18,7 @@ namespace {
 Graph built_graph() {
   GraphOptions options;
   options.grid = "o8";
-  options.hidden.refinement = 2;
+  options.hidden.kind.set(TriKind(2));
   return build_graph(options, {});
 }
 

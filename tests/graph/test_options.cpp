@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
+#include "graph/edges/mesh_kinds.h"
+#include "graph/edges/neighbour_kinds.h"
 #include "tests/support/catch.h"
 
 using namespace aifs;
@@ -21,7 +23,7 @@ GraphOptions parsed(const std::string& text) {
 }  // namespace
 
 TEST_CASE("levels default to 1 ... refinement, or from 0 if asked for", "[options]") {
-  ProcessorEdgeOptions options;
+  MultiScaleKind options;
   REQUIRE(options.levels_of(3) == std::vector<int64_t>{1, 2, 3});
   REQUIRE(options.levels_of(0) == std::vector<int64_t>{0});
   options.include_level_0 = true;
@@ -46,7 +48,9 @@ TEST_CASE("the hash of options knows what changes the graph", "[options]") {
   other.threads = 5;
   other.file = "somewhere.nc";
   REQUIRE(options_hash(other) == options_hash(options));
-  other.decoder.num_neighbours = 4;
+  KnnKind four;
+  four.num_neighbours = 4;
+  other.decoder.kind.set(four);
   REQUIRE(options_hash(other) != options_hash(options));
   // Stored graphs have hashes of all values, also of those that their kinds of edges do not read:
   // the SHA-256 of the compact JSON of the defaults, from another program.
@@ -59,6 +63,6 @@ TEST_CASE("options of other kinds of edges are refused", "[options]") {
                       ContainsSubstring("'graph.encoder.num_neighbours': is an option of knn"));
   REQUIRE_THROWS_WITH(parsed(R"({"decoder": {"cutoff_factor": 1}})"),
                       ContainsSubstring("'graph.decoder.cutoff_factor': is an option of cutoff"));
-  REQUIRE(parsed(R"({"decoder": {"kind": "cutoff", "cutoff_factor": 1}})").decoder.cutoff_factor ==
-          1.0);
+  const GraphOptions options = parsed(R"({"decoder": {"kind": "cutoff", "cutoff_factor": 1}})");
+  REQUIRE(options.decoder.kind.as<CutOffKind>()->cutoff_factor == 1.0);
 }

@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "graph/builder.h"
+#include "graph/nodes/tri_kinds.h"
 #include "tests/graph/graph_samples.h"
 #include "tests/support/catch.h"
 
@@ -17,11 +18,11 @@ namespace {
 Graph small_sphere() {
   GraphOptions options;
   options.grid = "o16";
-  options.hidden.refinement = 2;
+  options.hidden.kind.set(TriKind(2));
   return build_graph(options, {});
 }
 
-// What one rank would call each of its sources: own nodes, then received ones.
+// Returns what one rank would call each of its sources: own nodes, then received ones.
 std::vector<int64_t> source_nodes(const NodePartition& sources, int64_t rank,
                                   const std::vector<LocalEdgeSet>& all) {
   std::vector<int64_t> nodes = sources.owned(rank);

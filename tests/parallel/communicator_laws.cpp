@@ -68,7 +68,7 @@ void all_reduce_is_the_sum(Communicator& group) {
   }
 }
 
-// Of pieces of the memory for it, with and without equal parts for all, and of other tensors.
+// Sums pieces of the memory for it, with and without equal parts for all, and of other tensors.
 void sums_in_the_background_are_sums(Communicator& group) {
   constexpr int64_t kMostRows = 12000;
   const at::Tensor memory = group.background_memory(5 * kMostRows, 3 * kMostRows, of(at::kFloat));

@@ -14,6 +14,7 @@
 
 #include "core/check.h"
 #include "graph/builder.h"
+#include "graph/nodes/tri_kinds.h"
 #include "model/network/encoder_processor_decoder.h"
 #include "parallel/backends/comm_virtual.h"
 #include "plan/step_plan.h"
@@ -275,7 +276,7 @@ TEST_CASE("ensembles with noise keep and learn what the plan says", "[plan]") {
 TEST_CASE("learnt residuals keep and learn what the plan says", "[plan]") {
   graph::GraphOptions on_rings;
   on_rings.grid = "o8";
-  on_rings.hidden.refinement = 1;
+  on_rings.hidden.kind.set(graph::TriKind(1));
   const graph::Graph graph = graph::build_graph(on_rings, {});
   // Small networks, so that the residual is not lost in them.
   model::ModelOptions options = options_of(BlockKind::kPointWise, BlockKind::kPointWise);

@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "graph/builder.h"
+#include "graph/nodes/tri_kinds.h"
 #include "tests/support/catch.h"
 
 using namespace aifs;
@@ -17,7 +18,7 @@ namespace {
 graph::Graph small_graph() {
   graph::GraphOptions options;
   options.grid = "o16";
-  options.hidden.refinement = 3;
+  options.hidden.kind.set(graph::TriKind(3));
   return graph::build_graph(options, {});
 }
 

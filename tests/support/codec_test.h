@@ -28,7 +28,7 @@ inline std::string decode(const zarr::Codec& codec, const std::string& encoded, 
   return {static_cast<const char*>(static_cast<const void*>(decoded.data())), decoded.size()};
 }
 
-// The same, or nothing if the codec refuses.
+// Decodes, or returns nothing if the codec refuses.
 inline std::optional<std::string> try_decode(const zarr::Codec& codec, const std::string& encoded,
                                              size_t size) {
   try {

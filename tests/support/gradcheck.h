@@ -16,8 +16,9 @@ using TensorFunction = std::function<at::Tensor(const std::vector<at::Tensor>&)>
 // gradient. Inputs are fp64; every element costs two calls. The function must be smooth near them.
 double gradient_error(const TensorFunction& function, const std::vector<at::Tensor>& inputs);
 
-// What gradient_error() may be. A step h = epsilon^(1/3) costs epsilon / h by cancellation and h^2
-// by truncation, each epsilon^(2/3) times the ratio of value or third derivative to gradient.
+// Returns what gradient_error() may be. A step h = epsilon^(1/3) costs epsilon / h by cancellation
+// and h^2 by truncation, each epsilon^(2/3) times the ratio of value or third derivative to
+// gradient.
 double gradient_tolerance();
 
 }  // namespace aifs::test

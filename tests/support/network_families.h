@@ -23,11 +23,11 @@ struct NetworkFamily {
   model::NetworkPlan plan(const model::FieldLayout& layout = toy_layout()) const;
   // Fused MLPs cannot be.
   bool can_be_sliced() const { return plan().options.kernels != model::KernelChoice::kFused; }
-  // Of the node sets "data", "other", "hidden", "middle" and "deep".
+  // Has the node sets "data", "other", "hidden", "middle" and "deep".
   static graph::Graph graph();
   // (2, 2, E, N, 6) of each dataset.
   std::vector<at::Tensor> inputs() const;
-  // Of a forecast step, for all nodes; undefined without noise.
+  // Returns the noise of a forecast step, for all nodes; undefined without noise.
   at::Tensor noise(const model::EncoderProcessorDecoder& network, int64_t step) const;
 };
 

@@ -21,17 +21,6 @@ std::filesystem::path folder_from(const char* variable) {
 
 }  // namespace
 
-TemporaryFolder::TemporaryFolder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "aifs-test-XXXXXX").string();
-  AIFS_CHECK(::mkdtemp(pattern.data()), "cannot create a temporary folder");
-  path_ = pattern;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 std::filesystem::path source_folder() {
   return folder_from("AIFS_SOURCE_DIR");
 }

@@ -6,20 +6,11 @@
 #include <optional>
 #include <string>
 
+#include "core/temporary_folder.h"
+
 namespace aifs::test {
 
-// A fresh folder that disappears with the object.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+using aifs::TemporaryFolder;
 
 // The project's source folder, its built programs, and its small reference data.
 std::filesystem::path source_folder();

@@ -16,7 +16,7 @@ graph::EdgeSet random_edges(const std::string& source, int64_t num_sources,
                             const std::string& target, int64_t num_targets, int64_t num_edges,
                             uint64_t seed);
 
-// The same kind of edges, sorted for the kernels.
+// Returns such edges, sorted for the kernels.
 std::shared_ptr<const model::EdgeIndex> random_edge_index(int64_t num_sources, int64_t num_targets,
                                                           int64_t num_edges, uint64_t seed);
 

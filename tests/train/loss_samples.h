@@ -74,7 +74,7 @@ inline LossResult whole(const train::Loss& loss, const at::Tensor& p, const at::
   return {value.detach(), leaf.grad()};
 }
 
-// The same by ranks that own nodes [cuts[r], cuts[r+1]). Each runs by itself; what the others
+// Computes this by ranks that own nodes [cuts[r], cuts[r+1]). Each runs by itself; what the others
 // would send is taken from the whole field, and partial sums from a first round.
 inline LossResult by_ranks(const train::Loss& loss, const at::Tensor& p, const at::Tensor& y,
                            const std::vector<int64_t>& cuts) {

@@ -7,7 +7,7 @@ using aifs::train::FeedWatch;
 
 namespace {
 
-// What is said in the course of `steps` steps of one second.
+// Returns what is said in the course of `steps` steps of one second.
 std::string said(FeedWatch watch, double wait_s, double busy_a_step_s, int steps = 40) {
   std::string all;
   for (int step = 1; step <= steps; ++step)

@@ -287,7 +287,7 @@ TEST_CASE("PowerSGD sums what it would not make smaller, and loses nothing in th
       const ShardLayout layout(set, 1 << 20, false, 1, 0);
       const ShardBucket& bucket = layout.buckets().at(0);
       PowerSgd power_sgd(set, {.compression = Compression::kPowerSgd, .rank = rank}, 7);
-      // The same gradients in every step, different ones on every rank.
+      // Gives equal gradients in every step, different ones on every rank.
       const auto gradients_of = [&](int member) {
         at::Tensor g = at::zeros({bucket.size()}, at::kDouble);
         g.narrow(0, 0, 5).copy_(test::random_tensor({5}, static_cast<uint64_t>(member)));

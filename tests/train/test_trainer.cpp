@@ -623,7 +623,7 @@ TEST_CASE(
                                   ContainsSubstring("resume from the one of step 4 by name"));
   REQUIRE(saved_step(folder.path()) == 5);
   REQUIRE(fs::exists(folder.path() / "checkpoints/step-00000004/COMPLETE"));
-  // The same step again: nothing new to keep.
+  // Repeats the step: nothing new to keep.
   REQUIRE_THAT(run(6, true), ContainsSubstring("step 5") && ContainsSubstring("an earlier one"));
   REQUIRE(run(0, true).empty());
   REQUIRE(saved_step(folder.path()) == 9);

@@ -104,5 +104,7 @@ TEST_CASE("a loss or gradients that are not finite leave the weights alone", "[t
   REQUIRE_FALSE(std::isfinite(result.loss));
   REQUIRE(at::equal(t.parameters.flat_values(), before));
   REQUIRE(step.optimizer().num_steps() == 0);
+  REQUIRE_FALSE(step.run(0, {bad, batch_of(t, {3}, 1)}, 1, kRate).updated);
+  REQUIRE(at::equal(t.parameters.flat_values(), before));
   REQUIRE(step.run(1, {batch_of(t, {3}, 1)}, 1, kRate).updated);
 }

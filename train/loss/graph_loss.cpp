@@ -20,8 +20,8 @@ at::Tensor validity(const at::Tensor& members, const at::Tensor& truth) {
   return at::logical_not(bad).to(members.scalar_type());
 }
 
-// What the sums of a node are multiplied by so that the weights of its valid entries count as all;
-// 0 where there is none.
+// Returns what the sums of a node are multiplied by so that the weights of its valid entries count
+// as all; 0 where there is none.
 at::Tensor renormalisation(const at::Tensor& valid_weight) {
   const at::Tensor some = valid_weight > 0;
   return at::where(some, 1.0 / at::where(some, valid_weight, at::ones({}, valid_weight.options())),

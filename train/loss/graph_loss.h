@@ -87,7 +87,7 @@ struct LossGraphOptions {
   GraphLossOptions make(const LossInputs& inputs, bool self_edges, const std::string& path) const;
 };
 
-// What the scores of a graph share.
+// Describes what the scores of a graph share.
 struct GraphScoreKind : LossKind {
   LossGraphOptions graph;
 

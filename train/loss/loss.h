@@ -30,7 +30,7 @@ struct PointwiseLoss {
   at::Tensor operator()(const at::Tensor& prediction, const at::Tensor& target,
                         OverVariables reduction = OverVariables::kMean) const;
 
-  // The same without the scalers that act on an axis, or without one by name.
+  // Returns this loss without the scalers that act on an axis, or without one by name.
   PointwiseLoss without(Axis axis) const;
   PointwiseLoss without(const std::string& scaler) const;
   // For fields that hold some output columns only: scalers over variables are reduced to them.

@@ -49,7 +49,36 @@ bool is_used(const LossOptions& loss, const std::string& scaler) {
   return false;
 }
 
+// Adds what the section holds for the unnamed scaler of a kind. A key that several kinds have is
+// read into each of them.
+void add_settings(config::Binder& b, const char* name, ScalerKind& kind) {
+  config::Binder own;
+  kind.bind_in_section(own);
+  for (config::Field& field : own.fields()) {
+    const auto there = std::find_if(b.fields().begin(), b.fields().end(),
+                                    [&](const config::Field& f) { return f.key == field.key; });
+    if (there == b.fields().end()) {
+      field.doc.text += concat(" (scaler ", name, ")");
+      b.fields().push_back(std::move(field));
+      continue;
+    }
+    there->doc.text.back() = ',';
+    there->doc.text += concat(" ", name, ")");
+    there->read = [first = there->read, second = field.read](const config::Json& json,
+                                                             const std::string& path,
+                                                             const config::ReadContext& context) {
+      first(json, path, context);
+      second(json, path, context);
+    };
+  }
+}
+
 }  // namespace
+
+LossOptions::LossOptions() {
+  scalers = {"pressure_level", "general_variable", "node_weights", "time_steps"};
+  unnamed_scalers.for_each([](const char*, ScalerKind& scaler) { scaler.become_unnamed(); });
+}
 
 void ScalesOptions::bind(config::Binder& b) {
   b.number_list(
@@ -136,15 +165,17 @@ void LossOptions::bind(config::Binder& b) {
   b.list("terms", terms,
          {"several losses, added with their weights; they take the scalers above unless they name "
           "their own. Empty: the one loss above"});
-  ScalerSettings::bind(b);
-  b.choice("node_norm", node_norm, {"normalisation of the weights of nodes (scaler node_weights)"});
+  unnamed_scalers.for_each(
+      [&b](const char* name, ScalerKind& scaler) { add_settings(b, name, scaler); });
   b.map("named_scalers", named_scalers,
         {"further scalers, by the names that lists of scalers use for them: several of one kind, "
          "or with a normalisation of their own"});
 }
 
 void LossOptions::validate(const std::string& path) const {
-  ScalerSettings::validate(path);
+  unnamed_scalers.for_each([&](const char*, const ScalerKind& unnamed) {
+    if (!unnamed.needs_name()) unnamed.validate(path);
+  });
   if (!terms.empty()) {
     LossTermOptions own = *this, plain = LossOptions();
     config::refuse_unused(config::fields_of(own), config::fields_of(plain), {"scalers"}, path,
@@ -165,50 +196,50 @@ std::string LossOptions::scaler_path(const std::string& name) const {
 }
 
 ScalerOptions LossOptions::scaler(const std::string& name, const std::string& path) const {
-  std::vector<std::string> names = enum_names<ScalerKind>();
-  std::erase(names, enum_name(ScalerKind::kValues));  // nothing without a name
+  std::vector<std::string> names;
+  unnamed_scalers.for_each([&](const char* known, const ScalerKind& unnamed) {
+    if (!unnamed.needs_name()) names.emplace_back(known);
+  });
+  const bool is_kind = std::find(names.begin(), names.end(), name) != names.end();
   for (const auto& [known, scaler] : named_scalers) {
     if (known == name) return scaler;
     names.push_back(known);
   }
-  for (const auto& [usual, known] : EnumNames<ScalerKind>::table) {
-    if (known != name || usual == ScalerKind::kValues) continue;
-    ScalerOptions options;
-    static_cast<ScalerSettings&>(options) = *this;
-    options.kind = usual;
-    if (usual == ScalerKind::kNodeWeights) options.norm = node_norm;
-    if (usual == ScalerKind::kTimeSteps) options.norm = WeightNorm::kUnitSum;
-    return options;
+  if (is_kind) {
+    ScalerOptions unnamed{unnamed_scalers};
+    unnamed.kind.choose(name);
+    return unnamed;
   }
   throw ConfigError(path, concat("no scaler '", name, "'"), nearest_names(name, names));
 }
 
 void LossOptions::check_scalers(const LossTermOptions& term, const std::string& path) const {
   const bool waves = term.kind->is_of_waves();
-  const ScalerKind wanted = waves ? ScalerKind::kSpectral : ScalerKind::kNodeWeights;
-  const ScalerKind other = waves ? ScalerKind::kNodeWeights : ScalerKind::kSpectral;
+  const GridUse wanted = waves ? GridUse::kWaves : GridUse::kNodes;
   bool has_grid = term.scalers.empty();
   for (size_t i = 0; i < term.scalers.size(); ++i) {
     const std::string& name = term.scalers[i];
     const std::string own_path = concat(path, ".scalers.", i);
     const ScalerOptions options = scaler(name, own_path);
+    const GridUse use = options.kind->grid_use();
     if (std::count(term.scalers.begin(), term.scalers.begin() + static_cast<ptrdiff_t>(i), name)) {
       throw ConfigError(own_path, concat("'", name, "' is named twice"));
     }
     const bool is_named = scaler_path(name) != "loss";
-    if (!is_named && options.kind == other) {
+    if (!is_named && use != GridUse::kNone && use != wanted) {
       throw ConfigError(path + ".scalers", concat("'", name, "' is not for ", term.kind.name()),
                         waves ? "its errors are of waves: use \"spectral\""
                               : "its errors are of nodes: use \"node_weights\"");
     }
-    const std::vector<Axis> axes = options.acting_axes();
+    const std::vector<Axis> axes = options.kind->axes();
     const bool on_grid = std::find(axes.begin(), axes.end(), kGrid) != axes.end();
-    has_grid = has_grid || (is_named ? on_grid : options.kind == wanted);
+    has_grid = has_grid || (is_named ? on_grid : use == wanted);
   }
   if (!has_grid) {
-    throw ConfigError(path + ".scalers",
-                      concat("a loss with scalers needs ", enum_name(wanted), " among them"),
-                      "without it the loss would grow with the size of the grid");
+    throw ConfigError(
+        path + ".scalers",
+        concat("a loss with scalers needs ", waves ? "spectral" : "node_weights", " among them"),
+        "without it the loss would grow with the size of the grid");
   }
 }
 
@@ -223,21 +254,17 @@ std::vector<std::pair<std::string, LossTermOptions>> LossOptions::effective_term
 }
 
 void LossOptions::check(int64_t members, int64_t times_out) const {
-  const auto require_reader = [&](bool is_set, const char* key, ScalerKind reader) {
-    if (!is_set || is_used(*this, enum_name(reader))) return;
-    throw ConfigError(concat("loss.", key),
-                      concat("is read by the scaler '", enum_name(reader), "', which no loss has"),
-                      "add it to loss.scalers");
-  };
-  require_reader(!masked_variables.empty(), "masked_variables", ScalerKind::kVariableMask);
-  require_reader(!time_weights.empty(), "time_weights", ScalerKind::kTimeSteps);
-  require_reader(!node_mask.empty(), "node_mask", ScalerKind::kNodeWeights);
-  if (!time_weights.empty() && static_cast<int64_t>(time_weights.size()) != times_out) {
-    throw ConfigError(
-        "loss.time_weights",
-        concat("has ", time_weights.size(), " values for data.multistep_output = ", times_out));
-  }
+  unnamed_scalers.for_each([&](const char* name, const ScalerKind& unnamed) {
+    const char* key = unnamed.key_to_use();
+    if (key && !is_used(*this, name)) {
+      throw ConfigError(concat("loss.", key),
+                        concat("is read by the scaler '", name, "', which no loss has"),
+                        "add it to loss.scalers");
+    }
+    unnamed.check_times(times_out, "loss");
+  });
   for (const auto& [name, scaler] : named_scalers) {
+    scaler.kind->check_times(times_out, scaler_path(name));
     if (!is_used(*this, name)) {
       throw ConfigError("loss.named_scalers." + name, "is used by no loss",
                         "add it to loss.scalers, or leave it out");
@@ -270,13 +297,9 @@ void LossOptions::check_names(const data::VariableTable& table,
           path + ".target_variables",
           concat("has ", term.target_variables.size(), " names for ", outputs.size(), " outputs"));
     }
-    for (const std::string& name : term.scalers) {
-      const ScalerOptions options = scaler(name, path + ".scalers");
-      if (options.kind == ScalerKind::kGeneralVariable)
-        train::variable_weights(outputs, options.variable_weights, scaler_path(name));
-    }
+    for (const std::string& name : term.scalers)
+      scaler(name, path + ".scalers").kind->check_names(outputs, scaler_path(name));
   }
-  train::variable_mask(outputs, masked_variables, mask_inverse);
 }
 
 }  // namespace aifs::train

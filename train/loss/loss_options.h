@@ -11,7 +11,7 @@
 #include "data/fields/variables.h"
 #include "train/loss/loss_kind.h"
 #include "train/loss/multi_scale_loss.h"
-#include "train/loss/scaler_options.h"
+#include "train/loss/scaler_kind.h"
 
 namespace aifs::train {
 
@@ -45,11 +45,12 @@ struct LossTermOptions {
   std::vector<TimeAggregate> time_aggregates(const std::string& path) const;
 };
 
-struct LossOptions : LossTermOptions, ScalerSettings {
-  LossOptions() { scalers = {"pressure_level", "general_variable", "node_weights", "time_steps"}; }
+struct LossOptions : LossTermOptions {
+  LossOptions();
 
   std::vector<LossTermOptions> terms;  // empty: the loss above
-  WeightNorm node_norm = WeightNorm::kUnitSum;
+  // The scaler without a name of every kind. Which of them is chosen means nothing.
+  config::Tagged<ScalerKind> unnamed_scalers;
   std::vector<std::pair<std::string, ScalerOptions>> named_scalers;
 
   void bind(config::Binder& b);
@@ -59,15 +60,15 @@ struct LossOptions : LossTermOptions, ScalerSettings {
   // JSON paths.
   std::vector<std::pair<std::string, LossTermOptions>> effective_terms() const;
 
-  // The scaler of a name: one of `named_scalers`, else that of a kind with the settings of the
-  // section; and its JSON path. `path` is where the name stands. Throws ConfigError.
+  // The scaler of a name: one of `named_scalers`, else the unnamed one of the kind; and its JSON
+  // path. `path` is where the name stands. Throws ConfigError.
   ScalerOptions scaler(const std::string& name, const std::string& path) const;
   std::string scaler_path(const std::string& name) const;
 
   // Checks what must hold before any data is read, given how many members a forecast has and how
   // many times a step predicts. Throws ConfigError.
   void check(int64_t members, int64_t times_out) const;
-  // The same for names of variables; `targets`: what outputs can be compared with, empty for the
+  // Checks names of variables; `targets`: what outputs can be compared with, empty for the
   // outputs themselves. Throws ConfigError.
   void check_names(const data::VariableTable& table,
                    const std::vector<std::string>& targets = {}) const;

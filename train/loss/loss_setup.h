@@ -15,8 +15,8 @@ Scaler build_scaler(const LossOptions& options, const std::string& name, const L
 // depends on the batch: it comes with each call, as do this rank's nodes.
 LossPtr build_loss(const LossOptions& options, const LossInputs& inputs);
 
-// What can be said of the losses without building them: names, grids of transforms, statistics. Of
-// `inputs.nodes` only the number counts. Throws as build_loss().
+// Checks what can be said of the losses without building them: names, grids of transforms,
+// statistics. Of `inputs.nodes` only the number counts. Throws as build_loss().
 void check_loss(const LossOptions& options, const LossInputs& inputs);
 
 // Weight 0 where an imputed output was NaN, else 1. `nan_mask` (B, N, V) u8 over dataset columns.

@@ -70,7 +70,7 @@ class ElementaryLoss : public Loss {
   };
   // Scalar or (number of columns); fp64 sums may be returned as they are.
   virtual at::Tensor value(const Fields& fields) const = 0;
-  // Whether a node's error depends on other nodes.
+  // True if a node's error depends on other nodes.
   virtual bool needs_all_nodes() const { return false; }
 
   bool ignore_nans() const { return options_.ignore_nans; }

@@ -26,7 +26,7 @@ constexpr auto enum_table(TransformKind) {
                                                  {kReducedSht, "reduced_sht"}});
 }
 
-// What a transform on so many rings is truncated at if nothing else is asked for.
+// Returns what a transform on so many rings is truncated at if nothing else is asked for.
 inline int64_t default_truncation(int64_t rings) {
   return rings / 2 - 1;
 }

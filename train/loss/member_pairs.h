@@ -13,7 +13,7 @@
 
 namespace aifs::train {
 
-// What a difference of two fields weighs; differentiable, the same shape for every pair.
+// Returns what a difference of two fields weighs; differentiable, the same shape for every pair.
 using Distance = std::function<at::Tensor(const at::Tensor&)>;
 
 // c of a score that is fair (1), the plain one (0), or between (Lang et al. 2024, almost fair).

@@ -9,7 +9,7 @@
 namespace aifs::train {
 
 struct PointwiseError {
-  // Of prediction minus target, element by element and differentiable.
+  // Takes prediction minus target, element by element and differentiable.
   std::function<at::Tensor(const at::Tensor& difference)> of;
   bool is_square = false;   // d^2, which a GPU has a kernel for
   bool takes_root = false;  // the loss is the root of the sum

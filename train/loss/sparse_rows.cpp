@@ -43,6 +43,7 @@ void gather_rows(T* out, const T* x, const Lists& lists, const T* values, const 
         const int64_t entry = lists.order ? lists.order[k] : k;
         const T* row = field + lists.from[entry] * width;
         const T value = values[entry];
+#pragma omp simd  // vectorised at any level of optimisation
         for (int64_t v = 0; v < width; ++v)
           sum[v] += value * row[v];
       }
@@ -135,7 +136,7 @@ SparseRows::SparseRows(std::span<const int64_t> row, std::span<const int64_t> co
 
 namespace {
 
-// The same sums on other devices than the CPU; their order is not fixed there.
+// Computes these sums on other devices than the CPU; their order is not fixed there.
 at::Tensor product_by_index(const at::Tensor& x, const at::Tensor& to, const at::Tensor& from,
                             const at::Tensor& values, int64_t outputs) {
   std::vector<int64_t> shape = x.sizes().vec();

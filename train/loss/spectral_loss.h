@@ -46,7 +46,7 @@ class SpectralCrpsLoss : public ElementaryLoss {
   SpectralTransform transform_;
 };
 
-// What losses of waves share.
+// Describes what losses of waves share.
 struct SpectralLossKind : LossKind {
   TransformOptions transform;
 

@@ -8,7 +8,7 @@
 
 namespace aifs::train {
 
-// Whether there is a kernel: fp32 fields of one shape, contiguous on a GPU, and at most four
+// True if there is a kernel: fp32 fields of one shape, contiguous on a GPU, and at most four
 // factors (five dimensions each) that act on time, grid and variables alone.
 bool squared_errors_fit(const at::Tensor& prediction, const at::Tensor& target,
                         const std::vector<at::Tensor>& factors);

@@ -2,13 +2,12 @@
 #include "train/optim/optimizer.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/check.h"
-#include "model/kernels/simd.h"
+#include "model/kernels/adamw.h"
 
 #ifdef AIFS_HAVE_CUDA
 #include "model/kernels/count_work.h"
@@ -143,35 +142,6 @@ void AdamW::leave_out(const model::Parameter& parameter) {
   ranges_ = std::move(rest);
 }
 
-namespace {
-
-// One update of fp32 values, every element read and written once; the order of operations is that
-// of LibTorch's operators.
-struct AdamWValues {
-  float *value, *gradient, *moment1, *moment2;
-  float clip, decay, lerp, beta2, square, root_correction2, eps, step;
-};
-AIFS_SIMD void update_values(const AdamWValues& s, int64_t first, int64_t last) {
-  for (int64_t i = first; i < last; ++i) {
-    float g = s.gradient[i];
-    g = g > s.clip ? s.clip : g < -s.clip ? -s.clip : g;
-    const float m = s.moment1[i] + s.lerp * (g - s.moment1[i]);
-    const float v = s.moment2[i] * s.beta2 + s.square * g * g;
-    s.gradient[i] = g;
-    s.moment1[i] = m;
-    s.moment2[i] = v;
-    s.value[i] = s.value[i] * s.decay + s.step * (m / (std::sqrt(v) / s.root_correction2 + s.eps));
-  }
-}
-
-void update_in_one_loop(const AdamWValues& values, int64_t size) {
-  constexpr int64_t kGrain = 16384;
-  at::parallel_for(0, size, kGrain,
-                   [&](int64_t first, int64_t last) { update_values(values, first, last); });
-}
-
-}  // namespace
-
 // One stretch by one kernel.
 bool AdamW::step_on_gpu([[maybe_unused]] const Stretch& stretch,
                         [[maybe_unused]] double weight_decay, [[maybe_unused]] const Rates& rates) {
@@ -237,19 +207,19 @@ void AdamW::step_stretch(const Stretch& stretch, double weight_decay, const Rate
   const auto& [value, gradient, m, v, slow] = stretch;
   const auto [lr, clip, correction1, correction2] = rates;
   if (o.kind == OptimizerKind::kAdamW && value.is_cpu() && value.scalar_type() == at::kFloat) {
-    update_in_one_loop({.value = value.data_ptr<float>(),
-                        .gradient = gradient.data_ptr<float>(),
-                        .moment1 = m.data_ptr<float>(),
-                        .moment2 = v.data_ptr<float>(),
-                        .clip = static_cast<float>(clip),
-                        .decay = static_cast<float>(1.0 - lr * weight_decay),
-                        .lerp = static_cast<float>(1.0 - o.beta1),
-                        .beta2 = static_cast<float>(o.beta2),
-                        .square = static_cast<float>(1.0 - o.beta2),
-                        .root_correction2 = static_cast<float>(correction2),
-                        .eps = static_cast<float>(o.eps),
-                        .step = static_cast<float>(-lr / correction1)},
-                       value.numel());
+    model::cpu::adamw_step({.value = value.data_ptr<float>(),
+                            .gradient = gradient.data_ptr<float>(),
+                            .moment1 = m.data_ptr<float>(),
+                            .moment2 = v.data_ptr<float>(),
+                            .clip = static_cast<float>(clip),
+                            .decay = static_cast<float>(1.0 - lr * weight_decay),
+                            .lerp = static_cast<float>(1.0 - o.beta1),
+                            .beta2 = static_cast<float>(o.beta2),
+                            .square = static_cast<float>(1.0 - o.beta2),
+                            .root_correction2 = static_cast<float>(correction2),
+                            .eps = static_cast<float>(o.eps),
+                            .step = static_cast<float>(-lr / correction1)},
+                           value.numel());
     return;
   }
   if (std::isfinite(clip)) gradient.clamp_(-clip, clip);

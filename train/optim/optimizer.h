@@ -67,7 +67,7 @@ struct OwnPart {
   int64_t end() const { return begin + values.numel(); }
 };
 
-// What a checkpoint keeps of an optimiser: tensors laid out as the flat values, by name.
+// Returns what a checkpoint keeps of an optimiser: tensors laid out as the flat values, by name.
 using FlatState = std::pair<std::string, at::Tensor>;
 struct OptimizerState {
   std::vector<FlatState> flats;
@@ -78,11 +78,11 @@ class AdamW {
  public:
   // `parameters` must be flat and outlive the optimiser.
   AdamW(const model::ParameterSet& parameters, const AdamWOptions& options);
-  // Of own parts only, which ascend; `local_size` elements in all, with moments on the host if
+  // Updates own parts only, which ascend; `local_size` elements in all, with moments on the host if
   // wanted: values and gradients then go there and back in every step.
   AdamW(const model::ParameterSet& parameters, const AdamWOptions& options,
         std::vector<OwnPart> parts, int64_t local_size, bool on_host);
-  // The same parts, with values or gradients that are now elsewhere.
+  // Takes the same parts, with values or gradients that are now elsewhere.
   void set_parts(std::vector<OwnPart> parts) { parts_ = std::move(parts); }
 
   // Which parameters are updated, and how; all alike unless called. Parameters marked as unused are
@@ -112,7 +112,8 @@ class AdamW {
   void step_range(const ParameterRange& range, double lr, double clip);
   // One stretch of values, gradients and moments.
   struct Stretch;
-  // Of one update: its learning rate and limit of gradients, and the corrections of the moments.
+  // Describes one update: its learning rate and limit of gradients, and the corrections of the
+  // moments.
   struct Rates;
   void step_stretch(const Stretch& stretch, double weight_decay, const Rates& rates);
   bool step_on_gpu(const Stretch& stretch, double weight_decay, const Rates& rates);

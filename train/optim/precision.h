@@ -21,7 +21,7 @@ enum class Precision { kFp32, kFp64, kTf32, kBf16Mixed, kFp16Mixed };
 at::ScalarType weight_type(Precision precision);
 at::ScalarType activation_type(Precision precision);
 
-// What is computed in which type under mixed precision. "short" is bf16 or fp16.
+// Describes what is computed in which type under mixed precision. "short" is bf16 or fp16.
 struct PrecisionRule {
   const char* operation;
   const char* result;      // "short", "fp32" or "input": the type of the output

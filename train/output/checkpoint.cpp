@@ -344,7 +344,7 @@ std::optional<CheckpointInfo> find_latest_checkpoint(const fs::path& folder) {
 
 namespace {
 
-// Where tensors of a file go: parameters, or flat states in places laid out like theirs.
+// Says where tensors of a file go: parameters, or flat states in places laid out like theirs.
 struct Target {
   const model::Parameter* parameter;
   at::Tensor place;
@@ -454,7 +454,7 @@ void load_average(const CheckpointInfo& checkpoint, model::ParameterSet& paramet
 
 namespace {
 
-// Whether a buffer is made of the graph's coordinates (NodeAttributes) or of statistics
+// True if a buffer is made of the graph's coordinates (NodeAttributes) or of statistics
 // (Bounding), by the names that Anemoi gives them.
 bool follows_from_data(const model::Parameter& parameter) {
   const std::string& name = parameter.name;

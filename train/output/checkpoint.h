@@ -25,7 +25,7 @@
 
 namespace aifs::train {
 
-// What goes into a checkpoint besides tensors.
+// Describes what goes into a checkpoint besides tensors.
 struct CheckpointMeta {
   std::string program_version, torch_version;
   std::string config_json;  // effective configuration
@@ -40,7 +40,7 @@ struct CheckpointTensors {
   std::vector<Named> parameters, states;
   int64_t optimizer_steps = 0;
 };
-// What is laid out as the flat values, from a rank's own part of it (AdamW::states()).
+// Returns what is laid out as the flat values, from a rank's own part of it (AdamW::states()).
 using WholeState = std::function<at::Tensor(const at::Tensor& own)>;
 // Takes them from all ranks to the CPU of those that `keep` them; without `whole_state` the
 // optimiser is one of all parameters. Collective.
@@ -67,7 +67,7 @@ struct CheckpointInfo {
   int64_t optimizer_steps = 0;
 };
 
-// Whether any checkpoint, sound or not, is under `folder`. Throws DataError if it cannot be listed.
+// True if any checkpoint, sound or not, is under `folder`. Throws DataError if it cannot be listed.
 bool has_checkpoints(const fs::path& folder);
 
 // Checks one checkpoint folder. Throws DataError saying what is wrong with it.
@@ -82,7 +82,7 @@ std::optional<CheckpointInfo> find_latest_checkpoint(const fs::path& folder);
 // parameters that are missing, superfluous or of another shape: the checkpoint is of another model.
 // Nothing is changed in that case.
 void load_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters);
-// The same from any file, whose names have `prefix` in front; others are not looked at.
+// Reads them from any file, whose names have `prefix` in front; others are not looked at.
 void load_parameters(const SafetensorsFile& file, const std::string& prefix,
                      model::ParameterSet& parameters);
 // Fills the tensors that are there, by name; they are those of an optimiser of all parameters.
@@ -100,7 +100,7 @@ inline constexpr const char* kAverageState = "average";
 // Copies averaged weights in, over what load_parameters() gave. Throws DataError if there are none.
 void load_average(const CheckpointInfo& checkpoint, model::ParameterSet& parameters);
 
-// What a run has taken of the weights of another.
+// Describes what a run has taken of the weights of another.
 struct InitReport {
   int64_t num_taken = 0;
   std::vector<std::string> left_out;  // one sentence each: new here, not here, of another shape

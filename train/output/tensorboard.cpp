@@ -89,7 +89,7 @@ double wall_time_s() {
   return std::chrono::duration<double>(now).count();
 }
 
-// What every event file starts with.
+// Returns what every event file starts with.
 std::string version_record() {
   std::string event;
   put_double_field(event, 1, wall_time_s());

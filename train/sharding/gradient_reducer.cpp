@@ -154,7 +154,7 @@ at::Tensor GradientReducer::bucket_gradients(size_t b) const {
   return parameters_.flat_gradients().narrow(0, bucket.begin, bucket.size());
 }
 
-// Of several buckets all but the last are reduced beside the backward pass.
+// Reduces several buckets all but the last are reduced beside the backward pass.
 bool GradientReducer::sums_in_background() const {
   return shards_.copy_group().size() > 1 && shards_.layout().buckets().size() > 1;
 }

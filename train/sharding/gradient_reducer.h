@@ -39,10 +39,10 @@ class GradientReducer {
   // Sums over a sample, means over replicas, of the own part of a bucket; whole after the last
   // pass.
   at::Tensor own_gradients(const ShardBucket& bucket) const;
-  // The same of all buckets, in as few tensors as there are.
+  // Returns the own gradients of all buckets, in as few tensors as there are.
   OwnGradients own_gradients() const;
 
-  // What Communicator::background_memory() holds for the gradients: no allocator counts it.
+  // Returns what Communicator::background_memory() holds for the gradients: no allocator counts it.
   int64_t background_bytes() const { return background_bytes_; }
 
   // Drops what compression remembers of earlier gradients: they were not finite, or scaled
@@ -55,7 +55,7 @@ class GradientReducer {
 
  private:
   class Hook;
-  // What the first pass of a kind has taught.
+  // Describes what the first pass of a kind has taught.
   struct Plan {
     std::vector<int64_t> arrivals;  // gradients per bucket
     std::vector<size_t> order;
@@ -86,7 +86,7 @@ class GradientReducer {
   at::Tensor local_gradients_;       // keeps_parts(): own parts of all buckets
   std::vector<at::Tensor> passing_;  // keeps_parts(): per bucket, while it gets gradients
   std::map<int64_t, Plan> plans_;
-  // Of the pass at hand.
+  // State of the pass at hand.
   int64_t step_ = 0, kind_ = 0;
   bool active_ = false;
   const Plan* plan_ = nullptr;

@@ -153,8 +153,8 @@ void ParameterShards::start_pass(int64_t kind) {
   pass_kind_ = kind;
 }
 
-// What was fetched next in the last pass of this kind. All ranks go the same way through the
-// network, so they foresee the same.
+// Fetches what was fetched next in the last pass of this kind. All ranks go the same way through
+// the network, so they foresee the same.
 void ParameterShards::fetch_ahead() {
   const auto last = fetches_.find(pass_kind_);
   if (last == fetches_.end() || num_here_ >= options_.max_fetched) return;

@@ -13,7 +13,7 @@ namespace aifs::train {
 
 class PowerSgd {
  public:
-  // The same seed on all ranks.
+  // Takes the same seed on all ranks.
   PowerSgd(const model::ParameterSet& parameters, const ReductionOptions& options, uint64_t seed);
 
   // Replaces the gradients of a bucket, (size), by their approximate sum over the group;

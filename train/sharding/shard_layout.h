@@ -32,7 +32,7 @@ class ShardLayout {
 
   const std::vector<ShardBucket>& buckets() const { return buckets_; }
   int64_t local_size() const { return local_size_; }
-  // Where own parts of slices begin; before are those of whole tensors.
+  // Returns where own parts of slices begin; before are those of whole tensors.
   int64_t local_first_sliced() const { return local_first_sliced_; }
   // The bucket of a parameter with an offset.
   size_t bucket_of(size_t parameter) const { return bucket_of_[parameter]; }

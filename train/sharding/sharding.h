@@ -15,7 +15,7 @@ enum class Sharding { kNone, kOptimizer, kGradients, kParameters };
 // after it was started.
 enum class Prefetch { kNone, kPre, kPost };
 
-// What is kept in the memory of the host instead of the device's.
+// Says what is kept in the memory of the host instead of the device's.
 enum class Offload { kNone, kOptimizer, kParameters };
 
 struct ShardingOptions {

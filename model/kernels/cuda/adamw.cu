@@ -7,7 +7,7 @@ namespace aifs::model::cuda {
 
 namespace {
 
-// Whether the gradient was clipped; NaN stays.
+// True if the gradient was clipped; NaN stays.
 __device__ bool clip(const AdamWStep& s, float& gradient) {
   const bool clipped = fabsf(gradient) > s.clip;
   if (clipped) gradient = copysignf(s.clip, gradient);

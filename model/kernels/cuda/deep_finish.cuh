@@ -36,8 +36,8 @@ struct DeepSignals {
   }
 };
 
-// What a block does: `turns` tiles for each warpgroup, `steps` for each of them, of which the first
-// `own_steps` read x.
+// Describes what a block does: `turns` tiles for each warpgroup, `steps` for each of them, of which
+// the first `own_steps` read x.
 struct Round {
   int column, width, team, teams, rank, turns, steps, own_steps, lag;
   __device__ explicit Round(const Task& task) {

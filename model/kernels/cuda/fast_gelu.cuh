@@ -11,7 +11,7 @@
 
 namespace aifs::model::cuda {
 
-// Of the halves of values, x / 2: GELU(x) = x / 2 (1 + t) with t = tanh(u(x)). Step by step for all
+// Takes halves of values, x / 2: GELU(x) = x / 2 (1 + t) with t = tanh(u(x)). Step by step for all
 // pairs, which hides how long each step takes.
 template <int kPairs>
 struct GeluPairs {

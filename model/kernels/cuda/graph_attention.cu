@@ -15,7 +15,7 @@ constexpr int kMostFeatures = 16;
 template <class T>
 constexpr int kVectorOf = 16 / static_cast<int>(sizeof(T));
 
-// Where a warp and a lane are in the rows of nodes.
+// Returns where a warp and a lane are in the rows of nodes.
 template <class T>
 struct Place {
   int64_t node;

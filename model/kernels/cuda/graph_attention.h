@@ -15,7 +15,7 @@ struct AttentionShape {
   float scale = 1.0f;  // of scores
 };
 
-// Whether a head of this width is whole vectors of 16 bytes, a power of two of them and at most 32,
+// True if a head of this width is whole vectors of 16 bytes, a power of two of them and at most 32,
 // and edge features are few enough for it.
 bool attention_supported(const AttentionShape& shape);
 

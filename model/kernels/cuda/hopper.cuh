@@ -72,7 +72,7 @@ __device__ inline void copy_box(void* to, const CUtensorMap& map, Barrier& barri
       : "memory");
 }
 
-// The same of five dimensions, at (column, 0, 0, 0, group).
+// Copies a box of five dimensions, at (column, 0, 0, 0, group).
 __device__ inline void copy_box5(void* to, const CUtensorMap& map, Barrier& barrier, int column,
                                  int group) {
   asm volatile(
@@ -96,7 +96,7 @@ __device__ inline void copy_box_to_all(void* to, const CUtensorMap& map, Barrier
 __device__ inline void wait_for_cluster() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
-// Where that what is here at `p` is in the block of this rank.
+// Returns where the thing that is here at `p` is in the block of this rank.
 __device__ inline uint32_t address_of_peer(const void* p, uint32_t rank) {
   uint32_t there;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(p)), "r"(rank));
@@ -152,8 +152,8 @@ __device__ void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
-// The same for columns: pieces of 64 columns and 64 rows, one after another; 16 rows further is 128
-// more.
+// Returns an operand of columns: pieces of 64 columns and 64 rows, one after another; 16 rows
+// further is 128 more.
 __device__ inline uint32_t column_operand(const void* to) {
   constexpr uint32_t kPieces = 64 * 128 / 16;
   return operand(to) + ((kPieces - 1) << 16);
@@ -180,7 +180,7 @@ __device__ void multiply(float (&d)[64], uint32_t a, uint32_t b, int add) {
       : "r"(a), "r"(b), "r"(add), "n"(kColumns ? 1 : 0), "n"(kUpperOperand));
 }
 
-// The same of 256 columns: j up to 31.
+// Does so with 256 columns: j up to 31.
 template <bool kColumns>
 __device__ void multiply(float (&d)[128], uint32_t a, uint32_t b, int add) {
   asm volatile(

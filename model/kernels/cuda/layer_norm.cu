@@ -22,13 +22,13 @@ __device__ void clear_beyond(Tile& tile, int width) {
   }
 }
 
-// What is added to rows, before the norm or after it.
+// Returns what is added to rows, before the norm or after it.
 __device__ inline const void* added_rows(const NormForward& f) {
   return f.addend != nullptr ? f.addend : f.residual;
 }
 enum class Added { kNothing, kBefore, kAfter, kEither };  // kEither: to be found out
 
-// Of z in x; load_added(tile) gives the row of what is added.
+// Works on z in x; load_added(tile) gives the row of what is added.
 template <class T, Added kAdded = Added::kEither, class Tile, class LoadAdded>
 __device__ void norm_row(const NormForward& f, int64_t row, int width, Tile& x,
                          LoadAdded&& load_added) {
@@ -159,7 +159,7 @@ struct WarpRows {
     next_row = groups.begin_of(at);
     next_end = groups.begin_of(at + 1);
   }
-  // Whether there is one more, then `row`.
+  // True if there is one more, then `row`.
   __device__ bool find() {
     while (group < groups.count && row == end) {
       group += WarpGroups::step();
@@ -340,8 +340,8 @@ __device__ void write_team_sums(const Tile (&tiles)[3], float* parts, float* sha
     parts[c] = shared[c];
 }
 
-// What there is beside the gradients of the rows: those of their sums or what comes past the norm;
-// kEither: to be found out.
+// Says what there is beside the gradients of the rows: those of their sums or what comes past the
+// norm; kEither: to be found out.
 enum class Beside { kNothing, kSums, kPast, kEither };
 
 // kExact: the lanes of a team have no columns beyond the width.
@@ -421,7 +421,7 @@ __global__ void __launch_bounds__(kTeamThreads, 1)
       for (int i = 0; i < Tile::kVector; ++i)
         z[i] = to_float(piece.values[i]);
     };
-    // Of rows in 16 bits in one operation.
+    // Norms rows in 16 bits in one operation.
     const auto normed = [](float2 of_row, float z) {
       const auto [mean, inverse] = of_row;
       return sizeof(T) == 2 ? fmaf(z, inverse, -mean * inverse) : (z - mean) * inverse;

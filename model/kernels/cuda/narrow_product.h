@@ -21,7 +21,7 @@ struct NarrowProduct {
   float *d_weight, *scratch;  // (width, weight_columns)
 };
 
-// Whether the current device and this width will do.
+// True if the current device and this width will do.
 bool narrow_product_supported(int64_t width);
 
 // d_x = d weight, and d_weight += the first columns of d^T x.

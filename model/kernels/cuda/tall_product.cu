@@ -161,7 +161,7 @@ CUtensorMap box_map(const void* data, int64_t rows, int64_t columns, int64_t str
   return make_map<2>(data, {columns, rows}, {stride}, {kBoxColumns, kTileRows});
 }
 
-// Of a weight (width, depth): boxes of 128 rows, 64 columns wide, its rows in order.
+// Describes a weight (width, depth): boxes of 128 rows, 64 columns wide, its rows in order.
 CUtensorMap column_map(const TallProduct& p) {
   const int64_t w = p.weight_stride;
   return make_map<5>(p.weight, {p.depth, 2, 4, 4, p.width / kOrdered}, {w, 8 * w, 2 * w, 32 * w},

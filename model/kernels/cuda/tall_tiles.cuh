@@ -110,7 +110,7 @@ __device__ inline void store_slopes(uint8_t* to, uint2 slopes, bool wanted) {
       "{\n.reg .pred p;\nsetp.ne.b32 p, %3, 0;\n@p st.global.v2.u32 [%0], {%1,%2};\n}" ::"l"(to),
       "r"(slopes.x), "r"(slopes.y), "r"(static_cast<int>(wanted)));
 }
-// Of both halves of four words.
+// Takes both halves of four words.
 __device__ inline uint2 lowest_bytes(const uint32_t (&words)[4]) {
   return make_uint2(__byte_perm(words[0], words[1], 0x6420),
                     __byte_perm(words[2], words[3], 0x6420));
@@ -162,7 +162,7 @@ struct Place {  // in a ring
   }
 };
 
-// What a block has in shared memory behind its weight and its pieces.
+// Describes what a block has in shared memory behind its weight and its pieces.
 struct Signals {
   Ring<kStages> ring;
   Barrier weight, turns[kGroups];  // of each warpgroup: it may ask for its products
@@ -287,7 +287,7 @@ struct Worker {
     }
   }
 
-  // Where the sums of a pair of columns of unit i are.
+  // Returns where the sums of a pair of columns of unit i are.
   __device__ static constexpr int first_sum(int unit, int pair) {
     return 4 * (4 * (unit / kHalves) + pair) + 2 * (unit % kHalves);
   }

@@ -38,10 +38,10 @@ TEST_CASE("shared dates and the samples that are seen in training are counted",
           "the training and validation periods share 4 dates, 2020-01-02T00:00:00 to "
           "2020-01-02T18:00:00: 2 of 4 validation samples have a truth that is trained on; see "
           "data.training and data.validation");
-  // The same data for both: six samples of eight dates.
+  // Gives both the same data: six samples of eight dates.
   REQUIRE_THAT(app::overlap_warning(training, training, kWindow),
                ContainsSubstring("share 8 dates") && ContainsSubstring("6 of 6"));
-  // What is missing is neither trained on nor validated: rows 2 to 5 start or end no sample.
+  // Missing rows are neither trained on nor validated: rows 2 to 5 start or end no sample.
   data::DatasetInfo holes = training;
   holes.missing_rows = {4};
   REQUIRE_THAT(app::overlap_warning(holes, training, kWindow), ContainsSubstring("3 of 6"));

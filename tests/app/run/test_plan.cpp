@@ -64,7 +64,7 @@ TEST_CASE("a dry run says what a step needs and starts nothing", "[app][plan]") 
                            "activations of processor", "processor sources", "gradients", "TFLOP",
                            "reduce-scatter", "samples/s"})
     REQUIRE_THAT(result.out, ContainsSubstring(text));
-  // Where gradients are reduced whole, every way of doing it is shown.
+  // If gradients are reduced whole, every way of doing it is shown.
   const auto replicas = run_train(folder.path() / "run", "--dry-run --ranks 32");
   REQUIRE_THAT(replicas.out, ContainsSubstring("halving-doubling"));
   REQUIRE(!fs::exists(folder.path() / "run"));

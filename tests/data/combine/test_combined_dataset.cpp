@@ -17,7 +17,7 @@ using test::AnemoiSpec;
 
 namespace {
 
-// Where each thing of a view comes from in the store.
+// Says where each thing of a view comes from in the store.
 struct Origin {
   std::vector<int64_t> rows, columns, members, cells;
   std::vector<AffineMap> maps;

@@ -207,7 +207,7 @@ TEST_CASE("a loader can be dropped at any time", "[loader]") {
     for (int i = 0; i < taken; ++i)
       REQUIRE(loader.next(batch));
   }
-  // Of each loader at most the taken batches and those read ahead.
+  // Each loader reads at most the taken batches and those read ahead.
   REQUIRE(f.dataset->num_reads <= (0 + 1 + 2 + 3) + 4 * f.options.prefetch_batches);
 }
 
@@ -344,7 +344,7 @@ TEST_CASE("ranks of a host that read together get their cells of the same batche
     return SampleSource{dataset, Normaliser::create(dataset->info().variables, statistics, {}),
                         imputer};
   };
-  // Where the store has no chunk, everything is NaN: filled by a constant, or by another variable.
+  // If the store has no chunk, everything is NaN: filled by a constant, or by another variable.
   store->erase("data/8.0.0.0");
   const std::vector<std::string> all = spec.variables;
   const std::vector<ImputeRule> constant{{all, ImputeMethod::kConstant, 0.25}};

@@ -20,7 +20,7 @@ namespace {
 using Values = std::vector<double>;
 constexpr size_t kRows = 2, kColumns = 4, kCells = kRows * kColumns;
 
-// What a field holds at an hour of 2020.
+// Returns what a field holds at an hour of 2020.
 double value(int field, double hour, size_t cell) {
   return 100.0 * field + 10.0 * hour + static_cast<double>(cell);
 }

@@ -53,7 +53,7 @@ class Written {
   fs::path path() const { return folder_.path() / "kept" / "statistics.json"; }
   std::string text() const { return read_file(path()); }
   bool is_taken() const { return read_statistics_file(path(), kOf, kVariables).has_value(); }
-  // Whether the file is taken with another text in it.
+  // True if the file is taken with another text in it.
   bool is_taken_as(const std::string& text) const {
     write_file_atomic(path(), text);
     return is_taken();

@@ -49,7 +49,7 @@ std::vector<Compression> all_compressions() {
   return all;
 }
 
-// What is in the files, as the reader has it.
+// Returns what is in the files, as the reader has it.
 std::vector<float> read_back(const fs::path& folder, const std::string& name) {
   const auto store = std::make_shared<DirectoryStore>(folder.string());
   const Array array(store, name);

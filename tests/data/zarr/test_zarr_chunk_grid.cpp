@@ -30,7 +30,7 @@ void for_each_item(const Index& extent, Visit&& visit) {
   }
 }
 
-// What is where, according to the parts: item of the region -> item of the array.
+// Returns what is where, according to the parts: item of the region -> item of the array.
 std::map<Index, Index> placed(const ChunkGrid& grid, const Region& region) {
   std::map<Index, Index> items;
   grid.for_each_part(region, [&](const ChunkPart& part) {

@@ -21,7 +21,7 @@ std::string text(const Buffer& buffer) {
   return {static_cast<const char*>(static_cast<const void*>(buffer.data())), buffer.size()};
 }
 
-// The same three keys in memory and on disk.
+// Holds the same three keys in memory and on disk.
 struct BothStores {
   BothStores() {
     auto store = std::make_unique<MemoryStore>("memory");

@@ -31,7 +31,7 @@ std::vector<Indices> edges_of_nodes(const Indices& node_of_edge, int64_t num_nod
   return result;
 }
 
-// The same from row pointers and a list of edges.
+// Returns this from row pointers and a list of edges.
 std::vector<Indices> edges_from_rows(const at::Tensor& begin, const Indices& edges) {
   const Indices starts = list(begin);
   std::vector<Indices> result;

@@ -101,7 +101,7 @@ struct Setup {
   at::Tensor put(const at::Tensor& x) const {
     return x.to(kDevice, type, /*non_blocking=*/false, /*copy=*/true).contiguous();
   }
-  // What the sums of a gradient start from.
+  // Returns what the sums of a gradient start from.
   at::Tensor ones() const { return at::ones({width}, at::TensorOptions(kDevice).dtype(wide())); }
   at::Tensor put_wide(const at::Tensor& x) const { return x.to(kDevice, wide()).contiguous(); }
 

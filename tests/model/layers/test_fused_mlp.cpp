@@ -156,7 +156,7 @@ TEST_CASE("a result that nobody reads is not computed, its gradients are", "[fus
     const at::Tensor rows =
         fused_mlp({.adds_rows = true, .unread = unread}, {all[0], all[1]}, weights).rows;
     at::globalContext().setDeterministicAlgorithms(false, /*warn_only=*/false);
-    // What is not written holds NaN then.
+    // Rows that are not written hold NaN then.
     REQUIRE(at::equal(rows.isnan(), at::full_like(rows, unread ? nan : 0.0).isnan()));
     rows.backward(random_tensor({5, 3}, 7));
     std::vector<at::Tensor> result;

@@ -40,7 +40,7 @@ std::vector<MlpImplementation> implementations() {
   return all;
 }
 
-// What a layer multiplies its value part with, element by element.
+// Returns what a layer multiplies its value part with, element by element.
 double gate(MlpImplementation kind, double x) {
   const double sigmoid = 1.0 / (1.0 + std::exp(-x));
   switch (kind) {

@@ -72,7 +72,7 @@ TEST_CASE("recomputation changes neither results nor gradients, only how often l
       const bool twice = policy == RecomputePolicy::kBlock || policy == RecomputePolicy::kFull;
       REQUIRE(*layers.runs == (twice ? 10 : 5));
       REQUIRE(max_difference(out[0], expected[0]) == 0.0);
-      // What every layer is given collects its gradient in another order.
+      // An input of all layers collects its gradient in another order.
       for (size_t i = 0; i < in.size(); ++i)
         REQUIRE(max_difference(in[i].grad(), expected_in[i].grad()) <= 1e-13);
       for (size_t i = 0; i < layers.weights.size(); ++i)

@@ -14,7 +14,7 @@ using namespace aifs::parallel;
 
 namespace {
 
-// What each of four ranks finds whose boards are made like this; port of rank 0's server.
+// Returns what each of four ranks finds whose boards are made like this; port of rank 0's server.
 using Boards = std::function<std::shared_ptr<WorkBoard>(int rank, uint16_t port)>;
 std::array<std::vector<int>, 4> probe(const Boards& board_of, bool has_server = true) {
   std::array<std::vector<int>, 4> found;

@@ -291,7 +291,7 @@ TEST_CASE("PMI says who is where, or the launcher behind it does", "[parallel]")
                        {"SLURM_NODEID", "1"},
                        {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"}};
   REQUIRE(local(srun) == std::pair(1, 2));
-  // Of a step that started something else, in which this was started.
+  // Variables of a step that started something else, in which this was started.
   Variables other = srun;
   other["SLURM_STEP_NUM_TASKS"] = "2";
   other["SLURM_PROCID"] = "0";

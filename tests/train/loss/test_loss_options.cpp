@@ -138,9 +138,13 @@ TEST_CASE("lists that no scaler in use reads are refused", "[loss_options]") {
 
 TEST_CASE("a parameter masks all its levels", "[loss_options]") {
   const data::VariableTable table({"q_50", "q_850", "sp"}, {});
-  REQUIRE_NOTHROW(read(R"({"masked_variables": ["q", "sp"]})").check_names(table));
-  REQUIRE_NOTHROW(read(R"({"masked_variables": ["q_50"]})").check_names(table));
-  REQUIRE_THROWS_AS(read(R"({"masked_variables": ["q_500"]})").check_names(table), ConfigError);
+  const auto check = [&](const std::string& masked) {
+    read(R"({"scalers": ["node_weights", "variable_mask"], "masked_variables": )" + masked + "}")
+        .check_names(table);
+  };
+  REQUIRE_NOTHROW(check(R"(["q", "sp"])"));
+  REQUIRE_NOTHROW(check(R"(["q_50"])"));
+  REQUIRE_THROWS_AS(check(R"(["q_500"])"), ConfigError);
 }
 
 TEST_CASE("a loss on a variable that is not predicted is found", "[loss_options]") {
@@ -148,7 +152,9 @@ TEST_CASE("a loss on a variable that is not predicted is found", "[loss_options]
   REQUIRE_NOTHROW(read(R"({"variables": ["t_850"]})").check_names(table));
   REQUIRE_THROWS_WITH(read(R"({"terms": [{"variables": ["t_500"]}]})").check_names(table),
                       ContainsSubstring("loss.terms.0.variables.0"));
-  REQUIRE_THROWS_WITH(read(R"({"masked_variables": ["t", "lsm"]})").check_names(table),
+  REQUIRE_THROWS_WITH(read(R"({"scalers": ["node_weights", "variable_mask"],
+                               "masked_variables": ["t", "lsm"]})")
+                          .check_names(table),
                       ContainsSubstring("'loss.masked_variables.1': 'lsm' is not predicted"));
   REQUIRE_THROWS_AS(read(R"({"variable_weights": {"t_850": 1}})").check_names(table), ConfigError);
 }

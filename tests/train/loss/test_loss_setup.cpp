@@ -7,6 +7,8 @@
 
 #include "core/check.h"
 #include "tests/support/catch.h"
+#include "train/loss/tendency_scalers.h"
+#include "train/loss/time_scaler.h"
 
 using namespace aifs;
 using namespace aifs::train;
@@ -75,8 +77,7 @@ std::vector<double> values(const Scaler& scaler) {
 }  // namespace
 
 TEST_CASE("scalers act on their axes, whatever their order", "[loss_setup]") {
-  LossOptions options;
-  options.time_weights = {1.0, 3.0};
+  const LossOptions options = read(R"({"time_weights": [1, 3]})");
   const std::vector<std::string> names{"time_steps", "node_weights", "general_variable"};
   const LossPtr loss = Setup().build(names, options);
   const double first = weight_at(*loss, 0, 0, 0);
@@ -107,8 +108,7 @@ TEST_CASE("weights follow areas, parameters and tendencies", "[loss_setup]") {
 
 TEST_CASE("tendency statistics that are not there are an error that lists those that are",
           "[loss_setup]") {
-  LossOptions options;
-  options.tendency.timestep = "12h";
+  const LossOptions options = read(R"({"tendency": {"timestep": "12h"}})");
   try {
     Setup().build({"node_weights", "stdev_tendency"}, options);
     FAIL("no error");
@@ -235,9 +235,9 @@ TEST_CASE("options that cannot make a loss name their path", "[loss_setup]") {
   options.scalers = {"node_weights", "node_weights"};
   REQUIRE(fault(options) == "loss.scalers.1");
   options = {};
-  options.time_weights = {0.0, 0.0};
+  options.unnamed_scalers.of<TimeStepsKind>().time_weights = {0.0, 0.0};
   REQUIRE(fault(options) == "loss.time_weights");
   options = {};
-  options.tendency.timestep = "six";
+  options.unnamed_scalers.of<VarTendencyKind>().tendency.timestep = "six";
   REQUIRE(fault(options) == "loss.tendency.timestep");
 }

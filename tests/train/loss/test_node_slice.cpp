@@ -89,7 +89,7 @@ struct Result {
   at::Tensor value, gradient;
 };
 
-// Of the nodes of a slice.
+// Returns the result of the nodes of a slice.
 Result run(const Loss& loss, const Sample& sample, const NodeSlice& slice, int64_t size) {
   const at::Tensor own =
       sample.prediction.narrow(kGrid, slice.first, size).clone().set_requires_grad(true);
