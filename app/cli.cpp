@@ -157,8 +157,8 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
     if (data_command->parsed()) c.data = data;
     c.resume = run.resume->count() > 0;
     c.validate_only = run.validate->count() > 0;
-    const bool needs_config = !(c.print_schema || c.print_reference || c.version || c.exchange ||
-                                c.import_config || c.data);
+    const bool is_run = app.get_subcommands().empty();
+    const bool needs_config = is_run && !c.print_schema && !c.print_reference && !c.version;
     if (needs_config && c.config.empty()) throw CLI::RequiredError("--config");
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, err;

@@ -49,6 +49,14 @@ bool is_used(const LossOptions& loss, const std::string& scaler) {
   return false;
 }
 
+// The kinds of scalers that need no name of their own, each with a comma behind it.
+std::string unnamed_kinds() {
+  std::string names;
+  for (const auto& kind : ScalerKind::kinds())
+    if (!kind.make()->needs_name()) names += concat(kind.name, ", ");
+  return names;
+}
+
 // Adds what the section holds for the unnamed scaler of a kind. A key that several kinds have is
 // read into each of them.
 void add_settings(config::Binder& b, const char* name, ScalerKind& kind) {
@@ -131,10 +139,8 @@ void LossTermOptions::bind(config::Binder& b) {
   b.text_list("target_variables", target_variables,
               {"what they are compared with, one each; empty: themselves"});
   b.text_list("scalers", scalers,
-              {"weights multiplied onto the errors, in this order: pressure_level, "
-               "general_variable, node_weights, time_steps, stdev_tendency, var_tendency, "
-               "nan_mask_weights, lead_time_decay, variable_mask, spectral, or a name among "
-               "loss.named_scalers"});
+              {concat("weights multiplied onto the errors, in this order: ", unnamed_kinds(),
+                      "or a name among loss.named_scalers")});
   b.text_list("time_aggregation", time_aggregation,
               {"compare mean, min, max or diff of the output times instead of each; empty: each"});
   b.section("scales", scales, {"a loss of each scale of the fields"});

@@ -2,6 +2,7 @@
 #include "train/loss/scaler_kind.h"
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/check.h"
 #include "tests/support/catch.h"
@@ -55,6 +56,34 @@ TEST_CASE("a scaler knows the dimensions on which it acts", "[scaler_kinds]") {
   REQUIRE(options.kind->axes() == std::vector<Axis>{kTime});
   options.kind.choose("nan_mask_weights");
   REQUIRE(options.kind->axes() == std::vector<Axis>{kBatch, kGrid, kVariable});
+}
+
+TEST_CASE("every scaler has a name of its own, and its options read back as they were written",
+          "[scaler_kinds]") {
+  std::set<std::string> names;
+  for (const auto& kind : ScalerKind::kinds()) {
+    INFO(kind.name);
+    REQUIRE(names.insert(kind.name).second);
+    ScalerOptions scaler;
+    scaler.kind.choose(kind.name);
+    const config::Json written = config::write_object(config::fields_of(scaler));
+    REQUIRE(written["kind"] == kind.name);
+    ScalerOptions again;
+    config::read_object(config::fields_of(again), written, "loss.named_scalers.own", {});
+    REQUIRE(config::write_object(config::fields_of(again)) == written);
+  }
+}
+
+TEST_CASE("the text on lists of scalers names those that need no name", "[scaler_kinds]") {
+  LossOptions options;
+  std::string text;
+  for (const config::Field& field : config::fields_of(options))
+    if (field.key == "scalers") text = field.doc.text;
+  for (const auto& kind : ScalerKind::kinds()) {
+    INFO(kind.name);
+    const bool is_listed = text.find(concat(" ", kind.name, ", ")) != std::string::npos;
+    REQUIRE(is_listed == !kind.make()->needs_name());
+  }
 }
 
 TEST_CASE("a kind refuses options of others and lists its own", "[scaler_kinds]") {
