@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of app/graph_tools/page as texts: the build makes a source of them
+// (cmake/embed_files.cmake).
+#pragma once
+
+namespace aifs::app {
+
+extern const char* const kGlobeHtml;
+extern const char* const kGlobeCss;
+extern const char* const kGlobeJs;
+
+}  // namespace aifs::app
