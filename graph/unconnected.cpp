@@ -47,8 +47,7 @@ class Search {
     const auto is_beyond = [&](const KdTree<float>& tree, const Point<float>& point) {
       tree.nearest(point, 1, near_);
       if (near_.front().distance2 <= radius2) return false;
-      wanted2 =
-          wanted2 == radius2 ? near_.front().distance2 : std::max(wanted2, near_.front().distance2);
+      wanted2 = std::max(wanted2, near_.front().distance2);
       return true;
     };
     for (const int32_t node : sets_.found_without) {

@@ -133,7 +133,7 @@ int build(const GraphCommand& c, const GraphConfig& config) {
 
 struct Findings {
   graph::GraphStatistics statistics;
-  std::vector<graph::UnconnectedNodes> unconnected;
+  std::vector<graph::UnconnectedNodes> unconnected = {};
 };
 
 Findings look_at(const Source& source) {
