@@ -19,7 +19,7 @@ constexpr const char* kFooter = R"(Examples
   aifs-train export --format anemoi runs/a OUT             a model for Anemoi
   aifs-train import-config resolved.yaml > run.json        a configuration of Anemoi as one of ours
   aifs-train data info DATASET.zarr                        what is in a dataset; data --help: more
-  aifs-train graph plot --config configs/demo.json --out graph.html
+  aifs-train graph plot --config configs/demo.json --out globe.html
                                                            the graph as a globe in a browser
   aifs-train --config configs/o96.json --set graph.grid=o96 --variables 88,13,1 --dry-run --ranks 64
                                                            plan a run on paper, without its dataset

@@ -16,7 +16,7 @@ constexpr const char* kGraphFooter = R"(Examples
   aifs-train graph info o96.nc
   aifs-train graph info --config configs/n320.json --json
   aifs-train graph compare old.nc new.nc
-  aifs-train graph plot --config configs/demo.json --out graph.html
+  aifs-train graph plot --config configs/demo.json --out globe.html
 
 A configuration whose graph.grid is a named grid needs no dataset.
 Exit code 8: the graphs of compare differ.)";

@@ -60,6 +60,41 @@ class Page {
   test::TemporaryFolder folder_;
 };
 
+// What a hand would do, and what came of it.
+constexpr const char* kHand = R"(<script>
+const at = (type, x, y) => canvas.dispatchEvent(
+    new PointerEvent(type, {clientX: x, clientY: y, pointerId: 1, bubbles: true}));
+const mesh = byName.get("hidden"), place = [0, 0, 0], tried = {};
+for (let i = 0; i < mesh.count; ++i) {
+  view.project(mesh.xyz, i, place);
+  if (place[2] > 0.9) tried.wanted = `hidden ${i}`, tried.x = place[0], tried.y = place[1];
+}
+at("pointerdown", tried.x, tried.y);
+at("pointerup", tried.x, tried.y);
+tried.picked = document.querySelector("#picked div").textContent;
+const lon = view.lon, zoom = view.zoom;
+at("pointerdown", 300, 300);
+at("pointermove", 320, 300);
+at("pointermove", 400, 300);
+at("pointerup", 400, 300);
+tried.turned_px = (lon - view.lon) * view.scale;
+tried.still = document.querySelector("#picked div").textContent;
+canvas.dispatchEvent(new WheelEvent("wheel", {deltaY: -100, cancelable: true}));
+tried.zoomed = view.zoom / zoom;
+document.querySelectorAll("#edges input")[0].click();
+tried.shown = edgeSets[0].shown;
+document.querySelector("#orphans button").click();
+tried.next = document.querySelector("#picked div").textContent;
+document.documentElement.dataset.tried = JSON.stringify(tried);
+</script>)";
+
+// The JSON of an attribute of the page's first element.
+Json told(const std::string& dom, const std::string& name) {
+  std::smatch match;
+  REQUIRE(std::regex_search(dom, match, std::regex(name + "=\"([^\"]*)\"")));
+  return Json::parse(std::regex_replace(match[1].str(), std::regex("&quot;"), "\""));
+}
+
 // How many nodes are on the half of the globe that is seen first.
 int64_t in_front(const graph::NodeSet& nodes) {
   const double lat = 0.45, lon = 0.2;  // of globe.js
@@ -85,9 +120,7 @@ TEST_CASE("a browser draws the nodes that are in front, and tells what is missin
           "[graph_page]") {
   const Page page;
   const std::string dom = page.open("--dump-dom");
-  std::smatch match;
-  REQUIRE(std::regex_search(dom, match, std::regex("data-drawn=\"([^\"]*)\"")));
-  const Json drawn = Json::parse(std::regex_replace(match[1].str(), std::regex("&quot;"), "\""));
+  const Json drawn = told(dom, "data-drawn");
   for (const graph::NodeSet& nodes : graph::load_graph(page.file("graph.nc")).graph.node_sets) {
     const int64_t count = drawn[nodes.name];
     INFO(nodes.name);
@@ -116,4 +149,20 @@ TEST_CASE("an address turns to a node and lists its edges", "[graph_page]") {
   CHECK_THAT(dom, ContainsSubstring("hidden 7"));
   CHECK_THAT(dom, ContainsSubstring("from data"));
   CHECK_THAT(dom, ContainsSubstring("to data"));
+}
+
+TEST_CASE("the hand picks, turns, zooms and switches", "[graph_page]") {
+  const Page page;
+  const std::string whole = read_file(page.file("page.html"));
+  write_file_atomic(page.file("page.html"), whole + kHand);
+  const Json tried = told(page.open("--dump-dom"), "data-tried");
+  INFO(tried.dump(1));
+  CHECK(tried["picked"] == tried["wanted"]);
+  CHECK(tried["still"] == tried["wanted"]);
+  CHECK(tried["turned_px"].get<double>() == Approx(100.0));
+  CHECK(tried["zoomed"].get<double>() > 1.0);
+  CHECK(tried["shown"] == true);
+  const Json orphans = test::graph_of_page(whole)["orphans"][0];
+  CHECK(tried["next"] == concat(orphans["set"].get<std::string>(), " ",
+                                test::indices_of_base64(orphans["nodes"])[0]));
 }

@@ -320,7 +320,7 @@ function drawEdges(set, most) {
   const a = [0, 0, 0], b = [0, 0, 0];
   const spacing_px = view.scale * Math.max(set.source.spacing(), set.target.spacing());
   context.strokeStyle = set.colour;
-  context.globalAlpha = picked ? 0.15 : Math.min(0.6, 0.22 + spacing_px / 80);
+  context.globalAlpha = picked ? 0.15 : Math.min(0.6, 0.28 + spacing_px / 80);
   context.lineWidth = Math.min(1.4, Math.max(0.5, spacing_px / 30));
   context.beginPath();
   let traced = 0;
@@ -632,8 +632,8 @@ function listen() {
   let held = null;
   canvas.addEventListener("pointerdown", event => {
     held = {x: event.offsetX, y: event.offsetY, moved: 0};
-    canvas.setPointerCapture(event.pointerId);
     canvas.classList.add("turning");
+    canvas.setPointerCapture(event.pointerId);
   });
   canvas.addEventListener("pointermove", event => {
     if (!held) return;
