@@ -25,7 +25,7 @@ namespace aifs::app {
 
 namespace {
 
-void print(const std::string& text) {
+void put(const std::string& text) {
   std::fputs(text.c_str(), stdout);
 }
 
@@ -123,7 +123,7 @@ int build(const GraphCommand& c, const GraphConfig& config) {
   const Cells cells(options);
   graph::GraphReport report;
   const graph::Graph graph = graph::build_joint_graph(options.graph, cells.named(), &report);
-  print(report.text());
+  put(report.text());
   for (const std::string& warning : report.warnings)
     log::warning(warning);
   graph::save_graph(file, graph, graph::options_hash(options.graph));
@@ -147,17 +147,16 @@ int info(const GraphCommand& c, const GraphConfig& config) {
   Source source = read_source(c.file, config);
   choose_sets(source.graph, c.sets);
   const Findings found = look_at(source);
-  print(c.json ? summary_json(found.statistics, found.unconnected).dump(1) + "\n"
-               : summary_text(found.statistics, found.unconnected));
+  put(c.json ? summary_json(found.statistics, found.unconnected).dump(1) + "\n"
+             : summary_text(found.statistics, found.unconnected));
   return kSuccess;
 }
 
 int compare(const GraphCommand& c) {
   const graph::Graph a = graph::load_graph(c.file).graph, b = graph::load_graph(c.other).graph;
   const graph::GraphDifference difference = graph::difference_of(a, b, c.tolerance);
-  print(difference.none()
-            ? "the graphs are equal\n"
-            : concat("A is '", c.file, "', B is '", c.other, "'\n", difference.text()));
+  put(difference.none() ? "the graphs are equal\n"
+                        : concat("A is '", c.file, "', B is '", c.other, "'\n", difference.text()));
   return difference.none() ? kSuccess : kDiffers;
 }
 

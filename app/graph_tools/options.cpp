@@ -9,8 +9,6 @@ namespace aifs::app {
 
 namespace {
 
-using Kind = GraphCommand::Kind;
-
 constexpr const char* kGraphFooter = R"(Examples
   aifs-train graph build --config configs/o96.json --set graph.grid=o96 --out o96.nc
   aifs-train graph info o96.nc
@@ -21,11 +19,11 @@ constexpr const char* kGraphFooter = R"(Examples
 A configuration whose graph.grid is a named grid needs no dataset.
 Exit code 8: the graphs of compare differ.)";
 
-class Commands {
+class GraphCommands {
  public:
-  Commands(CLI::App& graph, GraphCommand& command) : graph_(graph), c_(command) {}
+  GraphCommands(CLI::App& graph, GraphCommand& command) : graph_(graph), c_(command) {}
 
-  CLI::App& add(const char* name, const char* what, Kind kind) {
+  CLI::App& add(const char* name, const char* what, GraphCommand::Kind kind) {
     CLI::App* app = graph_.add_subcommand(name, what);
     app->fallthrough();  // --config and --set may follow
     app->callback([this_command = &c_, kind] { this_command->kind = kind; });
@@ -50,24 +48,26 @@ CLI::App* add_graph_commands(CLI::App& app, GraphCommand& c) {
   graph->require_subcommand(1);
   graph->fallthrough();
   graph->footer(kGraphFooter);
-  Commands commands(*graph, c);
-  commands.add("build", "write the graph of a configuration into a file", Kind::kBuild)
+  GraphCommands commands(*graph, c);
+  commands
+      .add("build", "write the graph of a configuration into a file", GraphCommand::Kind::kBuild)
       .add_option("--out", c.out, "new file, to be named in graph.file")
       ->required();
   CLI::App& info = commands.add(
       "info", "counts, degrees, lengths, attributes, and nodes without edges with the cause",
-      Kind::kInfo);
+      GraphCommand::Kind::kInfo);
   commands.source(info);
   info.add_flag("--json", c.json, "print JSON");
   CLI::App& compare =
       commands.add("compare", "what differs between two graph files; exit code 8 if anything does",
-                   Kind::kCompare);
+                   GraphCommand::Kind::kCompare);
   compare.add_option("A", c.file, "graph file")->required();
   compare.add_option("B", c.other, "graph file")->required();
   compare.add_option("--tolerance", c.tolerance, "of attributes and coordinates (radians)")
       ->check(CLI::Range(0.0, 1e30));
-  CLI::App& plot = commands.add(
-      "plot", "write a page for a browser: a globe to turn, with nodes and edges", Kind::kPlot);
+  CLI::App& plot =
+      commands.add("plot", "write a page for a browser: a globe to turn, with nodes and edges",
+                   GraphCommand::Kind::kPlot);
   commands.source(plot);
   plot.add_option("--out", c.out, "new file, usually named *.html")->required();
   plot.add_option("--max-edges", c.max_edges,
