@@ -157,7 +157,11 @@ std::string globe_page(const GlobeInput& input) {
   }
   const std::string graph =
       harmless(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  return filled(kGlobeHtml, {{"@STYLE@", kGlobeCss}, {"@GRAPH@", graph}, {"@SCRIPT@", kGlobeJs}});
+  return filled(kGlobeHtml, {{"@STYLE@", kGlobeCss},
+                             {"@GRAPH@", graph},
+                             {"@GRAPH_SCRIPT@", kGraphScript},
+                             {"@GLOBE_SCRIPT@", kGlobeScript},
+                             {"@PANEL_SCRIPT@", kPanelScript}});
 }
 
 }  // namespace aifs::app

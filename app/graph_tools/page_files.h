@@ -7,6 +7,8 @@ namespace aifs::app {
 
 extern const char* const kGlobeHtml;
 extern const char* const kGlobeCss;
-extern const char* const kGlobeJs;
+extern const char* const kGraphScript;
+extern const char* const kGlobeScript;
+extern const char* const kPanelScript;
 
 }  // namespace aifs::app

@@ -97,7 +97,7 @@ Json told(const std::string& dom, const std::string& name) {
 
 // How many nodes are on the half of the globe that is seen first.
 int64_t in_front(const graph::NodeSet& nodes) {
-  const double lat = 0.45, lon = 0.2;  // of globe.js
+  const double lat = 0.45, lon = 0.2;  // of page/globe.js
   int64_t count = 0;
   for (size_t i = 0; i < nodes.lat_rad.size(); ++i) {
     const double a = nodes.lat_rad[i], o = nodes.lon_rad[i];
