@@ -8,6 +8,7 @@
 #include "conformance/report.h"
 #include "conformance/tar_file.h"
 #include "conformance/tensors.h"
+#include "core/temporary_folder.h"
 
 namespace aifs::conformance {
 

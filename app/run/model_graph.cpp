@@ -35,6 +35,18 @@ void check_attributes(const std::vector<std::string>& wanted, const graph::EdgeS
   }
 }
 
+void check_noise(const model::EnsembleOptions& options, const graph::Graph& graph,
+                 const std::string& mesh) {
+  if (options.noise_nodes.empty()) return;
+  require("model.ensemble.noise_nodes", [&] {
+    const graph::EdgeSet& edges = graph.edges(options.noise_nodes, mesh);
+    if (options.noise_weights.empty() || edges.attributes.count(options.noise_weights) > 0) return;
+    throw ConfigError("model.ensemble.noise_weights",
+                      concat("the edges ", edges.source, "->", edges.target,
+                             " of the graph have no attribute '", options.noise_weights, "'"));
+  });
+}
+
 // Attention between sets of so many nodes, whichever is larger.
 void check_window(const std::string& path, const model::BlockOptions& block, int64_t num_nodes) {
   if (block.kind != model::BlockKind::kTransformer || block.window < num_nodes) return;
@@ -91,6 +103,7 @@ void check_graph(const model::ModelOptions& model, const graph::Graph& graph,
   for_datasets(model, data, [&](const std::string& name, const NamedParts& parts) {
     check_part(parts.paths.encoder, *parts.encoder, name, meshes.front());
   });
+  check_noise(model.ensemble, graph, meshes.front());
   for (size_t i = 0; i < meshes.size(); ++i) {
     const bool coarsest = i + 1 == meshes.size();
     if (coarsest || model.hierarchy.level_processing)

@@ -98,7 +98,9 @@ TEST_CASE("names and variables of the environment that are no texts are refused"
 }
 
 TEST_CASE("remarks are lists for people and for programs", "[anemoi]") {
-  const anemoi::Imported result = imported(test::json_config());
+  Json tree = test::json_config();
+  tree["training"]["unheard_of"] = 1;
+  const anemoi::Imported result = imported(tree);
   const std::string text = remarks_text(result.remarks);
   REQUIRE(text.starts_with("Not honoured"));
   REQUIRE(text.find("Without effect here") != std::string::npos);

@@ -110,7 +110,11 @@ TEST_CASE("the plan of a hierarchy knows its parameters", "[families]") {
   const std::string options = hierarchy(folder.path(), 3) +
                               "--set model.hierarchy.level_processing=true "
                               "--set model.residual.kind=truncated "
-                              "--set model.residual.truncation_grid=tri1";
+                              "--set model.residual.truncation_grid=tri1 "
+                              "--set model.hierarchy.upscale.trainable=2 "
+                              "--set model.processor.trainable=1 "
+                              "--set 'model.trainable_parameters.nodes={\"hidden_0\": 3, "
+                              "\"hidden_2\": 1, \"data\": 5}'";
   const fs::path json = folder.path() / "plan.json", run = folder.path() / "run";
   require_success(run_train(run, concat(options, " --dry-run --plan-json ", quoted(json))));
   // A budget is kept by plans, too.
@@ -134,6 +138,31 @@ TEST_CASE("meshes and edges that a graph has not are told by the option", "[fami
                  ContainsSubstring("'model.hierarchy.meshes': the graph has no nodes 'nosuch'"));
     REQUIRE_THAT(fault("--set 'model.hierarchy.meshes=[\"hidden_1\",\"hidden_0\"]'"),
                  ContainsSubstring("'model.encoder.kind': the graph has no edges data->hidden_1"));
+  }
+}
+
+TEST_CASE("an ensemble draws its noise on the data nodes, and each part has its norms",
+          "[families]") {
+  const test::TemporaryFolder folder;
+  const std::string ensemble =
+      "--set model.processor.kind=graph_transformer --set model.processor.heads=2 "
+      "--set model.processor.qk_norm=true --set model.processor.qk_norm_eps=1e-4 "
+      "--set model.encoder.norm_eps=1e-3 --set loss.kind=crps --set model.ensemble.members=2 "
+      "--set model.ensemble.noise=conditioning --set model.ensemble.noise_nodes=data "
+      "--set model.ensemble.noise_normalised=true ";
+  require_resumes(folder.path(), ensemble + "--set model.ensemble.noise_weights=edge_length");
+  for (const char* what : {" --set train.max_steps=1", " --check-config"}) {
+    const auto fault = [&](const std::string& options) {
+      const test::CommandResult result =
+          run_train(folder.path() / "fault", concat(ensemble, options, what));
+      INFO(result.out << result.err);
+      REQUIRE(result.exit_code == 2);
+      return result.out + result.err;
+    };
+    REQUIRE_THAT(fault("--set model.ensemble.noise_weights=nosuch"),
+                 ContainsSubstring("'model.ensemble.noise_weights'"));
+    REQUIRE_THAT(fault("--set model.ensemble.noise_nodes=nosuch"),
+                 ContainsSubstring("'model.ensemble.noise_nodes': the graph has no edges"));
   }
 }
 

@@ -47,7 +47,10 @@ const std::vector<Family> kFamilies{
      kinds(kAll, kAll) + set("parallel.attention=heads") + set("parallel.hidden_order=hilbert") +
          set("model.processor.window=9") + set("model.decoder.window=-1")},
     {"ensemble with CRPS", kinds(kMixed, kMixed) + kEnsemble + kRollout, set("loss.kind=crps")},
-    {"ensemble with energy scores", kinds(kMixed, kAll) + kEnsemble,
+    {"ensemble with energy scores and noise from the data nodes",
+     kinds(kMixed, kAll) + kEnsemble + set("model.ensemble.noise_nodes=data") +
+         set("model.ensemble.noise_weights=edge_length") +
+         set("model.ensemble.noise_normalised=true"),
      set(R"(loss.terms=[{"kind": "energy_score"}, {"kind": "graph_energy_score", "weight": 0.5},
              {"kind": "spectral_crps", "weight": 0.1, "scalers": ["spectral"]}])")},
     {"truncated residual",

@@ -118,11 +118,11 @@ TEST_CASE("recipes that make no sense name the option", "[recipe]") {
   refused(with("/edges/1/kinds/0/kind", R"("none")"), "'graph.edges.1.kinds.0.kind'");
   refused(with("/edges/1/kinds", "[]"), "'graph.edges.1.kinds': names no kind");
   refused(with("/edges", "[]"), "'graph.edges': is empty");
-  refused(with("/edges/2/source", R"("data")"), "'graph.edges.2.");
+  refused(with("/edges/1/kinds/0/levels", "[3]"), "'graph.edges.1.kinds.0.levels'");
   refused(with("/edges/2", config::Json::parse(kLong)["edges"][0].dump().c_str()),
           "'graph.edges.2': edges data->hidden stand in entry 0, too");
   refused(with("/encoder", R"({"kind": "knn"})"), "'graph.encoder': is of the short form");
-  refused(with("/nodes/data", R"({"kind": "gaussian", "grid": "o8"})"), "'graph.edges.0");
+  refused(with("/nodes/data", R"({"kind": "dataset"})"), "the dataset has no coordinates");
   refused(with("/area_weight", R"({"kind": "cutout_mask"})"), "'graph.area_weight.kind'");
 }
 

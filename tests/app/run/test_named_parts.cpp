@@ -6,6 +6,7 @@
 #include "tests/support/catch.h"
 
 using namespace aifs;
+using namespace aifs::app;
 using config::Json;
 
 namespace {
@@ -28,7 +29,7 @@ Sections read(const char* model, const char* of_second = "") {
 // The path of the fault, or "none".
 std::string fault(const Sections& sections) {
   try {
-    check_named_parts(sections.model, sections.data);
+    app::check_named_parts(sections.model, sections.data);
   } catch (const ConfigError& error) {
     return error.path();
   }
