@@ -71,12 +71,12 @@ TEST_CASE("every dataset is data, whatever its name", "[graph_report]") {
 
 TEST_CASE("a line tells degrees and lengths of all edge sets", "[graph_report]") {
   Graph graph = graph_with_orphans();
-  graph.node_sets[0].lat_rad = {0.0F, 0.5F, 0.5F, 0.5F};
+  graph.node_sets[0].lat_rad = {0.0F, 0.4F, 0.4F, 0.4F};
   GraphReport report = report_of(graph);
   measure_lengths(graph, report);
   REQUIRE(report.edge_sets[0].length_km.min == 0.0);
-  REQUIRE(report.edge_sets[0].length_km.max == Approx(0.5 * 6371).epsilon(1e-6));
+  REQUIRE(report.edge_sets[0].length_km.max == Approx(0.4 * 6371).epsilon(1e-6));
   REQUIRE(report.edges_text() ==
-          "data->hidden 0 / 1.5 / 3 a target, 0 / 2124 / 3186 km; "
-          "hidden->data 0 / 0.75 / 1 a target, 0 / 2124 / 3186 km");
+          "data->hidden 0 / 1.5 / 3 a target, 0 / 1699 / 2548 km; "
+          "hidden->data 0 / 0.75 / 1 a target, 0 / 1699 / 2548 km");
 }
