@@ -19,6 +19,8 @@ constexpr const char* kFooter = R"(Examples
   aifs-train export --format anemoi runs/a OUT             a model for Anemoi
   aifs-train import-config resolved.yaml > run.json        a configuration of Anemoi as one of ours
   aifs-train data info DATASET.zarr                        what is in a dataset; data --help: more
+  aifs-train graph plot --config configs/demo.json --out globe.html
+                                                           the graph as a globe in a browser
   aifs-train --config configs/o96.json --set graph.grid=o96 --variables 88,13,1 --dry-run --ranks 64
                                                            plan a run on paper, without its dataset
 
@@ -26,7 +28,8 @@ Exit codes
   0 success   1 internal error   2 usage or configuration   3 data, graph or checkpoint
   4 numerical (NaN, infinity)    5 interrupted after a checkpoint, go on with --resume
   6 waited too long for another rank
-  7 import-config --strict: some keys cannot be honoured)";
+  7 import-config --strict: some keys cannot be honoured
+  8 graph compare: the graphs differ)";
 
 CLI::App* add_exchange(CLI::App& app, const char* name, const char* what, const char* from_name,
                        const char* to_name, ExchangeCommand& exchange) {
@@ -148,6 +151,8 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
   const auto* import_command = add_import_config(app, import_config);
   DataCommand data;
   const auto* data_command = add_data_commands(app, data);
+  GraphCommand graph;
+  const auto* graph_command = add_graph_commands(app, graph);
   app.require_subcommand(0, 1);
   try {
     app.parse(argc, argv);
@@ -155,6 +160,7 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
     if (to_others->parsed() || from_others->parsed()) c.exchange = exchange;
     if (import_command->parsed()) c.import_config = import_config;
     if (data_command->parsed()) c.data = data;
+    if (graph_command->parsed()) c.graph = graph;
     c.resume = run.resume->count() > 0;
     c.validate_only = run.validate->count() > 0;
     const bool is_run = app.get_subcommands().empty();

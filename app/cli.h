@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/data_tools/options.h"
+#include "app/graph_tools/options.h"
 #include "app/run/plan_request.h"
 
 namespace aifs::app {
@@ -40,6 +41,7 @@ struct CommandLine {
   std::optional<ExchangeCommand> exchange;
   std::optional<ImportConfigCommand> import_config;
   std::optional<DataCommand> data;
+  std::optional<GraphCommand> graph;
 };
 
 // Parses; on --help or a mistake gives the exit code, and what to print, instead.

@@ -17,6 +17,7 @@
 #include "app/cli.h"
 #include "app/data_tools/commands.h"
 #include "app/exchange.h"
+#include "app/graph_tools/commands.h"
 #include "app/import_config.h"
 #include "app/run/checkpoints.h"
 #include "app/run/device.h"
@@ -382,6 +383,7 @@ int execute(const ParsedCommandLine& parsed, char** argv) {
   if (c.exchange) return exchange_model(c);
   if (c.import_config) return import_config(*c.import_config);
   if (c.data) return run_data_command(*c.data);
+  if (c.graph) return run_graph_command(*c.graph, {c.config, c.overrides});
   if (c.version) return std::fputs(versions_text().c_str(), stdout), kSuccess;
   if (c.print_schema) return std::fputs(schema_json().c_str(), stdout), kSuccess;
   if (c.print_reference) return std::fputs(reference_markdown().c_str(), stdout), kSuccess;

@@ -1,71 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/graph_report.h"
 
-#include <algorithm>
 #include <cstdio>
 
 #include "core/check.h"
+#include "core/join.h"
+#include "graph/unconnected.h"
 
 namespace aifs::graph {
 
 namespace {
 
-std::vector<int64_t> degrees(const std::vector<int32_t>& index, int64_t num_nodes) {
-  std::vector<int64_t> degree(static_cast<size_t>(num_nodes), 0);
-  for (const int32_t node : index)
-    ++degree[static_cast<size_t>(node)];
-  return degree;
+EdgeSetReport report_of(const EdgeSetStatistics& edges) {
+  const auto unused = static_cast<int64_t>(edges.sources.without.size());
+  const auto empty = static_cast<int64_t>(edges.targets.without.size());
+  return {.source = edges.source,
+          .target = edges.target,
+          .num_edges = edges.num_edges,
+          .in_degree_min = static_cast<int64_t>(edges.targets.spread.min),
+          .in_degree_max = static_cast<int64_t>(edges.targets.spread.max),
+          .in_degree_mean = edges.targets.spread.mean,
+          .unused_sources = unused,
+          .targets_without_edges = empty};
 }
 
-EdgeSetReport report_of(const EdgeSet& edges, int64_t num_sources, int64_t num_targets) {
-  EdgeSetReport report;
-  report.source = edges.source;
-  report.target = edges.target;
-  report.num_edges = edges.num_edges();
-  const auto in = degrees(edges.target_index, num_targets);
-  const auto out = degrees(edges.source_index, num_sources);
-  report.unused_sources = std::count(out.begin(), out.end(), 0);
-  report.targets_without_edges = std::count(in.begin(), in.end(), 0);
-  if (in.empty()) return report;
-  const auto [least, most] = std::minmax_element(in.begin(), in.end());
-  report.in_degree_min = *least;
-  report.in_degree_max = *most;
-  report.in_degree_mean = static_cast<double>(report.num_edges) / static_cast<double>(in.size());
-  return report;
+std::string consequence_of(const UnconnectedNodes& nodes) {
+  return nodes.are_sources ? ": their values are not seen; a larger cut-off, more neighbours or a "
+                             "finer mesh reaches them"
+                           : ": they get no forecast; a larger cut-off or the kind \"knn\" reaches "
+                             "them";
 }
 
-std::string percent(int64_t part, int64_t whole) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2g",
-                100.0 * static_cast<double>(part) / static_cast<double>(whole));
-  return concat(part, " of ", whole, " (", text, " %)");
+std::string spread_text(const Spread& spread, int digits) {
+  char text[96];
+  std::snprintf(text, sizeof text, "%.*g / %.*g / %.*g", digits, spread.min, digits, spread.mean,
+                digits, spread.max);
+  return text;
 }
 
 }  // namespace
 
 GraphReport report_of(const Graph& graph) {
+  const GraphStatistics statistics = degrees_of(graph);
   GraphReport report;
-  for (const NodeSet& nodes : graph.node_sets)
-    report.node_counts.emplace_back(nodes.name, nodes.num_nodes());
-  for (const EdgeSet& edges : graph.edge_sets) {
-    const int64_t num_sources = graph.nodes(edges.source).num_nodes();
-    const int64_t num_targets = graph.nodes(edges.target).num_nodes();
-    const EdgeSetReport& set =
-        report.edge_sets.emplace_back(report_of(edges, num_sources, num_targets));
-    if (set.source == "data" && set.unused_sources > 0) {
-      report.warnings.push_back(concat(percent(set.unused_sources, num_sources),
-                                       " data nodes have no edge to '", set.target,
-                                       "': their values are not seen; a larger cut-off, more "
-                                       "neighbours or a finer mesh reaches them"));
-    }
-    if (set.target == "data" && set.targets_without_edges > 0) {
-      report.warnings.push_back(concat(percent(set.targets_without_edges, num_targets),
-                                       " data nodes have no edge from '", set.source,
-                                       "': they get no forecast; a larger cut-off or the kind "
-                                       "\"knn\" reaches them"));
+  for (const NodeSetStatistics& nodes : statistics.node_sets)
+    report.node_counts.emplace_back(nodes.name, nodes.num_nodes);
+  for (const EdgeSetStatistics& edges : statistics.edge_sets)
+    report.edge_sets.push_back(report_of(edges));
+  for (const UnconnectedNodes& nodes : unconnected_nodes(statistics)) {
+    if (nodes.is_data) {
+      report.warnings.push_back(
+          concat(nodes.text(), consequence_of(nodes),
+                 " (aifs-train graph info --config names the cause and the setting)"));
+    } else {
+      report.notes.push_back(nodes.text());
     }
   }
   return report;
+}
+
+void measure_lengths(const Graph& graph, GraphReport& report) {
+  for (EdgeSetReport& set : report.edge_sets) {
+    const EdgeSet& edges = graph.edges(set.source, set.target);
+    set.length_km = spread_of(
+        edge_lengths_km(edges, graph.nodes(set.source), graph.nodes(set.target), /*threads=*/0));
+  }
+}
+
+std::string GraphReport::edges_text() const {
+  std::vector<std::string> sets;
+  for (const EdgeSetReport& set : edge_sets) {
+    const Spread degrees{static_cast<double>(set.in_degree_min), set.in_degree_mean,
+                         static_cast<double>(set.in_degree_max)};
+    sets.push_back(concat(set.source, "->", set.target, " ", spread_text(degrees, 3), " a target, ",
+                          spread_text(set.length_km, 4), " km"));
+  }
+  return join(sets, "; ");
 }
 
 std::string GraphReport::text() const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/base/graph.h"
+#include "graph/statistics.h"
 
 namespace aifs::graph {
 
@@ -17,6 +18,7 @@ struct EdgeSetReport {
   double in_degree_mean = 0.0;
   int64_t unused_sources = 0;         // nodes where no edge starts
   int64_t targets_without_edges = 0;  // nodes where no edge ends
+  Spread length_km = {};              // zeros before measure_lengths()
 };
 
 struct GraphReport {
@@ -27,12 +29,18 @@ struct GraphReport {
   std::vector<std::pair<std::string, int64_t>> node_counts;
   std::vector<EdgeSetReport> edge_sets;
   std::vector<std::string> warnings;  // data nodes that are not seen, or get no forecast
+  std::vector<std::string> notes;     // mesh nodes that hear no data
   std::vector<Part> parts;            // where the time went; empty for a loaded graph
 
   // A small table for people.
   std::string text() const;
+  // Edges of a target and lengths of all edge sets, least / mean / most, in one line.
+  std::string edges_text() const;
 };
 
 GraphReport report_of(const Graph& graph);
+
+// Adds lengths to the report of the graph: a pass over all edges.
+void measure_lengths(const Graph& graph, GraphReport& report);
 
 }  // namespace aifs::graph

@@ -35,7 +35,8 @@ THIRD_PARTY = {
     r"yaml-cpp/.*": ["anemoi/yaml.cpp"],
     r"catch2/.*": ["tests/"],
     # Only in sources that link the library: two versions of it may be there.
-    r"CLI/.*": ["app/cli", "app/data_tools/cli_checks.h", "app/data_tools/options.cpp", "bench/main.cpp"],
+    r"CLI/.*": ["app/cli", "app/data_tools/cli_checks.h", "app/data_tools/options.cpp",
+               "app/graph_tools/options.cpp", "bench/main.cpp"],
 }
 NO_TORCH = ["data/zarr/"]
 MAX_FILE_LINES = 600

@@ -13,6 +13,7 @@ enum ExitCode : int {
   kInterrupted = 5,  // stopped by a signal or time limit after a checkpoint: resume with --resume
   kPeerLost = 6,     // waited too long for another rank (parallel.timeout_s)
   kNotHonoured = 7,  // import-config --strict: a key that changes what is trained was left out
+  kDiffers = 8,      // graph compare: the graphs are not equal
 };
 
 }  // namespace aifs::app

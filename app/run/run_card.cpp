@@ -88,6 +88,8 @@ std::string graph_text(const GraphParts& graph) {
     parts.push_back(concat(count, " ", name, " nodes"));
   for (const auto& edges : graph.report.edge_sets)
     parts.push_back(concat(edges.num_edges, " ", edges.source, "->", edges.target));
+  for (const std::string& note : graph.report.notes)
+    parts.push_back(note);
   return concat(join(parts), "; ", graph.report.parts.empty() ? "loaded" : "built", " in ",
                 format_elapsed(graph.seconds));
 }
@@ -255,6 +257,7 @@ std::string run_card(const Run& run, const std::vector<std::string>& places) {
                          places.size() > 1 ? " a rank, " : ", ", device_name(run.device()), ", ",
                          enum_name(c.train.precision))),
       rank_rows(run, places), data_rows(run), row("graph", graph_text(run.graph())),
+      row("edges", run.graph().report.edges_text()),
       row("model", model_text(c.model, run.parameters().num_trainable(),
                               num_frozen(run.parameters(), c.optimizer.freeze))),
       row("loss", loss_text(c.loss)), row("optimizer", optimizer_text(c.optimizer, samples)),

@@ -89,6 +89,7 @@ GraphParts make_graph(const RunConfig& config, const std::vector<DataParts>& dat
   for (const DataParts& data : datasets)
     check_same_grid(parts.graph.nodes(data.name), data.training->info());
   parts.hash = parts.graph.content_hash();
+  graph::measure_lengths(parts.graph, parts.report);
   parts.seconds = seconds_since(start);
   return parts;
 }

@@ -54,3 +54,29 @@ TEST_CASE("a set without nodes has no degrees", "[graph_report]") {
   graph.edge_sets = {{"a", "a", {}, {}, {}}};
   REQUIRE(report_of(graph).edge_sets[0].in_degree_max == 0);
 }
+
+TEST_CASE("mesh nodes that hear no data are noted, not warned of", "[graph_report]") {
+  const GraphReport report = report_of(graph_with_orphans());
+  REQUIRE(report.notes ==
+          std::vector<std::string>{"1 of 2 (50 %) hidden nodes have no edge from 'data'"});
+}
+
+TEST_CASE("every dataset is data, whatever its name", "[graph_report]") {
+  Graph graph = graph_with_orphans();
+  graph.node_sets[0].name = graph.edge_sets[0].source = graph.edge_sets[1].target = "era5";
+  REQUIRE(report_of(graph).warnings.empty());
+  graph.node_sets[0].attributes["area_weight"] = {1, {1, 1, 1, 1}};
+  REQUIRE(report_of(graph).warnings.size() == 2);
+}
+
+TEST_CASE("a line tells degrees and lengths of all edge sets", "[graph_report]") {
+  Graph graph = graph_with_orphans();
+  graph.node_sets[0].lat_rad = {0.0F, 0.4F, 0.4F, 0.4F};
+  GraphReport report = report_of(graph);
+  measure_lengths(graph, report);
+  REQUIRE(report.edge_sets[0].length_km.min == 0.0);
+  REQUIRE(report.edge_sets[0].length_km.max == Approx(0.4 * 6371).epsilon(1e-6));
+  REQUIRE(report.edges_text() ==
+          "data->hidden 0 / 1.5 / 3 a target, 0 / 1699 / 2548 km; "
+          "hidden->data 0 / 0.75 / 1 a target, 0 / 1699 / 2548 km");
+}
