@@ -47,7 +47,7 @@ class Tree:
         self.files: set[str] = set()
         for folder in FOLDERS:
             for path in sorted((root / folder).rglob("*")):
-                if not path.is_file():
+                if not path.is_file() or "__pycache__" in path.parts:
                     continue
                 parts = path.relative_to(root).parts
                 self.files.update("/".join(parts[i:]) for i in range(len(parts)))

@@ -40,6 +40,7 @@ std::string fault(const Sections& sections) {
 
 TEST_CASE("a dataset has the parts of its names, or those of the model", "[named_parts]") {
   const Sections s = read(R"({"encoder": {"kind": "graph_transformer", "heads": 2},
+      "decoder": {"kind": "graph_transformer", "heads": 2},
       "encoders": {"shared": {"kind": "graph_transformer", "heads": 4}},
       "decoders": {"two": {"kind": "point_wise"}}, "residuals": {"one": {"kind": "none"}}})",
                           R"(, "encoder": "shared")");
