@@ -74,6 +74,7 @@ TEST_CASE("losses that cannot be are found before training", "[training_options]
   check(R"(loss.terms=[{"kind": "graph_energy_score"}])", "'loss.terms.0.kind'");
   check(R"(loss.variables=["t_999"])", "'loss.variables.0': 't_999' is not predicted");
   check(R"(loss.masked_variables=["t_999"])", "'loss.masked_variables': is read by the scaler");
+  check("loss.lead_time.decay=0.5", "'loss.lead_time': is read by the scaler");
   check(R"(data.postprocessor=[{"variables": ["t_999"]}])", "data.postprocessor.0.variables");
   check(R"(data.remapper=[{"variables": ["t_999"]}])", "data.remapper.0.variables");
 }

@@ -16,6 +16,7 @@ struct LeadTimeDecayOptions {
   bool inverse = false;
   std::vector<double> hours;  // lead times of the output times; empty: multiples of the time step
   void bind(config::Binder& b);
+  bool operator==(const LeadTimeDecayOptions&) const = default;
 };
 
 // (T): one per lead time, with sum 1; computed in fp32.
@@ -27,6 +28,9 @@ struct LeadTimeDecayKind : WeightsKind {
 
   void bind_settings(config::Binder& b) override;
   std::vector<Axis> axes() const override { return {kTime}; }
+  const char* key_to_use() const override {
+    return lead_time == LeadTimeDecayOptions() ? nullptr : "lead_time";
+  }
   at::Tensor weights(const ScalerPlace& place) const override;
 };
 
