@@ -509,6 +509,40 @@ Json write_object(const std::vector<Field>& fields) {
   return object;
 }
 
+namespace {
+
+// Returns an object with the values of all fields that its kinds read: its own, else the defaults
+// of `fields`; sections and elements of lists and maps alike.
+Json with_defaults(const std::vector<Field>& fields, const Json& object) {
+  if (!object.is_object()) return object;
+  const Field* tag = find_tag(fields);
+  std::string kind = kind_of(fields);
+  if (tag && object.contains(tag->key) && object.at(tag->key).is_string())
+    kind = object.at(tag->key).get<std::string>();
+  Json whole = Json::object();  // in the order in which fields are written
+  for (const Field& field : fields) {
+    if (!is_read_by(field, kind)) continue;
+    Json& place = whole[field.key];
+    if (!object.contains(field.key)) {
+      place = field.write();
+      continue;
+    }
+    const auto inner = [&field](const Json& json) { return with_defaults(field.children, json); };
+    const Json& value = object.at(field.key);
+    place = field.kind == Field::Kind::kSection ? inner(value) : value;
+    const bool holds_objects =
+        field.kind == Field::Kind::kObjectList || field.kind == Field::Kind::kObjectMap;
+    if (!holds_objects || !place.is_structured()) continue;
+    for (Json& element : place)
+      element = inner(element);
+  }
+  for (const auto& [key, value] : object.items())
+    if (!whole.contains(key)) whole[key] = value;
+  return whole;
+}
+
+}  // namespace
+
 Json without_unread(const std::vector<Field>& fields, const Json& object) {
   if (!object.is_object()) return object;
   const Field* tag = find_tag(fields);
@@ -529,7 +563,7 @@ Json without_unread(const std::vector<Field>& fields, const Json& object) {
         field->kind == Field::Kind::kObjectList || field->kind == Field::Kind::kObjectMap;
     if (!holds_objects || !place.is_structured()) continue;
     for (Json& element : place)
-      element = inner(element);
+      element = with_defaults(field->children, inner(element));
   }
   return kept;
 }

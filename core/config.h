@@ -165,8 +165,8 @@ void read_object(const std::vector<Field>& fields, const Json& object, const std
 // The present values, but for those that the present kind does not read.
 Json write_object(const std::vector<Field>& fields);
 
-// An object without keys that its kinds do not read, and with present keys for former ones: what
-// an older program wrote. Other keys stay, known or not.
+// Returns what an older program wrote without keys that its kinds do not read, with present keys
+// for former ones and defaults in elements of lists and maps. Other keys stay, known or not.
 Json without_unread(const std::vector<Field>& fields, const Json& object);
 
 template <class T>

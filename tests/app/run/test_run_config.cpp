@@ -77,6 +77,18 @@ TEST_CASE("differences from an earlier configuration are named by path", "[run_c
   REQUIRE(app::differing_keys("no JSON", config).empty());
 }
 
+TEST_CASE("elements of lists that an earlier program wrote have the defaults of this one",
+          "[run_config]") {
+  const std::string bounding = R"(model.bounding=[{"kind": "relu", "variables": ["ke_850"]}])";
+  RunConfig config = tiny({bounding});
+  auto old = config::Json::parse(app::effective_json(config));
+  REQUIRE(old["model"]["bounding"][0].erase("datasets") == 1);  // a key of later
+  REQUIRE(app::differing_keys(old.dump(), config).empty());
+  REQUIRE(app::network_differences(old.dump(), config).empty());
+  old["model"]["bounding"][0]["variables"] = {"t_850"};
+  REQUIRE(app::differing_keys(old.dump(), config) == std::vector<std::string>{"model.bounding"});
+}
+
 TEST_CASE("the effective configuration has every default and reads back as itself",
           "[run_config]") {
   const test::TemporaryFolder folder;
