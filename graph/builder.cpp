@@ -8,6 +8,7 @@
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/folder_trial.h"
+#include "core/join.h"
 #include "core/stale_files.h"
 #include "graph/graph_file.h"
 #include "graph/nodes/grid_kinds.h"
@@ -96,7 +97,9 @@ class Construction {
 
  private:
   MeshNodes make_nodes(const RecipeNodes& recipe) const;
-  MeshNodes outlined_nodes(const RecipeNodes& recipe, bool may_be_looked_at) const;
+  bool has_places(size_t number) const;
+  bool is_read(size_t number, size_t attribute) const;
+  MeshNodes outlined_nodes(size_t number) const;
   void check_sizes() const;
   EdgePlace place_of(const RecipeEdges& edges, const std::string& path) const {
     return {path, made_.at(edges.source), made_.at(edges.target), threads_};
@@ -203,17 +206,22 @@ void Construction::post_process(Graph& graph) const {
   }
 }
 
-// The node sets with their attributes, but for those that only others need.
+// Takes away the attributes that only others need. Changes of the graph may still read them and
+// compute them again.
+void drop_private_attributes(Graph& graph) {
+  const auto is_private = [](const auto& entry) { return entry.first.starts_with('_'); };
+  for (NodeSet& nodes : graph.node_sets)
+    std::erase_if(nodes.attributes, is_private);
+  for (EdgeSet& edges : graph.edge_sets)
+    std::erase_if(edges.attributes, is_private);
+}
+
+// The graph of all node sets and these edges.
 Graph Construction::taken_apart(std::vector<EdgeSet> edge_sets) {
   Graph graph;
-  for (const RecipeNodes& nodes : recipe_.nodes) {
-    NodeSet set = std::move(made_.at(nodes.name).set);
-    std::erase_if(set.attributes, [](const auto& entry) { return entry.first.starts_with('_'); });
-    graph.node_sets.push_back(std::move(set));
-  }
+  for (const RecipeNodes& nodes : recipe_.nodes)
+    graph.node_sets.push_back(std::move(made_.at(nodes.name).set));
   made_.clear();
-  for (EdgeSet& edges : edge_sets)
-    std::erase_if(edges.attributes, [](const auto& entry) { return entry.first.starts_with('_'); });
   graph.edge_sets = std::move(edge_sets);
   return graph;
 }
@@ -248,6 +256,7 @@ Graph Construction::build(GraphReport* report) {
     post_process(graph);
     stopwatch.note("post-processing");
   }
+  drop_private_attributes(graph);
   if (report) {
     *report = report_of(graph);
     report->parts = stopwatch.parts();
@@ -255,10 +264,35 @@ Graph Construction::build(GraphReport* report) {
   return graph;
 }
 
-// `may_be_looked_at`: others may be made of these nodes.
-MeshNodes Construction::outlined_nodes(const RecipeNodes& recipe, bool may_be_looked_at) const {
+// True if the outline makes the coordinates of a node set: of data, of sets whose number is not
+// known without, and where sets made later may look at them.
+bool Construction::has_places(size_t number) const {
+  const RecipeNodes& recipe = recipe_.nodes[number];
+  if (recipe.is_data || !recipe.kind->num_nodes()) return true;
+  return std::any_of(recipe_.nodes.begin() + static_cast<std::ptrdiff_t>(number) + 1,
+                     recipe_.nodes.end(), [](const RecipeNodes& later) {
+                       return later.kind->limits() || (!later.is_data && !later.kind->num_nodes());
+                     });
+}
+
+// True if an attribute that stands later, or the area of a node set made later, is made of this
+// one.
+bool Construction::is_read(size_t number, size_t attribute) const {
+  const RecipeNodes& nodes = recipe_.nodes[number];
+  const std::string& name = nodes.attributes[attribute].name;
+  for (size_t a = attribute + 1; a < nodes.attributes.size(); ++a)
+    if (contains(nodes.attributes[a].options.kind->masks_read(), name)) return true;
+  for (size_t n = number + 1; n < recipe_.nodes.size(); ++n) {
+    const AreaOptions* area = recipe_.nodes[n].kind->limits();
+    if (area && area->reference == nodes.name && area->mask == name) return true;
+  }
+  return false;
+}
+
+MeshNodes Construction::outlined_nodes(size_t number) const {
+  const RecipeNodes& recipe = recipe_.nodes[number];
+  if (has_places(number)) return make_nodes(recipe);
   const auto count = recipe.kind->num_nodes();
-  if (recipe.is_data || may_be_looked_at || !count) return make_nodes(recipe);
   MeshNodes nodes{.set = {recipe.name, {}, {}, {}}};
   nodes.set.lat_rad.resize(static_cast<size_t>(*count));
   nodes.set.lon_rad.resize(nodes.set.lat_rad.size());
@@ -272,15 +306,15 @@ MeshNodes Construction::outlined_nodes(const RecipeNodes& recipe, bool may_be_lo
 Graph Construction::outline() {
   for (size_t i = 0; i < recipe_.nodes.size(); ++i) {
     const RecipeNodes& recipe = recipe_.nodes[i];
-    const bool looked_at = std::any_of(
-        recipe_.nodes.begin() + static_cast<std::ptrdiff_t>(i) + 1, recipe_.nodes.end(),
-        [](const RecipeNodes& later) { return !later.is_data && !later.kind->num_nodes(); });
-    MeshNodes& nodes = made_.emplace(recipe.name, outlined_nodes(recipe, looked_at)).first->second;
-    for (const auto& [name, path, options] : recipe.attributes) {
+    const bool placed = has_places(i);
+    MeshNodes& nodes = made_.emplace(recipe.name, outlined_nodes(i)).first->second;
+    for (size_t a = 0; a < recipe.attributes.size(); ++a) {
+      const auto& [name, path, options] = recipe.attributes[a];
       Attribute& attribute = nodes.set.attributes[name];
       // Gaussian grids have every point once.
-      if (!recipe.kind.as<GaussianGridKind>()) options.kind->check_places(nodes, threads_);
-      if (options.kind->is_mask())
+      if (placed && !recipe.kind.as<GaussianGridKind>())
+        options.kind->check_places(nodes, threads_);
+      if (options.kind->is_mask() || (placed && is_read(i, a)))
         attribute.values = node_values<float>(*options.kind, nodes, threads_, path);
     }
   }
@@ -293,7 +327,9 @@ Graph Construction::outline() {
     for (const RecipeEdges::AttributePath& attribute : recipe.attributes)
       edges.attributes[attribute.name] = {attribute.kind->width(), {}};
   }
-  return taken_apart(std::move(edge_sets));
+  Graph graph = taken_apart(std::move(edge_sets));
+  drop_private_attributes(graph);
+  return graph;
 }
 
 // Throws ConfigError unless the stored data nodes are the ones of this run.

@@ -123,6 +123,20 @@ void check_edges(const std::vector<EdgeSetOptions>& edges, const std::string& pa
   }
 }
 
+// Before anything is built: that may take minutes, and the graph file would refuse them at its end.
+void check_names(const GraphOptions& options, const std::string& path) {
+  for (const auto& [name, set] : options.nodes) {
+    const std::string at = concat(path, ".nodes.", name);
+    check_set_name(name, at);
+    for (const auto& [key, attribute] : set.attributes)
+      check_attribute_name(key, concat(at, ".attributes.", key));
+  }
+  for (size_t i = 0; i < options.edges.size(); ++i) {
+    for (const auto& [key, attribute] : options.edges[i].attributes)
+      check_attribute_name(key, concat(path, ".edges.", i, ".attributes.", key));
+  }
+}
+
 void check_short(const GraphOptions& options, const std::string& path) {
   const auto refinement = options.hidden.kind->refinement();
   const auto* multi_scale = options.processor.kind.as<MultiScaleKind>();
@@ -161,6 +175,7 @@ void GraphOptions::validate(const std::string& path) const {
   if (edges.empty())
     throw ConfigError(path + ".edges", "is empty, and graph.nodes lists node sets");
   check_edges(edges, path);
+  check_names(*this, path);
 }
 
 bool GraphOptions::makes_nodes(const std::string& name) const {

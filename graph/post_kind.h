@@ -40,6 +40,7 @@ struct RemoveUnconnectedKind : PostKind {
   std::string ignore, save_as;
 
   void bind(config::Binder& b) override;
+  void validate(const std::string& path) const override;
   void apply(const PostPlace& place) const override;
   std::vector<std::string> reduced_sets() const override { return nodes; }
 };

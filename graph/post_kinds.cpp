@@ -59,6 +59,10 @@ void RemoveUnconnectedKind::bind(config::Binder& b) {
          {"name of a node attribute that gets the former numbers of the kept nodes; empty: none"});
 }
 
+void RemoveUnconnectedKind::validate(const std::string& path) const {
+  if (!save_as.empty()) check_attribute_name(save_as, path + ".save_as");
+}
+
 void RemoveUnconnectedKind::apply(const PostPlace& place) const {
   for (const std::string& name : nodes) {
     const NodeSet& set = nodes_of(place, name);
@@ -137,6 +141,9 @@ void RemoveSelfEdgesKind::apply(const PostPlace& place) const {
   std::vector<uint8_t> kept;
   for (size_t e = 0; e < edges.source_index.size(); ++e)
     kept.push_back(edges.source_index[e] != edges.target_index[e] ? 1 : 0);
+  if (std::find(kept.begin(), kept.end(), 1) == kept.end())
+    throw ConfigError(place.path, concat("no edge of '", nodes, "' would be left"),
+                      "more num_neighbours: within one set a node is its own nearest");
   keep_edges(edges, kept);
   place.recompute(edges);
 }

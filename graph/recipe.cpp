@@ -83,6 +83,8 @@ RecipeEdges listed_edges(const GraphOptions& options, const EdgeSetOptions& set,
 }  // namespace
 
 Recipe recipe_of(const GraphOptions& options, const std::vector<std::string>& datasets) {
+  for (const std::string& name : datasets)
+    check_set_name(name, "data.datasets." + name);
   if (!options.is_long()) return short_recipe(options, datasets);
   Recipe recipe;
   std::vector<std::string> names;

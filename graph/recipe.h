@@ -41,7 +41,7 @@ struct Recipe {
 };
 
 // The graph of `options` for datasets of these names. Throws ConfigError for edges between sets
-// that there are not.
+// that there are not, and names of datasets that node sets cannot have.
 Recipe recipe_of(const GraphOptions& options, const std::vector<std::string>& datasets);
 
 }  // namespace aifs::graph

@@ -94,4 +94,36 @@ void Graph::check() const {
   }
 }
 
+namespace {
+
+void check_characters(const std::string& name, const std::string& path, const char* what) {
+  constexpr size_t kMostCharacters = 100;  // two names and "_to_" are one of netCDF
+  const bool is_plain =
+      !name.empty() && name.size() <= kMostCharacters && name[0] != '-' && name[0] != '.' &&
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") ==
+          std::string::npos;
+  if (is_plain) return;
+  throw ConfigError(
+      path, concat("'", name, "' cannot be the name of ", what),
+      concat("use up to ", kMostCharacters, " letters, digits, _, - and ., the first no - or ."));
+}
+
+}  // namespace
+
+void check_set_name(const std::string& name, const std::string& path) {
+  check_characters(name, path, "a node set");
+  if (name.find("_to_") == std::string::npos) return;
+  throw ConfigError(path, concat("'", name, "' cannot be the name of a node set"),
+                    "graph files call edges SOURCE_to_TARGET: leave \"_to_\" out");
+}
+
+void check_attribute_name(const std::string& name, const std::string& path) {
+  check_characters(name, path, "an attribute");
+  for (const char* own : {"latitude", "longitude", "source_index", "target_index"}) {
+    if (name != own) continue;
+    throw ConfigError(path, concat("'", name, "' cannot be the name of an attribute"),
+                      "graph files have a variable of this name already: choose another");
+  }
+}
+
 }  // namespace aifs::graph

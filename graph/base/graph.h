@@ -48,4 +48,11 @@ struct Graph {
   void check() const;
 };
 
+// Names in graphs become those of groups and variables of the graph file: up to 100 letters,
+// digits, _ - and ., the first a letter, a digit or _. Both throw ConfigError naming `path` for
+// other names and for those that the file uses itself: "_to_" in the name of a node set; latitude,
+// longitude, source_index and target_index as attributes.
+void check_set_name(const std::string& name, const std::string& path);
+void check_attribute_name(const std::string& name, const std::string& path);
+
 }  // namespace aifs::graph

@@ -30,6 +30,7 @@ struct LimitedAreaNpzKind : NpzKind {
 
   void bind(config::Binder& b) override;
   MeshNodes make(const NodePlace& place) const override;
+  const AreaOptions* limits() const override { return &area; }
 };
 
 // A table of numbers: one line holds all latitudes, another all longitudes.

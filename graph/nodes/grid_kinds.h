@@ -35,6 +35,7 @@ struct LimitedAreaHealpixKind : NodeKind {
 
   void bind(config::Binder& b) override;
   MeshNodes make(const NodePlace& place) const override;
+  const AreaOptions* limits() const override { return &area; }
 };
 
 }  // namespace aifs::graph

@@ -25,7 +25,7 @@ MeshNodes icon_nodes(const std::string& name, IconNodes icon) {
 
 void IconKind::bind(config::Binder& b) {
   b.text("file", file, {"netCDF file of ICON's grid generator"}, config::TextKind::kPath);
-  b.integer_or_auto("max_level", max_level, {.min = 0, .max = 30},
+  b.integer_or_auto("max_level", max_level, {.min = 0, .max = kMostIconLevel},
                     {"finest level of refinement that belongs to the nodes; auto: all"});
 }
 

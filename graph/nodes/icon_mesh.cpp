@@ -116,11 +116,30 @@ std::vector<double> read_radians(const NetcdfArrays& file, const fs::path& path,
     throw DataError(concat("ICON grid file '", path.string(), "': '", name,
                            "' is not in units \"radian\" but \"", file.units(name), "\""));
   }
-  for (const double value : values) {
-    if (std::abs(value) <= most) continue;
-    throw DataError(concat("ICON grid file '", path.string(), "': '", name, "' holds ", value));
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (std::abs(values[i]) <= most) continue;  // not so of NaN
+    throw DataError(concat("ICON grid file '", path.string(), "': '", name, "' holds ", values[i],
+                           " at index ", i));
   }
   return values;
+}
+
+// Meshes are taken apart level by level: a stray number would take as many turns.
+std::vector<int32_t> read_levels(const NetcdfArrays& file, const fs::path& path, const char* name) {
+  const std::vector<double> numbers = file.numbers(name);
+  std::vector<int32_t> levels;
+  levels.reserve(numbers.size());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const bool is_level = numbers[i] >= 0 && numbers[i] <= static_cast<double>(kMostIconLevel) &&
+                          numbers[i] == std::floor(numbers[i]);
+    if (!is_level) {
+      throw DataError(concat("ICON grid file '", path.string(), "': '", name, "' holds ",
+                             numbers[i], " at index ", i),
+                      concat("levels of refinement are from 0 to ", kMostIconLevel));
+    }
+    levels.push_back(static_cast<int32_t>(numbers[i]));
+  }
+  return levels;
 }
 
 void require_size(const fs::path& path, const char* name, size_t size, size_t wanted) {
@@ -151,8 +170,8 @@ IconMesh read_icon_mesh(const fs::path& path) {
   mesh.cell_lon_rad = read_radians(file, path, "clon", kMostLon);
   mesh.vertex_lat_rad = read_radians(file, path, "vlat", kMostLat);
   mesh.vertex_lon_rad = read_radians(file, path, "vlon", kMostLon);
-  mesh.cell_level = file.integers("refinement_level_c");
-  mesh.vertex_level = file.integers("refinement_level_v");
+  mesh.cell_level = read_levels(file, path, "refinement_level_c");
+  mesh.vertex_level = read_levels(file, path, "refinement_level_v");
   const size_t cells = mesh.cell_lat_rad.size(), vertices = mesh.vertex_lat_rad.size();
   require_size(path, "clon", mesh.cell_lon_rad.size(), cells);
   require_size(path, "vlon", mesh.vertex_lon_rad.size(), vertices);
@@ -163,6 +182,11 @@ IconMesh read_icon_mesh(const fs::path& path) {
   mesh.edges =
       read_indices<2>(file, path, "edge_vertices",
                       edges.size() == 2 ? static_cast<size_t>(edges[1]) : size_t{0}, vertices);
+  for (size_t e = 0; e < mesh.edges.size(); ++e) {
+    if (mesh.edges[e][0] != mesh.edges[e][1]) continue;
+    throw DataError(concat("ICON grid file '", path.string(), "': 'edge_vertices' joins vertex ",
+                           mesh.edges[e][0] + 1, " with itself at index ", e));
+  }
   return mesh;
 }
 

@@ -12,6 +12,8 @@
 
 namespace aifs::graph {
 
+constexpr int64_t kMostIconLevel = 30;
+
 struct IconMesh {
   std::vector<double> cell_lat_rad, cell_lon_rad, vertex_lat_rad, vertex_lon_rad;
   std::vector<int32_t> cell_level, vertex_level;  // at which each came into being

@@ -28,6 +28,8 @@ struct NodePlace {
   NodeSet at_degrees(const Coordinates& degrees) const;
 };
 
+struct AreaOptions;
+
 class NodeKind {
  public:
   virtual ~NodeKind() = default;
@@ -42,6 +44,8 @@ class NodeKind {
   virtual std::optional<int64_t> num_nodes() const { return std::nullopt; }
   // Refinements of the icosahedron that its mesh has; nothing if it is no such mesh.
   virtual std::optional<int64_t> refinement() const { return std::nullopt; }
+  // The area that the nodes are limited to or refined in; nullptr if there is none.
+  virtual const AreaOptions* limits() const { return nullptr; }
 
   // All kinds, in the order in which they are documented; the first is the default.
   static const std::vector<config::Kind<NodeKind>>& kinds();

@@ -24,6 +24,7 @@ struct LimitedAreaTriKind : NodeKind {
 
   void bind(config::Binder& b) override;
   MeshNodes make(const NodePlace& place) const override;
+  const AreaOptions* limits() const override { return &area; }
   std::optional<int64_t> refinement() const override { return level; }
 };
 
@@ -34,6 +35,7 @@ struct StretchedTriKind : NodeKind {
   void bind(config::Binder& b) override;
   void validate(const std::string& path) const override;
   MeshNodes make(const NodePlace& place) const override;
+  const AreaOptions* limits() const override { return &area; }
   std::optional<int64_t> refinement() const override { return local_level; }
 };
 

@@ -35,6 +35,7 @@ struct CombinedMaskKind : MaskKind {
   void bind(config::Binder& b) override;
   void validate(const std::string& path) const override;
   std::vector<double> raw(const MeshNodes&, int64_t, const std::string& path) const override;
+  std::vector<std::string> masks_read() const override { return masks; }
 
  protected:
   virtual bool all_of_them() const { return true; }

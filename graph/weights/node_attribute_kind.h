@@ -27,6 +27,8 @@ class NodeAttributeKind {
   virtual Norm scaling() const { return Norm::kNone; }
   // True if its values are 0 and 1, so that other nodes and edges can be limited by them.
   virtual bool is_mask() const { return false; }
+  // The attributes of the same nodes, listed before, that its values are made of.
+  virtual std::vector<std::string> masks_read() const { return {}; }
   // Throws as raw() does for nodes that share a place, if that matters.
   virtual void check_places(const MeshNodes&, int64_t /*threads*/) const {}
 

@@ -40,6 +40,8 @@ struct PlanarKind : WeightKind {
 struct MaskedPlanarKind : WeightKind {
   std::string mask = "cutout_mask";
 
+  std::vector<std::string> masks_read() const override { return {mask}; }
+
   void bind(config::Binder& b) override;
   std::vector<double> raw(const MeshNodes&, int64_t, const std::string& path) const override;
 };

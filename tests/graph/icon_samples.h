@@ -2,6 +2,8 @@
 // ICON grid files whose triangles are those of an icosphere.
 #pragma once
 
+#include <functional>
+
 #include "core/file_io.h"
 #include "graph/nodes/icosphere.h"
 #include "tests/support/netcdf_writer.h"
@@ -9,7 +11,12 @@
 namespace aifs::graph::samples {
 
 // Vertices of a refined icosahedron; a vertex has the level at which it came into being.
-inline void write_icon_grid(const fs::path& path, int64_t level, const char* units = "radian") {
+// `fault` changes the levels of the vertices and both ends of the edges (counted from 1, those of
+// all first ends before the second ones) before they are written.
+using IconFault = std::function<void(std::vector<double>& levels, std::vector<double>& ends)>;
+
+inline void write_icon_grid(const fs::path& path, int64_t level, const char* units = "radian",
+                            const IconFault& fault = nullptr) {
   Faces faces = icosahedron_faces();
   for (int64_t l = 1; l <= level; ++l)
     faces = refine_faces(faces, icosphere_vertices(l - 1));
@@ -39,10 +46,13 @@ inline void write_icon_grid(const fs::path& path, int64_t level, const char* uni
     clat.push_back(std::atan2(middle[2], std::hypot(middle[0], middle[1])));
     clon.push_back(std::atan2(middle[1], middle[0]));
   }
+  const size_t num_edges = first.size();
+  first.insert(first.end(), second.begin(), second.end());
+  if (fault) fault(vertex_level, first);
   test::NetcdfWriter file(path);
   file.dimension("vertex", points.size());
   file.dimension("cell", faces.size());
-  file.dimension("edge", first.size());
+  file.dimension("edge", num_edges);
   file.dimension("nc", 2);
   file.dimension("nv", 3);
   const test::NetcdfAttributes in{{"units", std::string(units)}};
@@ -52,7 +62,6 @@ inline void write_icon_grid(const fs::path& path, int64_t level, const char* uni
   file.variable("clon", "f8", {"cell"}, in, clon);
   file.variable("refinement_level_v", "i4", {"vertex"}, {}, vertex_level);
   file.variable("refinement_level_c", "i4", {"cell"}, {}, cell_level);
-  first.insert(first.end(), second.begin(), second.end());
   file.variable("edge_vertices", "i4", {"nc", "edge"}, {}, first);
   for (size_t i = 1; i < 3; ++i)
     corners[0].insert(corners[0].end(), corners[i].begin(), corners[i].end());

@@ -42,6 +42,31 @@ TEST_CASE("options that make no sense name their path", "[options]") {
                       ContainsSubstring("graph.hidden.refinement"));
 }
 
+TEST_CASE("names that a graph file cannot have are refused before building", "[options]") {
+  const auto graph = [](const std::string& set, const std::string& of_nodes,
+                        const std::string& of_edges) {
+    return concat(R"({"nodes": {")", set, R"(": {"kind": "tri", "attributes": {")", of_nodes,
+                  R"(": {"kind": "uniform"}}}}, "edges": [{"source": "data", "target": "m",
+                  "kinds": [{"kind": "knn"}], "attributes": {")",
+                  of_edges, R"(": {"kind": "length"}}}]})");
+  };
+  REQUIRE_NOTHROW(parsed(graph("m-1.a", "_weight", "len.2")));
+  for (const char* name : {"a/b", "", "a_to_b", "-a", "a b"}) {
+    REQUIRE_THROWS_WITH(
+        parsed(graph(name, "w", "e")),
+        ContainsSubstring(concat("'graph.nodes.", name, "': '", name, "' cannot be the name")));
+  }
+  for (const char* name : {"a/b", "", "latitude", "target_index"}) {
+    REQUIRE_THROWS_WITH(parsed(graph("m", name, "e")),
+                        ContainsSubstring(concat("'graph.nodes.m.attributes.", name, "'")));
+    REQUIRE_THROWS_WITH(parsed(graph("m", "w", name)),
+                        ContainsSubstring(concat("'graph.edges.0.attributes.", name, "'")));
+  }
+  REQUIRE_THROWS_WITH(
+      parsed(R"({"post_process": [{"kind": "remove_unconnected", "save_as": "longitude"}]})"),
+      ContainsSubstring("'graph.post_process.0.save_as'"));
+}
+
 TEST_CASE("the hash of options knows what changes the graph", "[options]") {
   const GraphOptions options = parsed(R"({"grid": "o8", "hidden": {"refinement": 1}})");
   GraphOptions other = options;

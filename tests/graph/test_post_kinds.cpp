@@ -99,3 +99,34 @@ TEST_CASE("changes that cannot be are named", "[post_kinds]") {
   REQUIRE_THROWS_WITH(changed(R"({"kind": "restrict_length", "max_length_km": 0.001})"),
                       ContainsSubstring("no edge would be left"));
 }
+
+TEST_CASE("attributes that are dropped serve changes and do not come back", "[post_kinds]") {
+  const Graph graph = build_graph(section<GraphOptions>(R"({
+    "grid": "o8",
+    "nodes": {"hidden": {"kind": "gaussian", "grid": "o8",
+                         "attributes": {"_w": {"kind": "uniform"}}}},
+    "edges": [
+      {"source": "data", "target": "hidden", "kinds": [{"kind": "knn"}]},
+      {"source": "hidden", "target": "hidden", "kinds": [{"kind": "knn", "num_neighbours": 2}],
+       "attributes": {"_secret": {"kind": "length"},
+                      "w": {"kind": "of_source", "node_attribute": "_w"}}}],
+    "post_process": [{"kind": "remove_self_edges"}]})",
+                                                        "graph"),
+                                  {});
+  const EdgeSet& edges = graph.edges("hidden", "hidden");
+  REQUIRE(edges.num_edges() == 544);
+  REQUIRE(edges.attributes.size() == 1);
+  REQUIRE(edges.attributes.at("w").values.size() == 544);
+  REQUIRE(graph.nodes("hidden").attributes.empty());
+}
+
+TEST_CASE("an edge set of self edges only cannot lose them", "[post_kinds]") {
+  const auto options = section<GraphOptions>(R"({
+    "grid": "o8", "hidden": {"kind": "gaussian", "grid": "o8"},
+    "processor": {"kind": "knn", "num_neighbours": 1},
+    "edge_length_norm": "none", "edge_dirs_norm": "none",
+    "post_process": [{"kind": "remove_self_edges"}]})",
+                                             "graph");
+  REQUIRE_THROWS_WITH(build_graph(options, {}),
+                      ContainsSubstring("'graph.post_process.0': no edge of 'hidden'"));
+}

@@ -140,3 +140,28 @@ TEST_CASE("the recipe for several datasets has edges of each", "[recipe]") {
   REQUIRE(graph.edges("cerra", "hidden").num_edges() == 12 * 42);
   REQUIRE(graph.nodes("cerra").attributes.count("area_weight") == 1);
 }
+
+TEST_CASE("the outline takes weights of meshes and weights as masks as building does", "[recipe]") {
+  const GraphOptions spherical = graph_of(R"({
+    "grid": "o8",
+    "nodes": {"hidden": {"kind": "tri", "refinement": 1,
+                         "attributes": {"area": {"kind": "spherical"}}}},
+    "edges": [{"source": "data", "target": "hidden", "kinds": [{"kind": "knn"}]}]})");
+  REQUIRE(graph_outline(spherical, {}).nodes("hidden").attributes.count("area") == 1);
+  for (const char* mask : {"weight", "same"}) {
+    const GraphOptions limited = graph_of(concat(R"({
+      "grid": "o8",
+      "nodes": {"data": {"kind": "gaussian", "grid": "o8", "attributes": {
+                  "weight": {"kind": "uniform"}, "same": {"kind": "and", "masks": ["weight"]}}},
+                "hidden": {"kind": "limited_area_tri", "refinement": 1, "margin_km": 2000,
+                           "mask": ")",
+                                                 mask, R"("}},
+      "edges": [{"source": "data", "target": "hidden", "kinds": [{"kind": "knn"}]}]})"));
+    REQUIRE(graph_outline(limited, {}).nodes("hidden").num_nodes() == 42);
+  }
+}
+
+TEST_CASE("a dataset whose name no node set can have is refused", "[recipe]") {
+  REQUIRE_THROWS_WITH(recipe_of(GraphOptions(), {"a_to_b"}),
+                      ContainsSubstring("'data.datasets.a_to_b'"));
+}

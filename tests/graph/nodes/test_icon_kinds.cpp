@@ -38,6 +38,8 @@ TEST_CASE("vertices and cells of an ICON grid file are nodes, up to a level", "[
   }
   REQUIRE_THROWS_WITH(nodes_of(R"({"kind": "icon_cells"})"),
                       ContainsSubstring("'graph.nodes.n.file': no file is named"));
+  REQUIRE_THROWS_WITH(nodes_of(R"({"kind": "icon_cells", "file": "icon.nc", "max_level": 31})"),
+                      ContainsSubstring("'graph.nodes.n.max_level'"));
 }
 
 TEST_CASE("the recipe for ICON builds on a grid file", "[icon_kinds]") {

@@ -91,3 +91,20 @@ TEST_CASE("a file that is no ICON grid says what is wrong", "[icon_mesh]") {
   }
   REQUIRE_THROWS_WITH(read_icon_mesh(folder.path() / "other.nc"), ContainsSubstring("'clat'"));
 }
+
+TEST_CASE("levels out of range and edges from a vertex to itself are refused", "[icon_mesh]") {
+  const test::TemporaryFolder folder;
+  const auto refused = [&](const samples::IconFault& fault, const char* why) {
+    const fs::path path = folder.path() / "icon.nc";
+    samples::write_icon_grid(path, 1, "radian", fault);
+    REQUIRE_THROWS_AS(read_icon_mesh(path), DataError);
+    REQUIRE_THROWS_WITH(read_icon_mesh(path),
+                        ContainsSubstring("icon.nc") && ContainsSubstring(why));
+    fs::remove(path);
+  };
+  for (const double level : {2147483647.0, 31.0, -1.0}) {
+    refused([&](auto& levels, auto&) { levels[7] = level; }, "at index 7");
+    refused([&](auto& levels, auto&) { levels[7] = level; }, "'refinement_level_v' holds");
+  }
+  refused([](auto&, auto& ends) { ends[5] = ends[ends.size() / 2 + 5]; }, "with itself at index 5");
+}
