@@ -15,6 +15,7 @@
 #include "data/sources/netcdf_dataset.h"
 #include "graph/builder.h"
 #include "graph/graph_file.h"
+#include "model/nodes/matrix_file.h"
 #include "train/epoch_requests.h"
 
 namespace aifs::app {
@@ -38,6 +39,7 @@ class Checks {
     find_weights();
     open_data();
     check_graph();
+    check_noise_matrix();
     compare_weights();
     check_ranks();
     return std::move(report_);
@@ -90,6 +92,7 @@ class Checks {
   void check_dataset(const DataParts& data, const model::DatasetPlan& plan) const;
   static train::FurtherValidation validation_of(const DataParts& data);
   void check_graph();
+  void check_noise_matrix();
   void find_weights();
   void compare_weights();
   void check_ranks();
@@ -104,6 +107,7 @@ class Checks {
   std::optional<train::CheckpointInfo> checkpoint_;  // whose weights are wanted
   std::optional<SavedData> saved_;                   // of it
   std::optional<std::vector<DataParts>> data_;       // none: not on this machine
+  int64_t num_hidden_ = -1;                          // nodes of the first mesh; -1: no graph
 };
 
 void Checks::check_run_folder() {
@@ -239,6 +243,7 @@ void Checks::check_graph() {
                              : has_cells ? graph::load_or_build_joint_graph(options, named)
                                          : graph::load_graph(options.file).graph;
   app::check_graph(config_.model, graph, config_.data);
+  num_hidden_ = graph.nodes(config_.model.meshes().front()).num_nodes();
   for (size_t d = 0; data_ && d < data_->size(); ++d)
     check_same_grid(graph.nodes((*data_)[d].name), (*data_)[d].training->info());
   for (const std::string& name : config_.data.names()) {
@@ -253,6 +258,17 @@ void Checks::check_graph() {
   else if (options.file.empty() || request_.files)
     text += ", to be built";
   note("graph: ", text);
+}
+
+// As the start would read it; without a graph of any number of rows.
+void Checks::check_noise_matrix() {
+  const std::string key = "model.ensemble.noise_matrix";
+  const std::string& file = config_.model.ensemble.noise_matrix;
+  if (file.empty()) return;
+  if (request_.files)
+    model::read_matrix(file, num_hidden_, -1, key);
+  else
+    report_.not_here.push_back(concat("the matrix '", file, "' (", key, ")"));
 }
 
 void Checks::find_weights() {

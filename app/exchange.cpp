@@ -7,6 +7,7 @@
 
 #include "app/run/graph_tensors.h"
 #include "app/run/make_data.h"
+#include "app/run/network_plan.h"
 #include "app/run/versions.h"
 #include "core/check.h"
 #include "core/file_io.h"
@@ -255,7 +256,9 @@ fs::path import_model(RunConfig config, const fs::path& folder, const parallel::
   const graph::Graph graph = read_graph(config, folder / kGraph, mesh);
   config.graph.file = absolute_path(run_dir / "graph.nc").string();
   make_directories(run_dir);
-  graph::save_graph(config.graph.file, graph, graph::options_hash(config.graph));
+  const std::vector<DataParts> parts = make_datasets(config, open_stores(config));
+  graph::save_graph(config.graph.file, graph,
+                    graph::build_hash(config.graph, DataCells(parts).named()));
   Run run(config, mesh, at::kCPU);
   run.build();
   check_normaliser(weights, run.data());

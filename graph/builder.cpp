@@ -354,6 +354,19 @@ void check_same_nodes(const NodeSet& stored, const NodeSet& wanted, const std::s
 
 }  // namespace
 
+std::string build_hash(const GraphOptions& options, const std::vector<NamedCells>& datasets) {
+  const bool from_dataset = options.grid == "dataset" || options.is_long();
+  std::string grids;
+  for (const NamedCells& dataset : datasets) {
+    if (dataset.grids.empty() || !from_dataset) continue;
+    grids += concat("\n", dataset.name, ":");
+    for (const int64_t cells : dataset.grids)
+      grids += concat(" ", cells);
+  }
+  const std::string hash = options_hash(options);
+  return grids.empty() ? hash : sha256_hex(hash + grids);
+}
+
 Graph build_graph(const GraphOptions& options, const Coordinates& dataset, GraphReport* report) {
   return build_joint_graph(options, single(dataset), report);
 }
@@ -387,13 +400,15 @@ Graph load_or_build_joint_graph(const GraphOptions& options,
       remove_stale_files(file.parent_path(), file.filename().string() + ".tmp-", kQuiet_s);
     }
     Graph graph = build_joint_graph(options, datasets, report);
-    if (!options.file.empty()) save_graph(options.file, graph, options_hash(options));
+    if (!options.file.empty()) save_graph(options.file, graph, build_hash(options, datasets));
     return graph;
   }
   StoredGraph stored = load_graph(options.file);
-  if (stored.options_hash != options_hash(options)) {
+  if (stored.options_hash != build_hash(options, datasets)) {
     throw ConfigError("graph.file",
-                      concat("'", options.file, "' was built with other options of the graph"),
+                      concat("'", options.file,
+                             "' was built with other options of the graph, or for a dataset that "
+                             "is combined of other grids"),
                       "delete the file to have the graph built again, or name another one");
   }
   for (const NodeSet& wanted : Construction(options, datasets).data_nodes()) {

@@ -13,7 +13,7 @@ namespace aifs::graph {
 
 struct StoredGraph {
   Graph graph;
-  std::string options_hash;  // of the options it was built with, as given to save_graph()
+  std::string options_hash;  // build_hash() of what it was built of, as given to save_graph()
 };
 
 // Writes beside `path` and renames. Throws Error naming the file and the variable if the NetCDF

@@ -126,7 +126,7 @@ int build(const GraphCommand& c, const GraphConfig& config) {
   put(report.text());
   for (const std::string& warning : report.warnings)
     log::warning(warning);
-  graph::save_graph(file, graph, graph::options_hash(options.graph));
+  graph::save_graph(file, graph, graph::build_hash(options.graph, cells.named()));
   log::info("wrote '", c.out, "', to be named in graph.file");
   return kSuccess;
 }

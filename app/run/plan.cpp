@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/run/plan.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "app/run/data_parts.h"
@@ -119,7 +120,13 @@ plan::Arithmetic arithmetic_of(train::Precision precision) {
 
 int64_t attribute_width(const graph::Graph& graph, const model::ModelOptions& model) {
   if (graph.edge_sets.empty()) return 0;
-  const graph::EdgeSet& edges = graph.edge_sets.front();  // all have the same attributes
+  // Edges of the network have the same attributes; a graph may have others, which come first.
+  const auto encoder =
+      std::find_if(graph.edge_sets.begin(), graph.edge_sets.end(), [&](const auto& edges) {
+        return edges.source == "data" && edges.target == model.meshes().front();
+      });
+  const graph::EdgeSet& edges =
+      encoder == graph.edge_sets.end() ? graph.edge_sets.front() : *encoder;
   int64_t width = 0;
   for (const std::string& name : model.edge_attributes) {
     const auto found = edges.attributes.find(name);
@@ -130,16 +137,22 @@ int64_t attribute_width(const graph::Graph& graph, const model::ModelOptions& mo
   return width;
 }
 
-// Without graph.file the graph is built without area weights, which no plan needs.
-graph::Graph graph_of_plan(const RunConfig& config) {
+// Without a graph file the graph is built without area weights, which no plan needs; it is not
+// saved, for training would take it.
+graph::Graph graph_of_plan(const RunConfig& config, const PlanRequest& request) {
   graph::GraphOptions options = config.graph;
+  if (!path_exists(options.file)) options.file.clear();
   if (options.file.empty()) options.area_weight.kind.choose("uniform");
   graph::Coordinates cells;
-  if (options.grid == "dataset") {
+  std::vector<int64_t> grids;
+  const bool reads_cells = options.is_long() && request.variables.empty() &&
+                           config.data.kind != data::SourceKind::kAnalytic;
+  if (options.grid == "dataset" || reads_cells) {
     const data::DatasetInfo info = dataset_info(config);
     cells = {info.latitudes_deg, info.longitudes_deg};
+    grids = info.grids;
   }
-  return graph::load_or_build_graph(options, cells);
+  return graph::load_or_build_joint_graph(options, {{"data", cells, grids}});
 }
 
 }  // namespace
@@ -188,7 +201,7 @@ plan::StepInput step_input(const RunConfig& config, const graph::Graph& graph,
 std::string dry_run(const RunConfig& config, const PlanRequest& request) {
   require_one_dataset(config, "plans are made for a single dataset",
                       "plan with the largest of them in data.dataset");
-  const graph::Graph graph = graph_of_plan(config);
+  const graph::Graph graph = graph_of_plan(config, request);
   plan::StepInput input = step_input(config, graph, request);
   const plan::Division division = plan::divide(input, graph);
   const FittedModel fitted = fit_memory(input, division);

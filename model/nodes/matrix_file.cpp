@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "core/check.h"
@@ -61,6 +62,12 @@ SparseMatrix read_matrix(const std::string& file, int64_t num_rows, int64_t num_
     throw ConfigError(
         path, concat("'", file, "' is a matrix of ", m.num_rows, " x ", m.num_columns, " where ",
                      size_text(num_rows), " x ", size_text(num_columns), " is needed"));
+  }
+  for (size_t e = 0; e < m.value.size(); ++e) {
+    if (std::isfinite(m.value[e])) continue;
+    throw DataError(concat("'", file, "': entry (", m.row[e], ", ", m.column[e], ") is ",
+                           m.value[e], ", not a finite number in f32"),
+                    concat(path, " names the file"));
   }
   const auto indices = [](const std::vector<int64_t>& list) { return at::tensor(list, at::kLong); };
   return SparseMatrix::create(indices(m.row), indices(m.column),

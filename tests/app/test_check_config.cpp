@@ -87,6 +87,19 @@ TEST_CASE("a graph file is read and held against configuration and dataset", "[c
   REQUIRE(c.check(named + " --no-data").exit_code == 0);
 }
 
+TEST_CASE("the matrix of noise is read and held against the graph", "[check_config]") {
+  const Checker c;
+  const auto noise = [](const std::string& file) {
+    return set("model.processor.kind=graph_transformer") + set("model.processor.heads=2") +
+           set("loss.kind=crps") + set("model.ensemble.members=2") +
+           set("model.ensemble.noise=conditioning") + set("model.ensemble.noise_matrix=" + file);
+  };
+  const std::string missing = noise(c.file("no.npz").string());
+  c.require(2, missing, "'model.ensemble.noise_matrix'");
+  c.require(0, missing + " --no-data", "not checked: the matrix '");
+  c.require(2, noise(test::fixture("npz/up_5x2.npz").string()), "5 x 2 where 162 x any");
+}
+
 TEST_CASE("a dataset that is not here is an error unless it is left out", "[check_config]") {
   const Checker c;
   const std::string missing =

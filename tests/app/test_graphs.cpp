@@ -124,10 +124,47 @@ TEST_CASE("a graph of a cutout has its region, its boundary and its weights", "[
                                set("graph.nodes.hidden.local_refinement=3")
                          : set("graph.nodes.hidden.refinement=3");
     options += set("graph.nodes.hidden.margin_km=1200");
+    // A plan knows the region, and leaves no file that the run would take.
+    const fs::path file = graph.folder().path() / "graph.nc";
+    options += set("graph.file=" + file.string());
+    const auto planned =
+        run_train(graph.folder().path() / "plan", options + " --dry-run", graph.config());
+    INFO(planned.out << planned.err);
+    REQUIRE(planned.exit_code == 0);
+    REQUIRE(!fs::exists(file));
     const fs::path dir = graph.run("run", kThreeSteps + options);
     for (const double loss : losses_of(dir))
       REQUIRE(std::isfinite(loss));
+    // The file of the run is that of the region, which plans look for, too.
+    REQUIRE(fs::exists(file));
+    const auto again =
+        run_train(graph.folder().path() / "plan", options + " --dry-run", graph.config());
+    INFO(again.out << again.err);
+    REQUIRE(again.exit_code == 0);
   }
+}
+
+TEST_CASE("plans take the attributes of the edges to the mesh, whichever come first", "[graphs]") {
+  const GraphRun graph("hierarchical_2level");
+  const std::string others =
+      R"({"source": "data", "target": "data", "kinds": [{"kind": "knn", "num_neighbours": 3}],)"
+      R"( "attributes": {"gap": {"kind": "length"}}})";
+  std::string edges = others;
+  for (const auto& [source, target] : {std::pair("data", "hidden_1"),
+                                       {"hidden_1", "hidden_1"},
+                                       {"hidden_1", "hidden_2"},
+                                       {"hidden_2", "hidden_2"},
+                                       {"hidden_2", "hidden_1"},
+                                       {"hidden_1", "data"}})
+    edges += concat(R"(,{"source": ")", source, R"(", "target": ")", target,
+                    R"(", "kinds": [{"kind": "knn", "num_neighbours": 3}]})");
+  const std::string options = set("graph.nodes.hidden_1.refinement=2") +
+                              set("graph.nodes.hidden_2.refinement=1") +
+                              set(concat("graph.edges=[", edges, "]"));
+  const auto planned =
+      run_train(graph.folder().path() / "plan", options + " --dry-run", graph.config());
+  INFO(planned.out << planned.err);
+  REQUIRE(planned.exit_code == 0);
 }
 
 TEST_CASE("graphs of other kinds train as on one rank when samples are divided", "[graphs]") {

@@ -263,6 +263,23 @@ TEST_CASE("a graph is built once and loaded afterwards", "[builder]") {
   REQUIRE_THROWS_WITH(load_or_build_graph(other, {}), ContainsSubstring("other options"));
 }
 
+TEST_CASE("a stored graph of other grids is refused", "[builder]") {
+  const aifs::test::TemporaryFolder folder;
+  GraphOptions options = options_of("dataset", 1);
+  options.file = (folder.path() / "graph.nc").string();
+  const Coordinates nodes = gaussian_coordinates(parse_gaussian_grid("o8"));
+  REQUIRE(build_hash(options, {{"data", nodes}}) == options_hash(options));
+  REQUIRE(build_hash(options_of("o8", 1), {{"data", nodes, {44, 500}}}) ==
+          options_hash(options_of("o8", 1)));
+  const auto load = [&](const std::vector<int64_t>& grids) {
+    return load_or_build_joint_graph(options, {{"data", nodes, grids}});
+  };
+  const std::string hash = load({44, 500}).content_hash();
+  REQUIRE(load({44, 500}).content_hash() == hash);
+  REQUIRE_THROWS_WITH(load({500, 44}), ContainsSubstring("other grids"));
+  REQUIRE_THROWS_WITH(load({}), ContainsSubstring("other grids"));
+}
+
 TEST_CASE("a stored graph of other data nodes is refused", "[builder]") {
   const aifs::test::TemporaryFolder folder;
   GraphOptions options = options_of("dataset", 1);

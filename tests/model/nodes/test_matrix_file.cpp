@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <limits>
+
 #include "core/check.h"
 #include "core/safetensors.h"
 #include "tests/support/catch.h"
@@ -72,4 +74,17 @@ TEST_CASE("what is no matrix of the wanted size is the fault of its option", "[m
   REQUIRE_THROWS_AS(read_matrix(fault(cube), -1, -1, kOption), ConfigError);
   REQUIRE_THROWS_AS(read_matrix("nowhere.safetensors", -1, -1, kOption), ConfigError);
   REQUIRE_THROWS_AS(read_matrix("nowhere.npz", -1, -1, kOption), ConfigError);
+}
+
+TEST_CASE("values of a matrix that are not finite are refused", "[matrix_file]") {
+  const test::TemporaryFolder folder;
+  for (const float value :
+       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    Stored m = example();
+    m.value[2] = value;
+    const std::string file = written(folder, m);
+    REQUIRE_THROWS_AS(read_matrix(file, 2, 3, kOption), DataError);
+    REQUIRE_THROWS_WITH(read_matrix(file, 2, 3, kOption),
+                        ContainsSubstring(file) && ContainsSubstring("entry (1, 0)"));
+  }
 }
