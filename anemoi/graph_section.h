@@ -19,6 +19,9 @@ Json node_kind(const Place& builder);
 Json edge_kind(const Place& builder, const std::vector<int64_t>& levels = {});
 Json edge_attribute_kind(const Place& attribute);
 Json post_process_kind(const Place& processor);
+// The levels of refinement that a list names. Throws ConfigError for what is no whole number from 0
+// to 99.
+std::vector<int64_t> levels_of(const Place& list);
 // The attribute `name`, and before it the masks that it is made of, by names that begin with "_".
 // Empty for a class that there is not here.
 std::vector<std::pair<std::string, Json>> node_attribute_kinds(const std::string& name,

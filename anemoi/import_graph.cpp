@@ -125,10 +125,8 @@ class GraphReader {
     if (type == "HexNodes" || type == "LimitedAreaHexNodes") return in_place_of_hexagons(builder);
     Json kind = node_kind(builder);
     if (kind.is_null()) return kind;
-    if (type == "TriNodes" && builder["resolution"].is_list()) {
-      for (const double level : builder["resolution"].numbers())
-        levels_[name].push_back(static_cast<int64_t>(level));
-    }
+    if (type == "TriNodes" && builder["resolution"].is_list())
+      levels_[name] = levels_of(builder["resolution"]);
     for (const char* key : {"refinement", "local_refinement"})
       if (kind.contains(key)) refinement_[name] = kind[key].get<int64_t>();
     return kind;

@@ -67,16 +67,20 @@ using Translator = std::function<Json(const Place&)>;
 int64_t finest(const Place& resolution) {
   int64_t finest = 0;
   if (!resolution.is_list()) return Options::integer_at(resolution);
-  for (const double level : resolution.numbers())
-    finest = std::max(finest, static_cast<int64_t>(std::clamp(level, 0.0, 99.0)));
+  for (const int64_t level : levels_of(resolution))
+    finest = std::max(finest, level);
   return finest;
 }
 
 Json lat_lon_kind(const Place& p) {
   const auto flat = [](const Place& list) {
     std::vector<double> values;
-    for (const Place& element : list.elements())
-      values.push_back(element.is_list() ? element.elements().at(0).number() : element.number());
+    for (const Place& element : list.elements()) {
+      const std::vector<Place> inner = element.elements();
+      if (element.is_list() && inner.empty())
+        throw ConfigError(element.path(), "is an empty list", "name a number of degrees");
+      values.push_back(element.is_list() ? inner.front().number() : element.number());
+    }
     return values;
   };
   return Options(p, "latlon")
@@ -359,6 +363,18 @@ std::vector<std::pair<std::string, Json>> combined_mask(const std::string& name,
 }
 
 }  // namespace
+
+std::vector<int64_t> levels_of(const Place& list) {
+  constexpr int64_t kFinest = 99;
+  std::vector<int64_t> levels;
+  for (const Place& element : list.elements()) {
+    levels.push_back(element.integer());
+    if (levels.back() >= 0 && levels.back() <= kFinest) continue;
+    throw ConfigError(element.path(), concat("is level ", levels.back()),
+                      concat("levels are 0 to ", kFinest));
+  }
+  return levels;
+}
 
 Json node_kind(const Place& builder) {
   const std::string type = builder.class_name();

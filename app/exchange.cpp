@@ -30,6 +30,7 @@ constexpr const char* kConfig = "config.json";
 constexpr const char* kNetwork = "model.";  // of the interface
 constexpr const char* kNormaliser = ".data.processors.normalizer.";
 constexpr const char* kAreaWeight = "area_weight";
+constexpr const char* kNotWritten = "tools/anemoi_checkpoint.py would make another model of it";
 // Anemoi's modules of a network, in its order.
 constexpr std::array kModules{"node_attributes",
                               "encoder_graph_provider",
@@ -188,6 +189,49 @@ void refuse_several_datasets(const RunConfig& config) {
                       "name a single dataset in data.dataset");
 }
 
+// Throws ConfigError for a part whose edges have `features` learnt features, or norms a constant,
+// of its own: tools/anemoi_checkpoint.py writes those of the model, `usual` and `eps`.
+void refuse_own_options(const model::BlockOptions& block, const std::string& path, int64_t usual,
+                        double eps) {
+  const auto refuse = [&](const char* key, const auto& own, const auto& of_model) {
+    if (own == of_model) return;
+    throw ConfigError(concat(path, ".", key),
+                      concat("is ", own, ", and exported models have the model's ", of_model),
+                      kNotWritten);
+  };
+  const double norm_eps = block.norm_eps.value_or(eps);
+  refuse("norm_eps", norm_eps, eps);
+  refuse("qk_norm_eps", block.qk_norm_eps.value_or(norm_eps), eps);
+  refuse("trainable", block.trainable.value_or(usual), usual);
+}
+
+// Throws ConfigError for options of a model that tools/anemoi_checkpoint.py does not write.
+void refuse_not_written(const model::ModelOptions& model) {
+  const auto refuse = [](bool is_set, const std::string& key) {
+    if (is_set) throw ConfigError("model." + key, "cannot be exported to Anemoi yet", kNotWritten);
+  };
+  const model::EnsembleOptions& ensemble = model.ensemble;
+  refuse(!ensemble.noise_nodes.empty(), "ensemble.noise_nodes");
+  refuse(!ensemble.noise_weights.empty(), "ensemble.noise_weights");
+  refuse(!ensemble.noise_matrix.empty(), "ensemble.noise_matrix");
+  refuse(ensemble.noise_normalised, "ensemble.noise_normalised");
+  refuse(!model.encoders.empty(), "encoders");
+  refuse(!model.decoders.empty(), "decoders");
+  refuse(!model.residuals.empty(), "residuals");
+  const model::TrainableOptions& trainable = model.trainable_parameters;
+  refuse(!trainable.nodes.empty(), "trainable_parameters.nodes");
+  const double eps = model.layer_norm_eps;
+  refuse_own_options(model.encoder, "model.encoder", trainable.data_to_hidden, eps);
+  refuse_own_options(model.processor, "model.processor", trainable.hidden_to_hidden, eps);
+  refuse_own_options(model.decoder, "model.decoder", trainable.hidden_to_data, eps);
+  const model::HierarchyOptions& hierarchy = model.hierarchy;
+  if (hierarchy.meshes.empty()) return;
+  refuse_own_options(hierarchy.upscale, "model.hierarchy.upscale", hierarchy.upscale_trainable,
+                     eps);
+  refuse_own_options(hierarchy.downscale, "model.hierarchy.downscale",
+                     hierarchy.downscale_trainable, eps);
+}
+
 void refuse_full(const fs::path& folder) {
   std::error_code error;
   if (!path_exists(folder) || fs::is_empty(folder, error)) return;
@@ -231,6 +275,7 @@ graph::Graph read_graph(const RunConfig& config, const fs::path& file,
 
 void export_model(Run& run, const train::CheckpointInfo& checkpoint, const fs::path& folder) {
   refuse_several_datasets(run.config());
+  refuse_not_written(run.config().model);
   refuse_full(folder);
   run.load_weights(checkpoint);
   make_directories(folder);

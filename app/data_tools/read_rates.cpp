@@ -9,6 +9,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <exception>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -146,22 +148,26 @@ Json read_bare(const ReadRateOptions& options, int64_t threads) {
   const int64_t first = dataset->stored_row(0);
   const int64_t rows = parts.training->info().num_rows();
   const int64_t dates = std::min(kDates, rows);
-  std::atomic<bool> failed = false;
+  std::mutex mutex;
+  std::exception_ptr fault;  // of the first thread that has one
   std::barrier warm(threads, [&]() noexcept { files.nanoseconds = 0; });
   const auto work = [&](int64_t thread) {
+    bool is_warm = false;
     try {
       BareReader reader(array);
       const auto row = [&](int64_t date) { return first + (thread * dates + date) % rows; };
       reader.decode(row(0));  // only warms memory up
       warm.arrive_and_wait();
+      is_warm = true;
       all.time([&] {
         for (int64_t date = 0; date < dates; ++date)
           reader.decode(row(date));
         return true;
       });
     } catch (...) {
-      failed = true;
-      warm.arrive_and_drop();
+      const std::scoped_lock lock(mutex);
+      if (!fault) fault = std::current_exception();
+      if (!is_warm) warm.arrive_and_drop();
     }
   };
   std::vector<std::jthread> others;
@@ -169,7 +175,7 @@ Json read_bare(const ReadRateOptions& options, int64_t threads) {
     others.emplace_back(work, thread);
   work(0);
   others.clear();
-  if (failed) BareReader(array).decode(first);  // says what is wrong
+  if (fault) std::rethrow_exception(fault);
   const double a_date_ms = 1e3 / static_cast<double>(threads * dates);
   return {{"case", "bare"},
           {"threads", threads},

@@ -261,6 +261,22 @@ TEST_CASE("hidden nodes of every class, and an icosphere in place of hexagons", 
   REQUIRE(value_at(hexagons, "/graph/hidden/refinement") == 5);
 }
 
+TEST_CASE("levels that are no whole numbers, and empty coordinates, are refused", "[anemoi]") {
+  const auto hidden = [](const char* builder) {
+    return changed({{"/graph/nodes/hidden/node_builder", parse(builder)}});
+  };
+  const std::string key = "'graph.nodes.hidden.node_builder.";
+  for (const char* levels : {"2.7", "1e300", "-1", "100"}) {
+    const std::string builder =
+        concat(R"({"_target_": "a.TriNodes", "resolution": [1, )", levels, "]}");
+    REQUIRE_THROWS_WITH(hidden(builder.c_str()), ContainsSubstring(key + "resolution.1'"));
+    REQUIRE_THROWS_AS(hidden(builder.c_str()), ConfigError);
+  }
+  const char* empty = R"({"_target_": "a.LatLonNodes", "latitudes": [[]], "longitudes": [[1.0]]})";
+  REQUIRE_THROWS_WITH(hidden(empty), ContainsSubstring(key + "latitudes.0'"));
+  REQUIRE_THROWS_AS(hidden(empty), ConfigError);
+}
+
 TEST_CASE("a recipe beyond one mesh with one builder each becomes the long form", "[anemoi]") {
   const Json processor =
       parse(R"({"source_name": "hidden", "target_name": "hidden", "edge_builders":

@@ -182,6 +182,23 @@ TEST_CASE("what does not fit is refused by name", "[exchange]") {
   REQUIRE_THAT(no_graph.err, ContainsSubstring("graph.safetensors"));
 }
 
+TEST_CASE("options that Anemoi checkpoints would lose are refused by name", "[exchange]") {
+  const test::TemporaryFolder folder;
+  const std::pair<const char*, const char*> options[] = {
+      {"model.encoder.norm_eps", "0.001"},
+      {"model.decoder.trainable", "3"},
+      {"model.trainable_parameters.nodes", R"('{"hidden": 3}')"}};
+  for (const auto& [key, value] : options) {
+    const fs::path run = folder.path() / key, out = folder.path() / "out";
+    require_success(run_train(run, concat("--set train.max_steps=1 --set ", key, "=", value)));
+    const auto refused = exchange(concat("export ", quoted(run), " ", quoted(out)));
+    INFO(refused.err);
+    REQUIRE(refused.exit_code == 2);
+    REQUIRE_THAT(refused.err, ContainsSubstring(concat("'", key, "'")));
+    REQUIRE_FALSE(fs::exists(out));
+  }
+}
+
 TEST_CASE("weights and graph of Anemoi's own training come through unchanged",
           "[exchange][full_reference]") {
   const fs::path shared = test::full_reference();

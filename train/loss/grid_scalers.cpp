@@ -61,7 +61,12 @@ at::Tensor NodeWeightsKind::weights(const ScalerPlace& place) const {
   at::Tensor weights = attribute(node_attribute, "node_attribute");
   if (node_inverse) weights = (weights == 0.0).to(at::kFloat);
   if (node_mask.empty()) return weights;
-  return reweighted_nodes(weights, attribute(node_mask, "node_mask") != 0.0, node_mask_share);
+  const at::Tensor mask = attribute(node_mask, "node_mask") != 0.0;
+  if (!mask.any().item<bool>()) {
+    throw ConfigError(place.path + ".node_mask", concat("'", node_mask, "' marks no node"),
+                      "leave it empty where all nodes keep their weights");
+  }
+  return reweighted_nodes(weights, mask, node_mask_share);
 }
 
 void SpectralScalerKind::bind(config::Binder& b) {

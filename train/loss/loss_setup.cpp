@@ -12,6 +12,8 @@ namespace aifs::train {
 
 namespace {
 
+constexpr int64_t kUnknownModes = -1;  // of ScalerPlace
+
 // Names of what the columns of a target are.
 std::vector<std::string> target_names(const LossInputs& inputs) {
   return inputs.target_names.empty() ? inputs.variables.output_names() : inputs.target_names;
@@ -51,7 +53,7 @@ LossPtr of_aggregates(LossPtr loss, const LossTermOptions& term, const std::stri
   for (const std::string& name : term.scalers) {
     const std::vector<Axis> axes = options.scaler(name, path + ".scalers").kind->axes();
     if (weights.defined() || std::find(axes.begin(), axes.end(), kTime) == axes.end()) continue;
-    weights = build_scaler(options, name, inputs).factor.reshape({-1});
+    weights = build_scaler(options, name, inputs, kUnknownModes).factor.reshape({-1});
   }
   return std::make_shared<TimeAggregateLoss>(term.time_aggregates(path), std::move(loss), weights);
 }
@@ -95,7 +97,7 @@ void check_loss(const LossOptions& options, const LossInputs& inputs) {
     term.kind->check(inputs, path);
     for (const std::string& name : term.scalers) {
       const GridUse use = options.scaler(name, path + ".scalers").kind->grid_use();
-      if (use == GridUse::kNone) build_scaler(options, name, inputs);
+      if (use == GridUse::kNone) build_scaler(options, name, inputs, kUnknownModes);
     }
   }
 }

@@ -16,8 +16,10 @@ namespace aifs::train {
 // A scaler that is being made.
 struct ScalerPlace {
   const LossInputs& inputs;
-  std::string path;   // JSON path of its options
-  int64_t modes = 0;  // how many errors a spectral loss has in place of those of nodes
+  std::string path;  // JSON path of its options
+  // How many errors a spectral loss has in place of those of nodes; -1: it is not known yet whether
+  // the loss is one.
+  int64_t modes = 0;
 };
 
 // What a scaler takes the grid's dimension for, if it is made for one of them.

@@ -71,7 +71,25 @@ std::vector<Axis> ValuesKind::axes() const {
   return acting;
 }
 
-at::Tensor ValuesKind::weights(const ScalerPlace&) const {
+void ValuesKind::check_lengths(const ScalerPlace& place) const {
+  const LossInputs& inputs = place.inputs;
+  const std::vector<Axis> acting = axes();
+  for (size_t i = 0; i < acting.size(); ++i) {
+    const int64_t length = shape.empty() ? std::ssize(values) : shape[i];
+    int64_t wanted = length;  // batches and members are known later
+    if (acting[i] == kVariable) wanted = inputs.variables.num_outputs();
+    if (acting[i] == kTime) wanted = inputs.times_out;
+    if (acting[i] == kGrid && place.modes == 0) wanted = inputs.nodes.num_nodes();
+    if (acting[i] == kGrid && place.modes > 0 && length % place.modes != 0) wanted = place.modes;
+    if (length == 1 || length == wanted) continue;
+    throw ConfigError(concat(place.path, ".values"),
+                      concat("are ", length, " along '", axis_names[i], "', which has ", wanted),
+                      "list one for each, or a single one for all");
+  }
+}
+
+at::Tensor ValuesKind::weights(const ScalerPlace& place) const {
+  check_lengths(place);
   const at::Tensor list = at::tensor(values, at::kDouble);
   return shape.empty() ? list : list.reshape(shape);
 }

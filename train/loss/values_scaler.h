@@ -16,7 +16,11 @@ struct ValuesKind : WeightsKind {
   void validate(const std::string& path) const override;
   std::vector<Axis> axes() const override;
   bool needs_name() const override { return true; }
+  // Throws ConfigError where outputs, times or nodes are not as many as the values along them.
   at::Tensor weights(const ScalerPlace& place) const override;
+
+ private:
+  void check_lengths(const ScalerPlace& place) const;
 };
 
 }  // namespace aifs::train

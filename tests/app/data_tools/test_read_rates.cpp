@@ -91,6 +91,21 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a later chunk that is damaged is an error of bare reading, too", "[bench]") {
+  const test::TemporaryFolder folder;
+  const std::string file = write_run(folder.path());
+  write_file_atomic(folder.path() / "a.zarr/data/5.0.0.0", "damaged");
+  for (const std::vector<int64_t>& threads : {std::vector<int64_t>{1}, std::vector<int64_t>{3}}) {
+    std::vector<std::string> cases;
+    REQUIRE_THROWS_WITH(
+        time_reading(
+            {.config = app::load_config(file, {}), .batches = 1, .threads = threads, .cold = false},
+            [&](const Json& result) { cases.push_back(result["case"]); }),
+        ContainsSubstring("5.0.0.0"));
+    REQUIRE(cases.empty());  // the bare pass comes first
+  }
+}
+
 TEST_CASE("data that are no files are read from memory alone", "[bench]") {
   const std::string demo = (test::source_folder() / "configs/demo.json").string();
   const Json results = time_reading({app::load_config(demo, {}), 3}, [](const Json&) {});

@@ -163,6 +163,44 @@ TEST_CASE("named scalers have settings and a normalisation of their own", "[loss
   REQUIRE(values(scaler("time_steps")) == std::vector<double>{0.5, 0.5});  // that of the section
 }
 
+TEST_CASE("listed values are as many as what they weigh", "[loss_setup]") {
+  const Setup setup;
+  const auto fault = [&](const std::string& values) {
+    const LossOptions options = read(
+        R"({"scalers": ["own"], "named_scalers": {"own": {"kind": "values", )" + values + "}}}");
+    try {
+      build_loss(options, setup.inputs());
+    } catch (const ConfigError& error) {
+      REQUIRE(error.path() == "loss.named_scalers.own.values");
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  REQUIRE_THAT(fault(R"("axes": ["grid"], "values": [1, 2])"),
+               ContainsSubstring("are 2 along 'grid', which has 3"));
+  REQUIRE_THAT(fault(R"("axes": ["variable"], "values": [1, 2])"),
+               ContainsSubstring("are 2 along 'variable', which has 3"));
+  REQUIRE_THAT(fault(R"("axes": ["time", "grid"], "shape": [3, 1], "values": [1, 2, 3])"),
+               ContainsSubstring("are 3 along 'time', which has 2"));
+  for (const char* fitting :
+       {R"("axes": ["grid"], "values": [1, 2, 3])", R"("axes": ["variable"], "values": [7])",
+        R"("axes": ["batch"], "values": [1, 2, 3, 4])"})
+    REQUIRE(fault(fitting) == "none");
+}
+
+TEST_CASE("a mask of nodes that marks none is an error of the configuration", "[loss_setup]") {
+  Setup setup;
+  setup.nodes.attributes["cutout"] = {1, {0.0f, 0.0f, 0.0f}};
+  const LossOptions options = read(R"({"scalers": [], "named_scalers": {
+      "inside": {"kind": "node_weights", "node_mask": "cutout"}}})");
+  try {
+    build_scaler(options, "inside", setup.inputs());
+    FAIL("an empty mask is taken");
+  } catch (const ConfigError& error) {
+    REQUIRE(error.path() == "loss.named_scalers.inside.node_mask");
+  }
+}
+
 TEST_CASE("graph scores use the edges of the graph if they are told to", "[loss_setup]") {
   Setup setup;
   graph::EdgeSet ring{"data", "data", {1, 2, 0}, {0, 1, 2}, {}};
