@@ -161,15 +161,17 @@ TEST_CASE("copies share nothing", "[tagged]") {
   REQUIRE_THROWS_AS(other.choose("cube"), Error);
 }
 
-TEST_CASE("what an older program wrote loses what its kinds do not read", "[tagged]") {
+TEST_CASE(
+    "what an older program wrote loses what its kinds do not read, and elements have defaults",
+    "[tagged]") {
   Page page;
   const Json old = Json::parse(
       R"({"drawing": {"kind": "point", "side": 1, "mass": 2, "own": 3},
           "more": [{"side": 1, "size": {"width": 2}}], "colour": "grey", "depth": 1})");
   REQUIRE(config::without_unread(config::fields_of(page), old) ==
           Json::parse(
-              R"({"drawing": {"kind": "point", "weight": 2, "own": 3}, "more": [{"side": 1}],
-          "colour": "grey"})"));
+              R"({"drawing": {"kind": "point", "weight": 2, "own": 3},
+          "more": [{"kind": "square", "side": 1, "weight": 1.0}], "colour": "grey"})"));
 }
 
 TEST_CASE("files and overrides reach the options of every kind", "[tagged]") {

@@ -166,8 +166,9 @@ TEST_CASE("named scalers have settings and a normalisation of their own", "[loss
 TEST_CASE("listed values are as many as what they weigh", "[loss_setup]") {
   const Setup setup;
   const auto fault = [&](const std::string& values) {
-    const LossOptions options = read(
-        R"({"scalers": ["own"], "named_scalers": {"own": {"kind": "values", )" + values + "}}}");
+    const LossOptions options = read(R"({"scalers": ["own", "node_weights"],
+        "named_scalers": {"own": {"kind": "values", )" +
+                                     values + "}}}");
     try {
       build_loss(options, setup.inputs());
     } catch (const ConfigError& error) {
