@@ -76,10 +76,14 @@ Json lat_lon_kind(const Place& p) {
   const auto flat = [](const Place& list) {
     std::vector<double> values;
     for (const Place& element : list.elements()) {
+      if (!element.is_list()) {
+        values.push_back(element.number());
+        continue;
+      }
       const std::vector<Place> inner = element.elements();
-      if (element.is_list() && inner.empty())
+      if (inner.empty())
         throw ConfigError(element.path(), "is an empty list", "name a number of degrees");
-      values.push_back(element.is_list() ? inner.front().number() : element.number());
+      values.push_back(inner.front().number());
     }
     return values;
   };
