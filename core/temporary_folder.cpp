@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/check.h"
+#include "core/file_io.h"
 
 namespace aifs {
 
