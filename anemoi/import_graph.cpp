@@ -169,7 +169,7 @@ class GraphReader {
     if (entry.kinds.empty()) edges_.pop_back();
   }
 
-  // What several entries of a recipe say of two node sets is one entry.
+  // Returns the one entry for two node sets, of which a recipe may have several.
   EdgeEntry& entry_of(const std::string& source, const std::string& target) {
     for (EdgeEntry& entry : edges_)
       if (entry.source == source && entry.target == target) return entry;

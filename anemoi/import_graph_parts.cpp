@@ -102,6 +102,10 @@ Json npz_kind(const Place& p, const char* kind) {
   return options.json();
 }
 
+Json icon_kind(const Place& p, const char* kind) {
+  return Options(p, kind).text("grid_filename", "file").integer("max_level", "max_level").json();
+}
+
 // Nodes of coordinates that are listed, or in a file.
 const std::map<std::string, Translator>& listed_node_table() {
   static const std::map<std::string, Translator> table{
@@ -129,19 +133,8 @@ const std::map<std::string, Translator>& listed_node_table() {
              .text("lon_key", "longitudes")
              .json();
        }},
-      {"ICONMultiMeshNodes",
-       [](const Place& p) {
-         return Options(p, "icon_vertices")
-             .text("grid_filename", "file")
-             .integer("max_level", "max_level")
-             .json();
-       }},
-      {"ICONCellGridNodes", [](const Place& p) {
-         return Options(p, "icon_cells")
-             .text("grid_filename", "file")
-             .integer("max_level", "max_level")
-             .json();
-       }}};
+      {"ICONMultiMeshNodes", [](const Place& p) { return icon_kind(p, "icon_vertices"); }},
+      {"ICONCellGridNodes", [](const Place& p) { return icon_kind(p, "icon_cells"); }}};
   return table;
 }
 

@@ -26,8 +26,7 @@ std::string plain_name(const std::string& text) {
   return text.substr(0, end);
 }
 
-// ---------------------------------------------------------------------------- parts by one name
-// ---
+// Parts by one name.
 
 Json simple_residual(const Json& json) {
   const std::string kind =
@@ -74,8 +73,7 @@ Json simple_model(const Json& json) {
   return model;
 }
 
-// -------------------------------------------------------------------------------------- matrices
-// ---
+// Matrices.
 
 // Writes a matrix of the case to a file that configurations can name.
 std::string write_matrix(const SafetensorsFile& tensors, const std::string& name,
@@ -124,10 +122,9 @@ void name_noise_matrix(const SafetensorsFile& tensors, const graph::Graph& graph
     injector[key] = nullptr;
 }
 
-// ------------------------------------------------------------------------------------------ whole
-// ---
+// Whole.
 
-// What is recomputed changes no number, and cases do not say it.
+// Recomputes nothing: cases do not say it, and it changes no number.
 void keep_all(Json& part) {
   if (!part.contains("gradient_checkpointing")) part["gradient_checkpointing"] = false;
 }

@@ -23,8 +23,7 @@ namespace {
 using data::AnemoiDataset;
 using data::DatasetOptions;
 
-// ---------------------------------------------------------------------------- stores as a whole
-// ---
+// Stores as a whole.
 
 // Rows [first, end) that a text calls `what`: "rows 0-203 train, 204-239 validation",
 // "Validation: rows 204-239".

@@ -30,7 +30,7 @@ struct CaseNodes {
 
   // A mask attribute as bytes. Throws Error if there is none of this name.
   std::vector<uint8_t> mask(const std::string& name) const;
-  // What builders of edges see.
+  // Returns these nodes as builders of edges take them.
   graph::MeshNodes for_builders() const;
 };
 

@@ -26,7 +26,7 @@ data::Statistics statistics_of(const SafetensorsFile& tensors, const std::string
 // A bounding layer by its class name in Anemoi.
 model::BoundingOptions bounding_options(const std::string& class_name, const Json& json);
 
-// What a configuration says of a network.
+// The sections of a configuration that make a network.
 struct NetworkConfig {
   model::ModelOptions model;
   data::DataOptions data;

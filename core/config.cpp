@@ -511,61 +511,58 @@ Json write_object(const std::vector<Field>& fields) {
 
 namespace {
 
-// Returns an object with the values of all fields that its kinds read: its own, else the defaults
-// of `fields`; sections and elements of lists and maps alike.
-Json with_defaults(const std::vector<Field>& fields, const Json& object) {
-  if (!object.is_object()) return object;
+// The kind that an object names; the present one of the fields if it names none.
+std::string kind_in(const Json& object, const std::vector<Field>& fields) {
   const Field* tag = find_tag(fields);
-  std::string kind = kind_of(fields);
-  if (tag && object.contains(tag->key) && object.at(tag->key).is_string())
-    kind = object.at(tag->key).get<std::string>();
-  Json whole = Json::object();  // in the order in which fields are written
-  for (const Field& field : fields) {
-    if (!is_read_by(field, kind)) continue;
-    Json& place = whole[field.key];
-    if (!object.contains(field.key)) {
-      place = field.write();
-      continue;
-    }
-    const auto inner = [&field](const Json& json) { return with_defaults(field.children, json); };
-    const Json& value = object.at(field.key);
-    place = field.kind == Field::Kind::kSection ? inner(value) : value;
-    const bool holds_objects =
-        field.kind == Field::Kind::kObjectList || field.kind == Field::Kind::kObjectMap;
-    if (!holds_objects || !place.is_structured()) continue;
-    for (Json& element : place)
-      element = inner(element);
-  }
-  for (const auto& [key, value] : object.items())
-    if (!whole.contains(key)) whole[key] = value;
-  return whole;
+  const bool names_one = tag && object.contains(tag->key) && object.at(tag->key).is_string();
+  return names_one ? object.at(tag->key).get<std::string>() : kind_of(fields);
+}
+
+// Returns the value of a field with `change` made to the objects that it holds.
+template <class Change>
+Json changed_inside(const Field& field, const Json& value, const Change& change) {
+  if (field.kind == Field::Kind::kSection) return change(value);
+  Json changed = value;
+  const bool holds_objects =
+      field.kind == Field::Kind::kObjectList || field.kind == Field::Kind::kObjectMap;
+  if (!holds_objects || !changed.is_structured()) return changed;
+  for (Json& element : changed)
+    element = change(element);
+  return changed;
 }
 
 }  // namespace
 
 Json without_unread(const std::vector<Field>& fields, const Json& object) {
   if (!object.is_object()) return object;
-  const Field* tag = find_tag(fields);
-  std::string kind = kind_of(fields);
-  if (tag && object.contains(tag->key) && object.at(tag->key).is_string())
-    kind = object.at(tag->key).get<std::string>();
+  const std::string kind = kind_in(object, fields);
   Json kept = Json::object();
   for (const auto& [key, value] : object.items()) {
     const Field* field = find_field(fields, key, kind);
-    if (!field) {
-      if (readers_of(fields, key).empty()) kept[key] = value;
-      continue;
+    if (field) {
+      kept[field->key] = changed_inside(
+          *field, value, [&](const Json& json) { return without_unread(field->children, json); });
+    } else if (readers_of(fields, key).empty()) {
+      kept[key] = value;
     }
-    const auto inner = [field](const Json& json) { return without_unread(field->children, json); };
-    Json& place = kept[field->key];
-    place = field->kind == Field::Kind::kSection ? inner(value) : value;
-    const bool holds_objects =
-        field->kind == Field::Kind::kObjectList || field->kind == Field::Kind::kObjectMap;
-    if (!holds_objects || !place.is_structured()) continue;
-    for (Json& element : place)
-      element = with_defaults(field->children, inner(element));
   }
   return kept;
+}
+
+Json with_defaults(const std::vector<Field>& fields, const Json& object) {
+  if (!object.is_object()) return object;
+  const std::string kind = kind_in(object, fields);
+  Json whole = Json::object();  // in the order in which fields are written
+  for (const Field& field : fields) {
+    if (!is_read_by(field, kind)) continue;
+    const auto complete = [&](const Json& json) { return with_defaults(field.children, json); };
+    whole[field.key] = object.contains(field.key)
+                           ? changed_inside(field, object.at(field.key), complete)
+                           : field.write();
+  }
+  for (const auto& [key, value] : object.items())
+    if (!whole.contains(key)) whole[key] = value;
+  return whole;
 }
 
 }  // namespace aifs::config

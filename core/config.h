@@ -165,9 +165,12 @@ void read_object(const std::vector<Field>& fields, const Json& object, const std
 // The present values, but for those that the present kind does not read.
 Json write_object(const std::vector<Field>& fields);
 
-// Returns what an older program wrote without keys that its kinds do not read, with present keys
-// for former ones and defaults in elements of lists and maps. Other keys stay, known or not.
+// Returns what an older program wrote without keys that its kinds do not read, and with present
+// keys for former ones. Other keys stay, known or not.
 Json without_unread(const std::vector<Field>& fields, const Json& object);
+// Returns an object with all keys that its kinds read: its own values, else the present ones of
+// `fields`, inside sections, lists and maps, too. Other keys stay.
+Json with_defaults(const std::vector<Field>& fields, const Json& object);
 
 template <class T>
 std::vector<Field> fields_of(T& options) {

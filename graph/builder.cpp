@@ -99,7 +99,6 @@ class Construction {
   MeshNodes make_nodes(const RecipeNodes& recipe) const;
   bool has_places(size_t number) const;
   bool is_read(size_t number, size_t attribute) const;
-  MeshNodes outlined_nodes(size_t number) const;
   void check_sizes() const;
   EdgePlace place_of(const RecipeEdges& edges, const std::string& path) const {
     return {path, made_.at(edges.source), made_.at(edges.target), threads_};
@@ -289,12 +288,10 @@ bool Construction::is_read(size_t number, size_t attribute) const {
   return false;
 }
 
-MeshNodes Construction::outlined_nodes(size_t number) const {
-  const RecipeNodes& recipe = recipe_.nodes[number];
-  if (has_places(number)) return make_nodes(recipe);
-  const auto count = recipe.kind->num_nodes();
+// As many nodes as there will be, at no place.
+MeshNodes counted_nodes(const RecipeNodes& recipe) {
   MeshNodes nodes{.set = {recipe.name, {}, {}, {}}};
-  nodes.set.lat_rad.resize(static_cast<size_t>(*count));
+  nodes.set.lat_rad.resize(static_cast<size_t>(recipe.kind->num_nodes().value()));
   nodes.set.lon_rad.resize(nodes.set.lat_rad.size());
   if (const auto refinement = recipe.kind->refinement()) {
     nodes.tri.emplace();
@@ -307,7 +304,9 @@ Graph Construction::outline() {
   for (size_t i = 0; i < recipe_.nodes.size(); ++i) {
     const RecipeNodes& recipe = recipe_.nodes[i];
     const bool placed = has_places(i);
-    MeshNodes& nodes = made_.emplace(recipe.name, outlined_nodes(i)).first->second;
+    MeshNodes& nodes =
+        made_.emplace(recipe.name, placed ? make_nodes(recipe) : counted_nodes(recipe))
+            .first->second;
     for (size_t a = 0; a < recipe.attributes.size(); ++a) {
       const auto& [name, path, options] = recipe.attributes[a];
       Attribute& attribute = nodes.set.attributes[name];

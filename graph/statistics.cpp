@@ -93,8 +93,7 @@ std::vector<float> edge_lengths_km(const EdgeSet& edges, const NodeSet& source,
       const double chord =
           std::sqrt(squared_distance(from[static_cast<size_t>(edges.source_index[e])],
                                      to[static_cast<size_t>(edges.target_index[e])]));
-      lengths[e] =
-          static_cast<float>(2.0 * kEarthRadius_km * std::asin(std::min(1.0, 0.5 * chord)));
+      lengths[e] = static_cast<float>(arc_of_chord(chord));
     }
   });
   return lengths;

@@ -177,8 +177,7 @@ std::string distance_text(const UnconnectedNodes& nodes, const Graph& graph, int
     if (!near.empty()) most2 = std::max(most2, near.front().distance2);
   }
   char text[32];
-  std::snprintf(text, sizeof text, "%.4g",
-                2 * kEarthRadius_km * std::asin(std::min(1.0, 0.5 * std::sqrt(most2))));
+  std::snprintf(text, sizeof text, "%.4g", arc_of_chord(std::sqrt(most2)));
   return concat("the nearest node of '", nodes.other, "' is up to ", text, " km away");
 }
 

@@ -26,8 +26,8 @@ struct GlobeInput {
 
 std::string globe_page(const GlobeInput& input);
 
-// Of more edges than `max_edges` (0: no limit), those of every n-th target are kept: the n for sets
-// of so many edges, which share the limit evenly unless they need less.
+// Returns an n for each set of so many edges: the page keeps the edges of every n-th target. Sets
+// share `max_edges` (0: no limit) evenly unless they need less.
 std::vector<int64_t> thinning(const std::vector<int64_t>& num_edges, int64_t max_edges);
 
 std::string base64(std::string_view bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `aifs-train graph info` prints.
+// Writes what `aifs-train graph info` finds, for people and as JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -350,17 +350,6 @@ std::string config_hash(RunConfig& config) {
 
 namespace {
 
-// The values of `given`, null included, over those of `tree`.
-void put_over(config::Json& tree, const config::Json& given) {
-  for (const auto& [key, value] : given.items()) {
-    config::Json& place = tree[key];
-    if (place.is_object() && value.is_object())
-      put_over(place, value);
-    else
-      place = value;
-  }
-}
-
 // An effective configuration of another program, with the defaults of this one where it has no
 // value, and without what the kinds do not read here; null if it is none.
 config::Json completed(const std::string& config_json) {
@@ -368,9 +357,7 @@ config::Json completed(const std::string& config_json) {
   if (!given.is_object()) return nullptr;
   RunConfig defaults;
   const std::vector<config::Field> fields = config::fields_of(defaults);
-  config::Json tree = config::write_object(fields);
-  put_over(tree, given);
-  return config::without_unread(fields, tree);
+  return config::with_defaults(fields, config::without_unread(fields, given));
 }
 
 // True for options with which the same weights are another function; the rest of section model says

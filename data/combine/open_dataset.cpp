@@ -193,33 +193,28 @@ struct Combination {
                         const CombinationPlace& place);
 };
 
-DatasetPtr join_list(const DatasetTree&, const std::vector<DatasetPtr>& datasets,
-                     const CombinationPlace& place) {
-  return join_or_concat(datasets, place);
+// A way of joining that has no options in the tree.
+template <auto join>
+DatasetPtr plainly(const DatasetTree&, const std::vector<DatasetPtr>& datasets,
+                   const CombinationPlace& place) {
+  return join(datasets, place);
+}
+
+DatasetPtr join_dates_of(const DatasetTree& tree, const std::vector<DatasetPtr>& datasets,
+                         const CombinationPlace& place) {
+  return join_dates(datasets, tree.value("fill_missing_gaps") == Json(true), place);
+}
+
+DatasetPtr join_cutout_of(const DatasetTree& tree, const std::vector<DatasetPtr>& datasets,
+                          const CombinationPlace& place) {
+  return join_cutout(datasets, read_cutout(tree), place);
 }
 
 constexpr Combination kCombinations[] = {
-    {"dataset", true, join_list},
-    {"datasets", true, join_list},
-    {"join", true,
-     [](const DatasetTree&, const std::vector<DatasetPtr>& datasets,
-        const CombinationPlace& place) { return join_variables(datasets, place); }},
-    {"concat", true,
-     [](const DatasetTree& tree, const std::vector<DatasetPtr>& datasets,
-        const CombinationPlace& place) {
-       return join_dates(datasets, tree.value("fill_missing_gaps") == Json(true), place);
-     }},
-    {"ensemble", false,
-     [](const DatasetTree&, const std::vector<DatasetPtr>& datasets,
-        const CombinationPlace& place) { return join_members(datasets, place); }},
-    {"grids", false,
-     [](const DatasetTree&, const std::vector<DatasetPtr>& datasets,
-        const CombinationPlace& place) { return join_grids(datasets, place); }},
-    {"cutout", false,
-     [](const DatasetTree& tree, const std::vector<DatasetPtr>& datasets,
-        const CombinationPlace& place) {
-       return join_cutout(datasets, read_cutout(tree), place);
-     }}};
+    {"dataset", true, plainly<join_or_concat>}, {"datasets", true, plainly<join_or_concat>},
+    {"join", true, plainly<join_variables>},    {"concat", true, join_dates_of},
+    {"ensemble", false, plainly<join_members>}, {"grids", false, plainly<join_grids>},
+    {"cutout", false, join_cutout_of}};
 
 // What fields are read from, by its key: options are those of the tree as they count inside it.
 struct NamedSource {

@@ -51,4 +51,8 @@ double chord_of_arc(double arc_km) {
   return 2 * std::sin(arc_km / (2 * kEarthRadius_km));
 }
 
+double arc_of_chord(double chord) {
+  return 2 * kEarthRadius_km * std::asin(std::min(1.0, 0.5 * chord));
+}
+
 }  // namespace aifs::graph

@@ -53,6 +53,8 @@ double squared_distance(const Point<Real>& a, const Point<Real>& b) {
 
 // Chord on the unit sphere that spans an arc of this length on the Earth.
 double chord_of_arc(double arc_km);
+// The arc in km that a chord spans; chords longer than the diameter span half the Earth.
+double arc_of_chord(double chord);
 
 constexpr auto enum_table(DegreeArithmetic) {
   using enum DegreeArithmetic;

@@ -161,17 +161,23 @@ TEST_CASE("copies share nothing", "[tagged]") {
   REQUIRE_THROWS_AS(other.choose("cube"), Error);
 }
 
-TEST_CASE(
-    "what an older program wrote loses what its kinds do not read, and elements have defaults",
-    "[tagged]") {
+TEST_CASE("what an older program wrote loses what its kinds do not read, and gets what they lack",
+          "[tagged]") {
   Page page;
+  const auto fields = config::fields_of(page);
   const Json old = Json::parse(
       R"({"drawing": {"kind": "point", "side": 1, "mass": 2, "own": 3},
           "more": [{"side": 1, "size": {"width": 2}}], "colour": "grey", "depth": 1})");
-  REQUIRE(config::without_unread(config::fields_of(page), old) ==
+  const Json kept = config::without_unread(fields, old);
+  REQUIRE(kept ==
           Json::parse(
-              R"({"drawing": {"kind": "point", "weight": 2, "own": 3},
-          "more": [{"kind": "square", "side": 1, "weight": 1.0}], "colour": "grey"})"));
+              R"({"drawing": {"kind": "point", "weight": 2, "own": 3}, "more": [{"side": 1}],
+          "colour": "grey"})"));
+  const Json whole = config::with_defaults(fields, kept);
+  REQUIRE(whole["drawing"] == kept["drawing"]);
+  REQUIRE(whole["more"] == Json::parse(R"([{"kind": "square", "side": 1, "weight": 1.0}])"));
+  REQUIRE(whole["colour"] == "grey");
+  REQUIRE(config::with_defaults(fields, Json::object()) == config::write_object(fields));
 }
 
 TEST_CASE("files and overrides reach the options of every kind", "[tagged]") {

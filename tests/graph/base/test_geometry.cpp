@@ -61,6 +61,9 @@ TEST_CASE("the great-circle angle knows quarter turns, antipodes and short ways"
 TEST_CASE("a chord is twice the sine of half the angle", "[geometry]") {
   REQUIRE(chord_of_arc(kEarthRadius_km * kPi) == Approx(2.0).epsilon(1e-15));
   REQUIRE(chord_of_arc(1.0) == Approx(1.0 / kEarthRadius_km).epsilon(1e-8));
+  for (const double arc_km : {1e-3, 500.0, 15000.0})
+    REQUIRE(arc_of_chord(chord_of_arc(arc_km)) == Approx(arc_km).epsilon(1e-14));
+  REQUIRE(arc_of_chord(2.0 + 1e-7) == Approx(kEarthRadius_km * kPi).epsilon(1e-15));
   const Point<double> a{1, 0, 0}, b{0, 1, 0};
   REQUIRE(squared_distance(a, b) == 2.0);
 }
