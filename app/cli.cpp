@@ -16,6 +16,7 @@ constexpr const char* kFooter = R"(Examples
   aifs-train --config configs/o96.json --set run.dir=runs/a --set train.max_steps=60
   aifs-train --config configs/o96.json --resume            go on from the latest checkpoint
   aifs-train --config configs/o96.json --validate-only     score the latest checkpoint
+  aifs-train forecast runs/a --dates 2020-01-31T00 --lead-time 10d --out forecasts
   aifs-train export --format anemoi runs/a OUT             a model for Anemoi
   aifs-train import-config resolved.yaml > run.json        a configuration of Anemoi as one of ours
   aifs-train data info DATASET.zarr                        what is in a dataset; data --help: more
@@ -149,6 +150,8 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
                    "folder that export or tools/anemoi_checkpoint.py wrote", "new run", exchange);
   ImportConfigCommand import_config;
   const auto* import_command = add_import_config(app, import_config);
+  ForecastCommand forecast;
+  const auto* forecast_command = add_forecast_command(app, forecast);
   DataCommand data;
   const auto* data_command = add_data_commands(app, data);
   GraphCommand graph;
@@ -159,6 +162,7 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
     exchange.import = from_others->parsed();
     if (to_others->parsed() || from_others->parsed()) c.exchange = exchange;
     if (import_command->parsed()) c.import_config = import_config;
+    if (forecast_command->parsed()) c.forecast = forecast;
     if (data_command->parsed()) c.data = data;
     if (graph_command->parsed()) c.graph = graph;
     c.resume = run.resume->count() > 0;

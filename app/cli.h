@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/data_tools/options.h"
+#include "app/forecast_tools/forecast_options.h"
 #include "app/graph_tools/options.h"
 #include "app/run/plan_request.h"
 
@@ -40,6 +41,7 @@ struct CommandLine {
   bool version = false;
   std::optional<ExchangeCommand> exchange;
   std::optional<ImportConfigCommand> import_config;
+  std::optional<ForecastCommand> forecast;
   std::optional<DataCommand> data;
   std::optional<GraphCommand> graph;
 };

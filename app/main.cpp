@@ -17,6 +17,7 @@
 #include "app/cli.h"
 #include "app/data_tools/commands.h"
 #include "app/exchange.h"
+#include "app/forecast_tools/make_forecasts.h"
 #include "app/graph_tools/commands.h"
 #include "app/import_config.h"
 #include "app/run/checkpoints.h"
@@ -175,6 +176,29 @@ std::optional<SavedData> saved_data_of(const RunConfig& config,
   return saved_data(WeightUse::kStart, find_checkpoint(config.init.from, "init.from"));
 }
 
+// Makes forecasts as one rank of `mesh`.
+int forecast(const CommandLine& c, const RunConfig& config, const parallel::ProcessMesh& mesh,
+             at::Device device) {
+  std::unique_ptr<Run> run;
+  std::optional<train::CheckpointInfo> checkpoint;
+  const auto build = [&] {
+    checkpoint = find_checkpoint(c.forecast->from, "forecast");
+    run = std::make_unique<Run>(
+        config, mesh, device,
+        mesh.is_main() ? std::optional<SavedData>(saved_data(WeightUse::kForecast, *checkpoint))
+                       : std::nullopt);
+  };
+  parallel::together(mesh.world(), build, failure_handling());
+  run->share();
+  const auto load = [&] {
+    run->build_network();
+    run->load_weights(*checkpoint, WeightUse::kForecast);
+  };
+  parallel::together(mesh.world(), load, failure_handling());
+  make_forecasts(*run, *checkpoint, *c.forecast);
+  return kSuccess;
+}
+
 // Trains or validates as one rank of `world`.
 int run_as_rank(const CommandLine& c, const RunConfig& config, bool validate,
                 parallel::Runtime& runtime, parallel::Communicator& world, at::Device device) {
@@ -182,6 +206,7 @@ int run_as_rank(const CommandLine& c, const RunConfig& config, bool validate,
   parallel::CountingCommunicator counting(world, count);
   const parallel::ProcessMesh mesh(
       counting, parallel::complete_sizes(config.parallel.sizes, world.size(), "parallel"));
+  if (c.forecast) return forecast(c, config, mesh, device);
   std::unique_ptr<Run> run;
   std::optional<train::CheckpointInfo> checkpoint;
   const auto build = [&] {
@@ -315,12 +340,25 @@ struct Request {
   bool validate = false;
 };
 
+// Forecasts take the configuration of their checkpoint, unless one is given.
+RunConfig config_of(const CommandLine& c) {
+  if (!c.forecast || !c.config.empty()) return load_config(c.config, c.overrides);
+  const train::CheckpointInfo checkpoint = find_checkpoint(c.forecast->from, "forecast");
+  return parse_config(checkpoint.meta.config_json, c.overrides);
+}
+
 Request read_request(const ParsedCommandLine& parsed) {
   if (parsed.exit_code)
     throw ConfigError("", parsed.err.substr(0, parsed.err.find_last_not_of('\n') + 1));
   const CommandLine& c = parsed.command;
-  Request request{load_config(c.config, c.overrides)};
+  Request request{config_of(c)};
   log::set_level(static_cast<log::Level>(request.config.run.log_level));
+  if (c.forecast) {
+    request.config = forecast_config(std::move(request.config));
+    check_command(*c.forecast, request.config);
+    request.validate = true;  // nothing to save at a signal
+    return request;
+  }
   request.validate = c.validate_only || request.config.run.mode == Mode::kValidate;
   if (request.validate && c.resume) {
     throw ConfigError("", "--resume goes on with training, but run.mode is \"validate\"",

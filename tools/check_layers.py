@@ -19,23 +19,25 @@ MAY_INCLUDE = {
     "model": ["core", "graph", "parallel"],
     "plan": ["core", "graph", "model"],
     "train": ["core", "graph", "parallel", "data", "model"],
+    "forecast": ["core", "parallel", "data", "model", "train"],
     "anemoi": ["core"],
-    "app": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "anemoi"],
-    "conformance": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "anemoi", "app"],
-    "bench": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "app"],
+    "app": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "anemoi"],
+    "conformance": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "anemoi", "app"],
+    "bench": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "app"],
 }
 # Third-party headers and where they may stand (prefixes of file paths).
 THIRD_PARTY = {
     r"(mpi|nccl)\.h": ["parallel/"],
-    r"netcdf\.h": ["graph/", "data/", "tests/support/"],
+    r"netcdf\.h": ["graph/", "data/", "forecast/", "tests/support/"],
     r"blosc\.h": ["data/zarr/", "tests/support/"],
-    r"(torch|ATen|c10)/.*": ["parallel/", "data/", "model/", "train/", "app/", "conformance/", "tests/",
+    r"(torch|ATen|c10)/.*": ["parallel/", "data/", "model/", "train/", "forecast/", "app/", "conformance/", "tests/",
                               "bench/", "cmake/"],
     r"spdlog/.*": ["core/log.cpp"],
     r"yaml-cpp/.*": ["anemoi/yaml.cpp"],
     r"catch2/.*": ["tests/"],
     # Only in sources that link the library: two versions of it may be there.
     r"CLI/.*": ["app/cli", "app/data_tools/cli_checks.h", "app/data_tools/options.cpp",
+               "app/forecast_tools/forecast_options.cpp",
                "app/graph_tools/options.cpp", "bench/main.cpp"],
 }
 NO_TORCH = ["data/zarr/"]

@@ -100,13 +100,26 @@ void Forecaster::run(const at::Tensor& batch, int64_t steps,
 void Forecaster::run(const std::vector<at::Tensor>& batches, int64_t steps,
                      const std::function<void(const ForecastStep&)>& visit,
                      const std::function<void()>& between) const {
-  AIFS_CHECK(batches.size() == columns_.size(), batches.size(), " batches of ", columns_.size(),
+  std::vector<at::Tensor> inputs;
+  for (const at::Tensor& batch : batches) {
+    AIFS_CHECK(batch.size(1) >= window_.num_times(steps), "a batch of ", batch.size(1),
+               " times for a forecast of ", steps, " steps");
+    inputs.push_back(batch.narrow(1, 0, window_.times_in));
+  }
+  const auto later = [&](int64_t step, size_t dataset) {
+    return batches[dataset].narrow(1, window_.target_position(step), window_.times_out);
+  };
+  run_from(inputs, steps, later, visit, between);
+}
+
+void Forecaster::run_from(const std::vector<at::Tensor>& inputs, int64_t steps, const Later& later,
+                          const std::function<void(const ForecastStep&)>& visit,
+                          const std::function<void()>& between) const {
+  AIFS_CHECK(inputs.size() == columns_.size(), inputs.size(), " batches of ", columns_.size(),
              " datasets");
   std::vector<at::Tensor> x;
-  for (size_t d = 0; d < batches.size(); ++d) {
-    AIFS_CHECK(batches[d].size(1) >= window_.num_times(steps), "a batch of ", batches[d].size(1),
-               " times for a forecast of ", steps, " steps");
-    x.push_back(batches[d].narrow(1, 0, window_.times_in).index_select(-1, columns_[d].inputs));
+  for (size_t d = 0; d < inputs.size(); ++d) {
+    x.push_back(inputs[d].index_select(-1, columns_[d].inputs));
     if (network_.num_members() > 1) x[d] = x[d].repeat({1, 1, network_.num_members(), 1, 1});
   }
   for (int64_t step = 0; step < steps; ++step) {
@@ -114,12 +127,11 @@ void Forecaster::run(const std::vector<at::Tensor>& batches, int64_t steps,
     context.noise = extras_.noise ? extras_.noise(step) : network_.draw_noise(x[0]);
     const std::vector<at::Tensor> predictions =
         forward(x, context, extras_.recompute_steps && steps > 1);
-    const auto later = [&](size_t d) {
-      return batches[d].narrow(1, window_.target_position(step), window_.times_out);
-    };
     for (size_t d = 0; d < predictions.size(); ++d) {
       if (!predictions[d].defined()) continue;
-      visit({step, predictions[d], later(d).index_select(-1, columns_[d].outputs), d});
+      const at::Tensor truth =
+          extras_.with_truth ? later(step, d).index_select(-1, columns_[d].outputs) : at::Tensor();
+      visit({step, predictions[d], truth, d});
     }
     if (step + 1 == steps) break;
     if (between) between();
@@ -127,7 +139,7 @@ void Forecaster::run(const std::vector<at::Tensor>& batches, int64_t steps,
     const std::vector<at::Tensor> known =
         network_.stage_links().last_to_first(predictions, x[0].device());
     for (size_t d = 0; d < known.size(); ++d)
-      x[d] = advance_inputs(x[d], known[d], later(d), columns_[d], extras_.output_mask);
+      x[d] = advance_inputs(x[d], known[d], later(step, d), columns_[d], extras_.output_mask);
   }
 }
 

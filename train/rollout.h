@@ -61,6 +61,7 @@ struct ForecastExtras {
   at::Tensor output_mask = {};                         // (N) bool, true where the network decides
   std::function<at::Tensor(int64_t step)> noise = {};  // of ensembles; none: drawn by the network
   bool recompute_steps = false;                        // run each step again in the backward pass
+  bool with_truth = true;                              // visitors are given the truth
 };
 
 class Forecaster {
@@ -85,6 +86,15 @@ class Forecaster {
   void run(const std::vector<at::Tensor>& batches, int64_t steps,
            const std::function<void(const ForecastStep&)>& visit,
            const std::function<void()>& between = {}) const;
+
+  // The values of all variables of a dataset, (B, T', E, N, V), at the times that a step predicts.
+  using Later = std::function<at::Tensor(int64_t step, size_t dataset)>;
+  // As run(), from the inputs of each dataset alone, (B, times_in, E, N, V). `later` is asked when
+  // a step is visited, if visitors are given the truth, and before the next one, datasets in order:
+  // not after the last step without truth.
+  void run_from(const std::vector<at::Tensor>& inputs, int64_t steps, const Later& later,
+                const std::function<void(const ForecastStep&)>& visit,
+                const std::function<void()>& between = {}) const;
 
   // True if forecasts depend on the default random generator.
   bool draws_noise() const { return network_.has_noise(); }

@@ -65,7 +65,8 @@ std::vector<std::string> limit_differences(const RunConfig& config, const data::
 
 bool takes_saved_tables(const RunConfig& config, const SavedData& saved) {
   if (config.data.tables == data::TableSource::kCheckpoint) return true;
-  return config.data.tables == data::TableSource::kAuto && saved.use == WeightUse::kScore;
+  return config.data.tables == data::TableSource::kAuto &&
+         (saved.use == WeightUse::kScore || saved.use == WeightUse::kForecast);
 }
 
 void take_saved_statistics(const data::DataRecord& saved, const data::DatasetInfo& info,
@@ -163,7 +164,7 @@ void check_tables(const RunConfig& config, const SavedData& saved, const data::D
     const auto shared = data::shared_variables(*saved.record, dataset);
     const std::vector<std::string> others =
         data::statistics_differences(shared.first, shared.second);
-    if (!others.empty())
+    if (!others.empty() && saved.use != WeightUse::kForecast)  // states may be of any period
       parts.warnings.push_back(concat("the statistics are those of checkpoint '", saved.checkpoint,
                                       "', not of '", info.name, "': ", join(others, "; ")));
   } else {

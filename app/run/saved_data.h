@@ -14,9 +14,10 @@ namespace aifs::app {
 // Key of the records of several datasets in the manifest of a checkpoint.
 inline constexpr const char* kDatasetsKey = "datasets";
 
-// Says what weights of a checkpoint are wanted for. Going on with a run and scoring weights need
-// the tables that they were trained with; a new run may start from them with tables of its own.
-enum class WeightUse { kResume, kScore, kStart };
+// Says what weights of a checkpoint are wanted for. Going on with a run, scoring weights and
+// forecasts need the tables that they were trained with; a new run may start from them with tables
+// of its own.
+enum class WeightUse { kResume, kScore, kStart, kForecast };
 
 // Describes the data that the weights of a checkpoint belong to.
 struct SavedData {

@@ -42,7 +42,7 @@ std::vector<std::string> check_weights(const train::CheckpointInfo& checkpoint, 
                       "init.from, if another network is meant");
     warnings.push_back(what);
   }
-  if (use == WeightUse::kStart) return warnings;
+  if (use == WeightUse::kStart || use == WeightUse::kForecast) return warnings;
   const bool scores = use == WeightUse::kScore;
   const std::vector<std::string> keys =
       scores ? score_keys(before, copy) : differing_keys(before, copy);

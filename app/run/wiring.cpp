@@ -157,6 +157,14 @@ void Run::share() {
 }
 
 void Run::build() {
+  build_network();
+  for (size_t d = 0; d < data_.size(); ++d)
+    losses_.push_back(make_loss(d));
+  validation_ = make_validation();
+  phases_.end("network and loss");
+}
+
+void Run::build_network() {
   if (!mesh_->is_main()) {
     graph_.hash = graph_.graph.content_hash();
     const auto stores = open_stores(config_);  // whose files this host may not have
@@ -177,10 +185,6 @@ void Run::build() {
   network_ = std::make_unique<model::EncoderProcessorDecoder>(
       *parameters_, network_plan(fitted_, config_.data, data_, &graph_.graph), tensors);
   parameters_->flatten(device_);
-  for (size_t d = 0; d < data_.size(); ++d)
-    losses_.push_back(make_loss(d));
-  validation_ = make_validation();
-  phases_.end("network and loss");
 }
 
 plan::StepInput Run::planned_step() const {
@@ -431,13 +435,12 @@ void Run::start_from_other_run(const train::CheckpointInfo& other) {
             " tensors");
 }
 
-void Run::load_weights(const train::CheckpointInfo& checkpoint) {
+void Run::load_weights(const train::CheckpointInfo& checkpoint, WeightUse use) {
   train::load_parameters(checkpoint, *parameters_);
   if (config_.optimizer.average.kind != train::AverageKind::kNone) {
     train::load_average(checkpoint, *parameters_);
   }
-  const std::vector<std::string> warnings =
-      check_weights(checkpoint, WeightUse::kScore, config_, graph_.hash);
+  const std::vector<std::string> warnings = check_weights(checkpoint, use, config_, graph_.hash);
   if (mesh_->is_main()) warn(warnings);
 }
 
@@ -453,13 +456,35 @@ fs::path Run::adopt_weights(const SafetensorsFile& weights, const std::string& p
                                  train::gather_tensors(*parameters_, optimizer), meta, /*keep=*/0);
 }
 
-void Run::validate(const train::CheckpointInfo& checkpoint) {
-  parallel::together(
-      mesh_->world(), [&] { load_weights(checkpoint); }, failure_handling());
+train::Forecaster Run::make_forecaster(bool with_truth) const {
   std::vector<const data::VariableTable*> tables;
   for (const DataParts& data : data_)
     tables.push_back(&data.variables);
-  const train::Forecaster forecaster(*network_, tables, data().window, device_);
+  return {*network_, tables, data().window, device_, {.with_truth = with_truth}};
+}
+
+forecast::ForecastSetup Run::forecast_setup() const {
+  forecast::ForecastSetup setup{.datasets = {},
+                                .window = data().window,
+                                .timestep_s = data().timestep_s,
+                                .mesh = *mesh_,
+                                .dtype = parameters_->dtype(),
+                                .device = device_,
+                                .seed = static_cast<uint64_t>(config_.run.seed)};
+  for (size_t d = 0; d < data_.size(); ++d) {
+    setup.datasets.push_back({.source = data_[d].training_source,
+                              .variables = data_[d].variables,
+                              .post_processor = data_[d].post_processor,
+                              .loading = loading(1.0, d),
+                              .cells_per_rank = cells_per_rank_[d]});
+  }
+  return setup;
+}
+
+void Run::validate(const train::CheckpointInfo& checkpoint) {
+  parallel::together(
+      mesh_->world(), [&] { load_weights(checkpoint); }, failure_handling());
+  const train::Forecaster forecaster = make_forecaster(/*with_truth=*/true);
   const int64_t chosen = config_.train.validation.rollout;
   const train::ValidationResult result = validation_->run(
       forecaster, *losses_[0],

@@ -14,6 +14,7 @@
 #include "app/run/run_config.h"
 #include "app/run/saved_data.h"
 #include "data/loader/buffer_pool.h"
+#include "forecast/forecast_run.h"
 #include "graph/base/graph.h"
 #include "graph/graph_report.h"
 #include "graph/partition.h"
@@ -49,6 +50,8 @@ class Run {
   // Creates network, loss and validation; the other ranks open the data, too. Throws ConfigError.
   // Local to each rank.
   void build();
+  // Creates the network alone, for forecasts. As build().
+  void build_network();
 
   // The trainer of this run, at its start. Uses the parts of the run, which outlives it.
   // Collective.
@@ -58,13 +61,18 @@ class Run {
                        const std::function<void(int64_t)>& at_step = {});
   // Takes the weights of a checkpoint; averaged ones if the configuration averages. Throws
   // DataError if it is of another model or graph. Local.
-  void load_weights(const train::CheckpointInfo& checkpoint);
+  void load_weights(const train::CheckpointInfo& checkpoint, WeightUse use = WeightUse::kScore);
   // Starts a run from weights of another program: copies the tensors of `weights` whose names start
   // with `prefix` and writes them as the checkpoint of step 0 of this run. Returns its path. Local.
   fs::path adopt_weights(const SafetensorsFile& weights, const std::string& prefix);
   // Scores the weights of a checkpoint; prints a table and writes
   // <run.dir>/validation-step-<n>.json. Collective; only the main rank prints and writes.
   void validate(const train::CheckpointInfo& checkpoint);
+
+  // Returns what forecasts of this run take its datasets for; and what makes them. They refer to
+  // the run.
+  forecast::ForecastSetup forecast_setup() const;
+  train::Forecaster make_forecaster(bool with_truth) const;
 
   const RunConfig& config() const { return config_; }
   const at::Device& device() const { return device_; }
@@ -76,6 +84,7 @@ class Run {
   const model::ModelOptions& model() const { return fitted_; }
   const Phases& phases() const { return phases_; }
   const model::ParameterSet& parameters() const { return *parameters_; }
+  const model::EncoderProcessorDecoder& network() const { return *network_; }
   const train::Loss& loss(size_t dataset = 0) const { return *losses_[dataset]; }
   const parallel::ProcessMesh& mesh() const { return *mesh_; }
   // Returns what a step takes of a rank's memory on paper (--dry-run); nothing where there is no

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/forecast_tools/forecast_options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "core/check.h"
+#include "core/time.h"
+
+namespace aifs::app {
+
+namespace {
+
+constexpr const char* kForecastFooter = R"(Examples
+  aifs-train forecast runs/demo --dates 2000-11-01T00,2000-11-02T00 --lead-time 5d --out forecasts
+  aifs-train forecast runs/a --first 2020-01-01 --last 2020-12-31 --every 12h --out forecasts
+  aifs-train forecast runs/a --dates 2020-01-01 --out f --set data.dataset=states.zarr
+
+One netCDF file for each date: forecasts/forecast-20001101T0000.nc. Those that are there are not
+made again. docs/forecast.md says what becomes of forcings after the last date of the dataset.)";
+
+int64_t date_of(const std::string& text, const char* option, DateEnd end = DateEnd::kStart) {
+  try {
+    return parse_date(text, end);
+  } catch (const Error& error) {
+    throw ConfigError(option, error.what(), "a date such as 2020-01-31T06");
+  }
+}
+
+// Years of hours; more is a mistake.
+constexpr int64_t kMostDates = 1'000'000;
+
+}  // namespace
+
+CLI::App* add_forecast_command(CLI::App& app, ForecastCommand& c) {
+  CLI::App* command =
+      app.add_subcommand("forecast", "make forecasts and write them as netCDF (docs/forecast.md)");
+  command->fallthrough();  // --config and --set may follow
+  command->footer(kForecastFooter);
+  command->add_option("FROM", c.from, "run or checkpoint")->required();
+  CLI::Option* dates =
+      command->add_option("--dates", c.dates, "dates of the newest input states")->delimiter(',');
+  CLI::Option* first = command->add_option("--first", c.first, "first of many dates")
+                           ->type_name("DATE")
+                           ->excludes(dates);
+  CLI::Option* last =
+      command->add_option("--last", c.last, "last of them")->type_name("DATE")->needs(first);
+  first->needs(last);
+  command->add_option("--every", c.every, "time between them")
+      ->type_name("DURATION")
+      ->needs(first)
+      ->capture_default_str();
+  command->add_option("--lead-time", c.lead_time, "how far each forecast goes")
+      ->type_name("DURATION")
+      ->capture_default_str();
+  command->add_option("--out", c.out, "folder for the files")->type_name("DIR")->required();
+  command->add_option("--variables", c.variables, "write these only")->delimiter(',');
+  command
+      ->add_option("--constant", c.constant,
+                   "forcings that are the same at all dates, where the dataset does not say so")
+      ->delimiter(',');
+  command
+      ->add_option("--compression", c.compression,
+                   "of the files: 0 (none, fastest) to 9 (smallest)")
+      ->check(CLI::Range(0, 9))
+      ->capture_default_str();
+  return command;
+}
+
+std::vector<int64_t> start_dates(const ForecastCommand& c) {
+  std::vector<int64_t> dates;
+  for (const std::string& text : c.dates)
+    dates.push_back(date_of(text, "--dates"));
+  if (!c.first.empty()) {
+    const int64_t first = date_of(c.first, "--first");
+    const int64_t last = date_of(c.last, "--last", DateEnd::kEnd);
+    int64_t every = 0;
+    try {
+      every = parse_duration(c.every);
+    } catch (const Error& error) {
+      throw ConfigError("--every", error.what());
+    }
+    if (every <= 0) throw ConfigError("--every", concat("is ", c.every, ", must be positive"));
+    if (last < first) throw ConfigError("--last", concat(c.last, " is before --first ", c.first));
+    if ((last - first) / every >= kMostDates)
+      throw ConfigError("--every", concat("more than ", kMostDates, " dates"));
+    for (int64_t date = first; date <= last; date += every)
+      dates.push_back(date);
+  }
+  if (dates.empty())
+    throw ConfigError("--dates", "no date was given", "or name --first, --last and --every");
+  std::sort(dates.begin(), dates.end());
+  dates.erase(std::unique(dates.begin(), dates.end()), dates.end());
+  return dates;
+}
+
+}  // namespace aifs::app

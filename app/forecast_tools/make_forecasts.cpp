@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/forecast_tools/make_forecasts.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "app/run/failure.h"
+#include "app/run/versions.h"
+#include "core/check.h"
+#include "core/file_io.h"
+#include "core/folder_trial.h"
+#include "core/log.h"
+#include "core/stale_files.h"
+#include "core/time.h"
+#include "forecast/forecast_run.h"
+#include "forecast/netcdf_forecast.h"
+#include "parallel/gather_text.h"
+#include "parallel/together.h"
+
+namespace aifs::app {
+
+namespace {
+
+int64_t lead_time_s(const ForecastCommand& command) {
+  try {
+    return parse_duration(command.lead_time);
+  } catch (const Error& error) {
+    throw ConfigError("--lead-time", error.what());
+  }
+}
+
+// "20000131T0600"
+std::string compact(int64_t date_s) {
+  std::string text = format_date(date_s);
+  std::erase_if(text, [](char c) { return c == '-' || c == ':'; });
+  return text.substr(0, text.size() - 2);
+}
+
+// What a file of forecasts is of: weights, data, and what was asked for.
+std::string identity_of(const Run& run, const train::CheckpointInfo& checkpoint,
+                        const ForecastCommand& command, size_t dataset) {
+  nlohmann::ordered_json json{{"checkpoint", read_file(checkpoint.path / "manifest.json")},
+                              {"graph", run.graph().hash},
+                              {"precision", enum_name(run.config().train.precision)},
+                              {"states", run.datasets()[dataset].training->info().name},
+                              {"lead_time_s", lead_time_s(command)},
+                              {"variables", command.variables},
+                              {"constant", command.constant},
+                              {"seed", run.config().run.seed}};
+  return sha256_hex(json.dump());
+}
+
+class Forecasts {
+ public:
+  Forecasts(const Run& run, const train::CheckpointInfo& checkpoint, const ForecastCommand& command)
+      : run_(run),
+        command_(command),
+        setup_(run.forecast_setup()),
+        forecaster_(run.make_forecaster(/*with_truth=*/false)) {
+    model_ = concat("aifs-train, weights of step ", checkpoint.state.step, " in '",
+                    checkpoint.path.string(), "'");
+    for (size_t d = 0; d < run.datasets().size(); ++d) {
+      const data::VariableTable& variables = run.datasets()[d].variables;
+      outputs_.push_back(forecast::chosen_outputs(variables, names_in(variables)));
+      identity_.push_back(identity_of(run, checkpoint, command, d));
+    }
+    check_names();
+  }
+
+  // Those of these dates that lack a file. Throws ConfigError for a file of another forecast.
+  std::vector<int64_t> missing(const std::vector<int64_t>& dates) const {
+    std::vector<int64_t> left;
+    for (const int64_t date : dates) {
+      bool complete = true;
+      for (size_t d = 0; d < outputs_.size(); ++d) {
+        if (!path_exists(path_of(date, d))) {
+          complete = false;
+          continue;
+        }
+        if (forecast::forecast_identity(path_of(date, d)) == identity_[d]) continue;
+        throw ConfigError(
+            "--out",
+            concat("'", path_of(date, d).string(),
+                   "' is another forecast: of other weights, data, ", "variables or lead time"),
+            "choose another folder, or remove the file");
+      }
+      if (!complete) left.push_back(date);
+    }
+    return left;
+  }
+
+  void make(int64_t date, int64_t number, int64_t of) {
+    std::vector<std::shared_ptr<forecast::ForecastFile>> files(outputs_.size());
+    if (forecast::writes_forecasts(run_.mesh())) {
+      for (size_t d = 0; d < files.size(); ++d)
+        files[d] = forecast::create_netcdf_forecast(path_of(date, d), contents(date, d),
+                                                    command_.compression);
+    }
+    const forecast::ForecastRequest request{date, lead_time_s(command_), command_.constant};
+    const forecast::ForecastTimes times =
+        forecast::run_forecast(forecaster_, setup_, request, files, outputs_);
+    for (const auto& file : files)
+      if (file) file->finish();
+    if (files.front() == nullptr) return;
+    log::info("forecast ", number, " of ", of, ", from ", format_date(date), ": ",
+              request.lead_time_s / setup_.timestep_s, " times in ", format_elapsed(times.total),
+              " (waited for data ", format_elapsed(times.data), ", for files ",
+              format_elapsed(times.files), "), '", path_of(date, 0).string(), "'");
+  }
+
+ private:
+  // Of the variables that the user names, those of one dataset.
+  std::vector<std::string> names_in(const data::VariableTable& variables) const {
+    if (run_.datasets().size() == 1) return command_.variables;
+    std::vector<std::string> names;
+    for (const std::string& name : command_.variables)
+      if (variables.find_output(name) >= 0) names.push_back(name);
+    return names;
+  }
+
+  void check_names() const {
+    const auto is_known = [&](const std::string& name) {
+      return std::any_of(run_.datasets().begin(), run_.datasets().end(), [&](const DataParts& d) {
+        return std::count(d.variables.names().begin(), d.variables.names().end(), name) > 0;
+      });
+    };
+    for (const std::string& name : command_.constant) {
+      if (is_known(name)) continue;
+      throw ConfigError("--constant", concat("the dataset has no variable '", name, "'"),
+                        nearest_names(name, run_.data().variables.names()));
+    }
+    for (const std::string& name : command_.variables) {
+      if (is_known(name)) continue;
+      throw ConfigError("--variables", concat("no dataset has a variable '", name, "'"),
+                        nearest_names(name, run_.data().variables.output_names()));
+    }
+  }
+
+  fs::path path_of(int64_t date, size_t dataset) const {
+    const std::string name = outputs_.size() > 1 ? concat("-", run_.datasets()[dataset].name) : "";
+    return fs::path(command_.out) / concat("forecast-", compact(date), name, ".nc");
+  }
+
+  forecast::ForecastContents contents(int64_t date, size_t dataset) const {
+    const DataParts& data = run_.datasets()[dataset];
+    const data::DatasetInfo& info = data.training->info();
+    forecast::ForecastContents contents{.start_s = date,
+                                        .lead_times_s = {},
+                                        .variables = {},
+                                        .num_members = run_.network().num_members(),
+                                        .latitudes_deg = info.latitudes_deg,
+                                        .longitudes_deg = info.longitudes_deg,
+                                        .field_shape = info.field_shape,
+                                        .model = model_,
+                                        .program = concat("aifs-train ", program_version()),
+                                        .identity = identity_[dataset]};
+    for (int64_t lead = setup_.timestep_s; lead <= lead_time_s(command_); lead += setup_.timestep_s)
+      contents.lead_times_s.push_back(lead);
+    for (const int64_t v : outputs_[dataset]) {
+      const auto column =
+          static_cast<size_t>(data.variables.output_columns()[static_cast<size_t>(v)]);
+      contents.variables.push_back(
+          {info.variables[column], info.kinds.empty() ? "" : info.kinds[column].units});
+    }
+    return contents;
+  }
+
+  const Run& run_;
+  const ForecastCommand& command_;
+  const forecast::ForecastSetup setup_;
+  const train::Forecaster forecaster_;
+  std::string model_;
+  std::vector<std::vector<int64_t>> outputs_;  // of each dataset
+  std::vector<std::string> identity_;
+};
+
+}  // namespace
+
+RunConfig forecast_config(RunConfig config) {
+  config.data.training = config.data.validation = {};
+  config.data.tables = data::TableSource::kAuto;  // those of the checkpoint, if it has any
+  config.run.mode = Mode::kTrain;
+  config.init = {};
+  train::ValidationOptions& validation = config.train.validation;
+  validation.every_steps = validation.every_epochs = 0;
+  validation.at_end = false;
+  return config;
+}
+
+void check_command(const ForecastCommand& command, const RunConfig& config) {
+  start_dates(command);
+  const int64_t lead = lead_time_s(command), step = parse_duration(config.data.timestep);
+  if (lead > 0 && lead % step == 0) return;
+  throw ConfigError("--lead-time",
+                    concat(command.lead_time, " is not a positive multiple of data.timestep, ",
+                           config.data.timestep));
+}
+
+void make_forecasts(const Run& run, const train::CheckpointInfo& checkpoint,
+                    const ForecastCommand& command) {
+  const parallel::ProcessMesh& mesh = run.mesh();
+  std::vector<int64_t> dates = start_dates(command);
+  std::unique_ptr<Forecasts> forecasts;
+  std::string left_text;
+  const auto prepare = [&] {
+    forecasts = std::make_unique<Forecasts>(run, checkpoint, command);
+    if (!mesh.is_main()) return;
+    check_writable(command.out);
+    make_directories(command.out);
+    remove_stale_files(command.out, "forecast-", /*quiet_s=*/60.0);
+    left_text = nlohmann::ordered_json(forecasts->missing(dates)).dump();
+  };
+  parallel::together(mesh.world(), prepare, failure_handling());
+  left_text = parallel::gather_text(mesh.world(), left_text).front();
+  const auto left = nlohmann::ordered_json::parse(left_text).get<std::vector<int64_t>>();
+  if (mesh.is_main() && left.size() < dates.size())
+    log::info(dates.size() - left.size(), " of ", dates.size(), " forecasts are there already");
+  const auto replicas = static_cast<size_t>(mesh.data().size());
+  for (size_t i = static_cast<size_t>(mesh.replica()); i < left.size(); i += replicas)
+    forecasts->make(left[i], static_cast<int64_t>(i) + 1, static_cast<int64_t>(left.size()));
+  mesh.world().barrier();
+}
+
+}  // namespace aifs::app

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A forecast from one date on its way to a file.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/file_io.h"
+
+namespace aifs::forecast {
+
+struct ForecastVariable {
+  std::string name;   // as the dataset calls it
+  std::string units;  // empty: the dataset does not say
+};
+
+// Describes what a file holds: fields of V variables and E members at L lead times, on N cells.
+struct ForecastContents {
+  int64_t start_s = 0;                       // date of the newest input state
+  std::vector<int64_t> lead_times_s;         // (L) ascending
+  std::vector<ForecastVariable> variables;   // (V)
+  int64_t num_members = 1;                   // E
+  std::vector<double> latitudes_deg, longitudes_deg;  // (N)
+  std::vector<int64_t> field_shape;          // {N}, or {rows, columns}
+  std::string model;                         // which weights, for people
+  std::string program;                       // name and version
+  std::string identity;                      // of what the forecast was made of
+};
+
+class ForecastFile {
+ public:
+  virtual ~ForecastFile() = default;
+
+  // Writes the fields of one lead time, (E, V, N), physical units; NaN where there is no value.
+  // Lead times come in order. Throws Error naming file, variable and lead time.
+  virtual void write(int64_t lead_time, std::span<const float> fields) = 0;
+  // Gives the file its name, once all lead times are there. Without it nothing is left.
+  virtual void finish() = 0;
+};
+
+}  // namespace aifs::forecast

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forecast/forecast_run.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <limits>
+#include <span>
+
+#include "core/check.h"
+#include "core/rng.h"
+#include "core/seconds_since.h"
+#include "core/time.h"
+#include "data/loader/joint_feed.h"
+#include "data/sources/forecast_rows.h"
+#include "forecast/write_behind.h"
+#include "train/output_chain.h"
+
+namespace aifs::forecast {
+
+namespace {
+
+constexpr int64_t kFieldsBehind = 2;  // lead times that wait to be written
+
+// The columns that a forecast needs at times to come.
+std::vector<int64_t> needed_columns(const ForecastDataset& dataset) {
+  std::vector<int64_t> columns = dataset.variables.forcing_columns();
+  if (dataset.truth_outside) {
+    const std::vector<int64_t>& prognostic = dataset.variables.prognostic_columns();
+    columns.insert(columns.end(), prognostic.begin(), prognostic.end());
+  }
+  return columns;
+}
+
+class ForecastRun {
+ public:
+  ForecastRun(const ForecastSetup& setup, const ForecastRequest& request,
+              const std::vector<std::shared_ptr<ForecastFile>>& files,
+              const std::vector<std::vector<int64_t>>& outputs)
+      : setup_(setup), request_(request), files_(files), writer_(kFieldsBehind) {
+    const train::Window& window = setup.window;
+    num_times_ = request.lead_time_s / setup.timestep_s;
+    num_steps_ = (num_times_ + window.times_out - 1) / window.times_out;
+    for (size_t d = 0; d < setup.datasets.size(); ++d) {
+      const ForecastDataset& dataset = setup.datasets[d];
+      data::SampleSource source = dataset.source;
+      source.dataset = std::make_shared<data::ForecastRows>(
+          dataset.source.dataset,
+          data::ForecastRowsOptions{.start_s = request.start_s,
+                                    .timestep_s = setup.timestep_s,
+                                    .num_states = window.times_in,
+                                    // those of the last step need no forcings
+                                    .num_times = (num_steps_ - 1) * window.times_out,
+                                    .needed = needed_columns(dataset),
+                                    .constant = request.constant});
+      sources_.push_back(std::move(source));
+      chains_.emplace_back(dataset.source.normaliser, dataset.source.remapper,
+                           dataset.post_processor, dataset.variables.output_columns());
+      chosen_.push_back(at::tensor(at::ArrayRef<int64_t>(outputs[d]), at::kLong));
+    }
+  }
+
+  ForecastTimes run(const train::Forecaster& forecaster) {
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<data::FeedSource> feeds;
+    for (size_t d = 0; d < sources_.size(); ++d)
+      feeds.push_back({sources_[d], setup_.datasets[d].loading});
+    data::JointFeed feed(feeds, requests(), setup_.device);
+    std::vector<data::Batch> batches;
+    feed.next(batches);
+    std::vector<at::Tensor> inputs;
+    for (size_t d = 0; d < batches.size(); ++d) {
+      inputs.push_back(batches[d].values.to(setup_.device, setup_.dtype));
+      imputed_.push_back(imputed_outputs(d, batches[d].nan_mask));  // collective
+    }
+    const auto later = [&](int64_t step, size_t dataset) {
+      if (step != fetched_) feed.next(batches);
+      fetched_ = step;
+      return batches[dataset].values.to(setup_.device, setup_.dtype);
+    };
+    forecaster.run_from(inputs, num_steps_, later,
+                        [&](const train::ForecastStep& step) { visit(step); });
+    writer_.finish();
+    return {seconds_since(start), feed.wait_s(), writer_.wait_s()};
+  }
+
+ private:
+  // The states, then the times of each step but the last.
+  std::vector<data::BatchRequest> requests() const {
+    std::vector<data::BatchRequest> requests;
+    int64_t row = 0;
+    const auto add = [&](int64_t count) {
+      data::BatchRequest request{{0}, {}};
+      for (int64_t i = 0; i < count; ++i)
+        request.offsets.push_back(row++);
+      requests.push_back(std::move(request));
+    };
+    add(setup_.window.times_in);
+    for (int64_t step = 0; step + 1 < num_steps_; ++step)
+      add(setup_.window.times_out);
+    return requests;
+  }
+
+  // (N, V) bool of the chosen outputs at the cells of all ranks, undefined if nothing is imputed.
+  at::Tensor imputed_outputs(size_t dataset, const at::Tensor& nan_mask) const {
+    if (!nan_mask.defined()) return {};
+    const std::vector<int64_t>& columns = setup_.datasets[dataset].variables.output_columns();
+    const at::Tensor all = at::tensor(at::ArrayRef<int64_t>(columns), at::kLong);
+    const at::Tensor chosen =
+        nan_mask.select(0, 0).cpu().index_select(-1, all.index_select(0, chosen_[dataset]));
+    return all_rows(dataset, chosen.to(setup_.device)).cpu().to(at::kBool);
+  }
+
+  // Rows of all ranks that share the forecast, (N, ...), from this rank's (n, ...).
+  at::Tensor all_rows(size_t dataset, const at::Tensor& own) const {
+    parallel::Communicator& group = setup_.mesh.model();
+    if (group.size() == 1) return own;
+    return group.all_gather_rows(own.contiguous(), setup_.datasets[dataset].cells_per_rank);
+  }
+
+  void visit(const train::ForecastStep& step) {
+    const size_t d = step.dataset;
+    // (1, T', E, n, V) -> (N, T', E, V)
+    const at::Tensor own = step.prediction.detach().select(0, 0).permute({2, 0, 1, 3});
+    const at::Tensor fields = all_rows(d, own).to(at::kCPU);
+    setup_.mesh.world().moves_on("forecasting");  // other replicas may wait for it
+    if (!files_[d]) return;
+    const int64_t first = step.step * setup_.window.times_out;
+    writer_.add([this, d, fields, first] { write(d, fields, first); });
+  }
+
+  // In the thread of the writer.
+  void write(size_t d, const at::Tensor& fields, int64_t first) const {
+    const at::NoGradGuard no_grad;
+    for (int64_t t = 0; t < fields.size(1) && first + t < num_times_; ++t) {
+      // (N, E, V) -> (E, V, N)
+      at::Tensor physical = chains_[d].physical(fields.select(1, t)).index_select(-1, chosen_[d]);
+      if (imputed_[d].defined())
+        physical.masked_fill_(imputed_[d].unsqueeze(1), std::numeric_limits<float>::quiet_NaN());
+      physical = physical.permute({1, 2, 0}).contiguous();
+      files_[d]->write(first + t, std::span<const float>(physical.data_ptr<float>(),
+                                                         static_cast<size_t>(physical.numel())));
+    }
+  }
+
+  const ForecastSetup& setup_;
+  const ForecastRequest& request_;
+  const std::vector<std::shared_ptr<ForecastFile>>& files_;
+  int64_t num_times_ = 0, num_steps_ = 0;
+  int64_t fetched_ = -1;  // the step whose times to come are at hand
+  std::vector<data::SampleSource> sources_;
+  std::vector<train::OutputChain> chains_;
+  std::vector<at::Tensor> chosen_;
+  std::vector<at::Tensor> imputed_;
+  WriteBehind writer_;  // the last member: its thread ends before the others are gone
+};
+
+}  // namespace
+
+std::vector<int64_t> chosen_outputs(const data::VariableTable& variables,
+                                    const std::vector<std::string>& names) {
+  std::vector<int64_t> chosen;
+  if (names.empty()) {
+    for (int64_t v = 0; v < variables.num_outputs(); ++v)
+      chosen.push_back(v);
+  }
+  for (const std::string& name : names) {
+    const int64_t v = variables.find_output(name);
+    if (v < 0) {
+      throw ConfigError("--variables", concat("the network has no output '", name, "'"),
+                        nearest_names(name, variables.output_names()));
+    }
+    if (std::find(chosen.begin(), chosen.end(), v) == chosen.end()) chosen.push_back(v);
+  }
+  return chosen;
+}
+
+ForecastTimes run_forecast(const train::Forecaster& forecaster, const ForecastSetup& setup,
+                           const ForecastRequest& request,
+                           const std::vector<std::shared_ptr<ForecastFile>>& files,
+                           const std::vector<std::vector<int64_t>>& outputs) {
+  const at::NoGradGuard no_grad;
+  if (forecaster.draws_noise()) {  // noise of a date is the same in every forecast of it
+    const auto hours = static_cast<uint64_t>(request.start_s / 3600);
+    const std::array<uint32_t, 2> date{static_cast<uint32_t>(hours >> 32),
+                                       static_cast<uint32_t>(hours)};
+    at::manual_seed(derive_seed(setup.seed, SeedContext::kModel, date));
+  }
+  return ForecastRun(setup, request, files, outputs).run(forecaster);
+}
+
+bool writes_forecasts(const parallel::ProcessMesh& mesh) {
+  return mesh.model().rank() == 0 && mesh.tensor().rank() == 0 &&
+         mesh.pipeline().rank() + 1 == mesh.pipeline().size();
+}
+
+}  // namespace aifs::forecast

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// One forecast: from the states of a dataset step by step to the files of its fields, which are
+// written while the next step runs.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/data_source.h"
+#include "data/loader/batch.h"
+#include "data/transforms/post_processor.h"
+#include "forecast/forecast_file.h"
+#include "parallel/process_mesh.h"
+#include "train/rollout.h"
+
+namespace aifs::forecast {
+
+// One dataset of a network; references outlive the run.
+struct ForecastDataset {
+  const data::SampleSource& source;  // of the states
+  const data::VariableTable& variables;
+  data::PostProcessor post_processor = {};
+  data::LoaderOptions loading = {.threads = 1};  // of this rank's cells
+  parallel::Counts cells_per_rank = {};          // of the ranks that share the forecast
+  bool truth_outside = false;  // prognostic variables come from the dataset outside a region
+};
+
+struct ForecastSetup {
+  std::vector<ForecastDataset> datasets;  // in the order of the network
+  train::Window window;
+  int64_t timestep_s = 0;
+  const parallel::ProcessMesh& mesh;
+  at::ScalarType dtype = at::kFloat;
+  at::Device device = at::kCPU;
+  uint64_t seed = 0;  // of ensembles; with the date
+};
+
+struct ForecastRequest {
+  int64_t start_s = 0;
+  int64_t lead_time_s = 0;                   // a multiple of the timestep
+  std::vector<std::string> constant = {};    // variables that are the same at all dates
+};
+
+// Describes where the time of a forecast went, in seconds; the rest is the network.
+struct ForecastTimes {
+  double total = 0.0;
+  double data = 0.0;   // waiting for states and forcings
+  double files = 0.0;  // waiting for files
+};
+
+// Positions among the outputs of the variables that a user names; all if none is. Throws
+// ConfigError (path "--variables") for one that is no output, with near names.
+std::vector<int64_t> chosen_outputs(const data::VariableTable& variables,
+                                    const std::vector<std::string>& names);
+
+// Makes a forecast and gives its fields to `files`, one for each dataset: of those of `outputs`
+// (positions among the outputs) in that order. Files are null on ranks that do not write; of the
+// ranks that share a forecast one may have them (writes_forecasts()). Values at cells where a
+// variable was imputed at the start are NaN. Throws DataError. Collective over the ranks that share
+// the forecast.
+ForecastTimes run_forecast(const train::Forecaster& forecaster, const ForecastSetup& setup,
+                           const ForecastRequest& request,
+                           const std::vector<std::shared_ptr<ForecastFile>>& files,
+                           const std::vector<std::vector<int64_t>>& outputs);
+
+// True for the rank of a replica that has its forecasts at hand.
+bool writes_forecasts(const parallel::ProcessMesh& mesh);
+
+}  // namespace aifs::forecast

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forecast/netcdf_forecast.h"
+
+#include <netcdf.h>
+
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/check.h"
+#include "core/netcdf_lock.h"
+#include "core/time.h"
+#include "data/fields/variables.h"
+
+namespace aifs::forecast {
+
+namespace {
+
+constexpr const char* kIdentity = "aifs_train_identity";
+constexpr float kFill = std::numeric_limits<float>::quiet_NaN();
+
+// What the CF standard name table calls parameters as weather centres name them, with the units of
+// datasets that do not say theirs.
+struct KnownParameter {
+  const char *name, *standard_name, *units;
+};
+constexpr KnownParameter kKnown[] = {
+    {"10u", "eastward_wind", "m s-1"},
+    {"10v", "northward_wind", "m s-1"},
+    {"2d", "dew_point_temperature", "K"},
+    {"2t", "air_temperature", "K"},
+    {"lsm", "land_binary_mask", "1"},
+    {"msl", "air_pressure_at_mean_sea_level", "Pa"},
+    {"q", "specific_humidity", "kg kg-1"},
+    {"skt", "surface_temperature", "K"},
+    {"sp", "surface_air_pressure", "Pa"},
+    {"t", "air_temperature", "K"},
+    {"u", "eastward_wind", "m s-1"},
+    {"v", "northward_wind", "m s-1"},
+    {"vo", "atmosphere_relative_vorticity", "s-1"},
+    {"w", "lagrangian_tendency_of_air_pressure", "Pa s-1"},
+    {"z", "geopotential", "m2 s-2"},
+};
+
+// Latitudes of the rows and longitudes of the columns, if all cells are where these cross.
+struct Axes {
+  std::vector<double> latitudes, longitudes;
+};
+std::optional<Axes> axes_of(const ForecastContents& contents) {
+  if (contents.field_shape.size() != 2) return std::nullopt;
+  const auto rows = static_cast<size_t>(contents.field_shape[0]);
+  const auto columns = static_cast<size_t>(contents.field_shape[1]);
+  Axes axes;
+  for (size_t r = 0; r < rows; ++r)
+    axes.latitudes.push_back(contents.latitudes_deg[r * columns]);
+  for (size_t c = 0; c < columns; ++c)
+    axes.longitudes.push_back(contents.longitudes_deg[c]);
+  for (size_t i = 0; i < rows * columns; ++i) {
+    if (contents.latitudes_deg[i] != axes.latitudes[i / columns] ||
+        contents.longitudes_deg[i] != axes.longitudes[i % columns])
+      return std::nullopt;
+  }
+  return axes;
+}
+
+class NetcdfForecast : public ForecastFile {
+ public:
+  NetcdfForecast(fs::path path, ForecastContents contents, int compression)
+      : path_(std::move(path)), contents_(std::move(contents)), temporary_(temporary_name(path_)) {
+    const std::lock_guard lock(netcdf_mutex());
+    check(nc_create(temporary_.c_str(), NC_NETCDF4 | NC_CLOBBER, &id_), "cannot be created");
+    try {
+      define(compression);
+    } catch (...) {
+      discard();
+      throw;
+    }
+  }
+  ~NetcdfForecast() override {
+    const std::lock_guard lock(netcdf_mutex());
+    discard();
+  }
+
+  void write(int64_t lead_time, std::span<const float> fields) override {
+    const std::lock_guard lock(netcdf_mutex());
+    const size_t num_variables = contents_.variables.size();
+    const auto members = static_cast<size_t>(contents_.num_members);
+    const size_t cells = contents_.latitudes_deg.size();
+    AIFS_CHECK(fields.size() == members * num_variables * cells, "fields of another size");
+    for (size_t v = 0; v < num_variables; ++v) {
+      for (size_t e = 0; e < members; ++e) {
+        std::vector<size_t> start{static_cast<size_t>(lead_time)}, count{1};
+        if (members > 1) {
+          start.push_back(e);
+          count.push_back(1);
+        }
+        for (const size_t length : cell_lengths_) {
+          start.push_back(0);
+          count.push_back(length);
+        }
+        const float* field = fields.data() + (e * num_variables + v) * cells;
+        check(nc_put_vara_float(id_, variables_[v], start.data(), count.data(), field),
+              concat("variable '", contents_.variables[v].name, "' at ",
+                     format_lead_time(contents_.lead_times_s[static_cast<size_t>(lead_time)])));
+      }
+    }
+  }
+
+  void finish() override {
+    const std::lock_guard lock(netcdf_mutex());
+    const int id = std::exchange(id_, -1);
+    check(nc_close(id), "cannot be closed");
+    sync_to_disk(temporary_);
+    replace_file(temporary_, path_);
+  }
+
+ private:
+  void discard() {
+    if (id_ < 0) return;
+    nc_close(std::exchange(id_, -1));  // its status adds nothing
+    std::error_code ignored;
+    fs::remove(temporary_, ignored);
+  }
+
+  void check(int status, const std::string& what) const {
+    if (status == NC_NOERR) return;
+    throw Error(concat("forecast file '", path_.string(), "': ", what, ": ",
+                       status > 0 ? system_error_text() : "the file cannot be written"),
+                status > 0 ? "" : "is the disk full or the quota used up?");
+  }
+
+  int dimension(const char* name, size_t length) {
+    int dim = -1;
+    check(nc_def_dim(id_, name, length, &dim), concat("dimension '", name, "'"));
+    return dim;
+  }
+  int variable(const std::string& name, nc_type type, const std::vector<int>& dims) {
+    int var = -1;
+    check(nc_def_var(id_, name.c_str(), type, static_cast<int>(dims.size()), dims.data(), &var),
+          concat("variable '", name, "'"));
+    return var;
+  }
+  void text(int var, const char* key, const std::string& value) {
+    check(nc_put_att_text(id_, var, key, value.size(), value.c_str()),
+          concat("attribute '", key, "'"));
+  }
+  void coordinate(int var, const char* standard_name, const char* units) {
+    text(var, "standard_name", standard_name);
+    text(var, "units", units);
+  }
+  void put(int var, const std::vector<double>& values) {
+    check(nc_put_var_double(id_, var, values.data()), "coordinates");
+  }
+
+  void define(int compression) {
+    text(NC_GLOBAL, "Conventions", "CF-1.8");
+    text(NC_GLOBAL, "title", concat("forecast from ", format_date(contents_.start_s)));
+    text(NC_GLOBAL, "source", contents_.model);
+    text(NC_GLOBAL, kIdentity, contents_.identity);
+    text(NC_GLOBAL, "history", concat("written by ", contents_.program));
+    const int time = dimension("time", contents_.lead_times_s.size());
+    const int member = contents_.num_members > 1
+                           ? dimension("member", static_cast<size_t>(contents_.num_members))
+                           : -1;
+    define_times(time);
+    if (member >= 0) {
+      const int var = variable("member", NC_INT, {member});
+      coordinate(var, "realization", "1");
+      std::vector<int> numbers;
+      for (int e = 0; e < contents_.num_members; ++e)
+        numbers.push_back(e);
+      check(nc_put_var_int(id_, var, numbers.data()), "coordinates");
+    }
+    std::vector<int> dims{time};
+    if (member >= 0) dims.push_back(member);
+    for (const int dim : define_cells())
+      dims.push_back(dim);
+    for (const ForecastVariable& v : contents_.variables)
+      define_field(v, dims, compression);
+    check(nc_enddef(id_), "its head");
+  }
+
+  void define_times(int time) {
+    std::string units = concat("seconds since ", format_date(contents_.start_s));
+    units.replace(units.find('T'), 1, " ");
+    const auto date = [&](const char* name, const std::vector<int>& dims, const char* standard) {
+      const int var = variable(name, NC_INT64, dims);
+      coordinate(var, standard, units.c_str());
+      text(var, "calendar", "proleptic_gregorian");
+      return var;
+    };
+    std::vector<long long> seconds;
+    std::vector<double> hours;
+    for (const int64_t lead_s : contents_.lead_times_s) {
+      seconds.push_back(lead_s);
+      hours.push_back(static_cast<double>(lead_s) / 3600.0);
+    }
+    const int valid = date("time", {time}, "time");
+    text(valid, "axis", "T");
+    check(nc_put_var_longlong(id_, valid, seconds.data()), "coordinates");
+    const long long zero = 0;
+    const int start = date("forecast_reference_time", {}, "forecast_reference_time");
+    check(nc_put_var_longlong(id_, start, &zero), "coordinates");
+    const int lead = variable("lead_time", NC_DOUBLE, {time});
+    coordinate(lead, "forecast_period", "hours");
+    put(lead, hours);
+  }
+
+  // Returns the dimensions of fields.
+  std::vector<int> define_cells() {
+    const auto lengths = [&] {
+      for (const int64_t length : contents_.field_shape)
+        cell_lengths_.push_back(static_cast<size_t>(length));
+      if (cell_lengths_.size() != 2) cell_lengths_ = {contents_.latitudes_deg.size()};
+    };
+    lengths();
+    const std::optional<Axes> axes = axes_of(contents_);
+    std::vector<int> dims, latitude, longitude;
+    if (axes) {
+      dims = {dimension("latitude", cell_lengths_[0]), dimension("longitude", cell_lengths_[1])};
+      latitude = {dims[0]}, longitude = {dims[1]};
+    } else {
+      dims = cell_lengths_.size() == 2
+                 ? std::vector{dimension("y", cell_lengths_[0]), dimension("x", cell_lengths_[1])}
+                 : std::vector{dimension("cell", cell_lengths_[0])};
+      latitude = longitude = dims;
+    }
+    const int lat = variable("latitude", NC_DOUBLE, latitude);
+    coordinate(lat, "latitude", "degrees_north");
+    const int lon = variable("longitude", NC_DOUBLE, longitude);
+    coordinate(lon, "longitude", "degrees_east");
+    put(lat, axes ? axes->latitudes : contents_.latitudes_deg);
+    put(lon, axes ? axes->longitudes : contents_.longitudes_deg);
+    coordinates_ = axes ? "lead_time forecast_reference_time"
+                        : "lead_time forecast_reference_time latitude longitude";
+    return dims;
+  }
+
+  void define_field(const ForecastVariable& v, const std::vector<int>& dims, int compression) {
+    const int var = variable(v.name, NC_FLOAT, dims);
+    variables_.push_back(var);
+    std::vector<size_t> chunk(dims.size() - cell_lengths_.size(), 1);
+    chunk.insert(chunk.end(), cell_lengths_.begin(), cell_lengths_.end());
+    check(nc_def_var_chunking(id_, var, NC_CHUNKED, chunk.data()), v.name);
+    check(nc_def_var_fill(id_, var, NC_FILL, &kFill), v.name);
+    if (compression > 0) check(nc_def_var_deflate(id_, var, 1, 1, compression), v.name);
+    const auto [parameter, level] = data::split_variable_name(v.name);
+    std::string units = v.units;
+    for (const KnownParameter& known : kKnown) {
+      if (parameter != known.name) continue;
+      text(var, "standard_name", known.standard_name);
+      if (units.empty()) units = known.units;
+    }
+    text(var, "long_name", level < 0 ? v.name : concat(parameter, " at level ", level));
+    if (!units.empty()) text(var, "units", units);
+    text(var, "coordinates", coordinates_);
+  }
+
+  fs::path path_;
+  ForecastContents contents_;
+  fs::path temporary_;
+  int id_ = -1;
+  std::vector<int> variables_;
+  std::vector<size_t> cell_lengths_;
+  std::string coordinates_;
+};
+
+}  // namespace
+
+std::unique_ptr<ForecastFile> create_netcdf_forecast(const fs::path& path,
+                                                     ForecastContents contents, int compression) {
+  return std::make_unique<NetcdfForecast>(path, std::move(contents), compression);
+}
+
+std::string forecast_identity(const fs::path& path) {
+  check_readable(path);  // what the system says of it is lost in the library
+  const std::lock_guard lock(netcdf_mutex());
+  int id = -1;
+  if (nc_open(path.c_str(), NC_NOWRITE, &id) != NC_NOERR)
+    throw DataError(concat("'", path.string(), "' is not a netCDF file, or damaged"),
+                    "remove it, or choose another folder");
+  size_t length = 0;
+  std::string text;
+  if (nc_inq_attlen(id, NC_GLOBAL, kIdentity, &length) == NC_NOERR) {
+    text.resize(length);
+    if (nc_get_att_text(id, NC_GLOBAL, kIdentity, text.data()) != NC_NOERR) text.clear();
+  }
+  nc_close(id);
+  return text;
+}
+
+}  // namespace aifs::forecast
