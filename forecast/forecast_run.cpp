@@ -28,7 +28,7 @@ constexpr int64_t kFieldsBehind = 2;  // lead times that wait to be written
 // The columns that a forecast needs at times to come.
 std::vector<int64_t> needed_columns(const ForecastDataset& dataset) {
   std::vector<int64_t> columns = dataset.variables.forcing_columns();
-  if (dataset.truth_outside) {
+  if (dataset.output_mask.defined()) {
     const std::vector<int64_t>& prognostic = dataset.variables.prognostic_columns();
     columns.insert(columns.end(), prognostic.begin(), prognostic.end());
   }
@@ -60,6 +60,10 @@ class ForecastRun {
       chains_.emplace_back(dataset.source.normaliser, dataset.source.remapper,
                            dataset.post_processor, dataset.variables.output_columns());
       chosen_.push_back(at::tensor(at::ArrayRef<int64_t>(outputs[d]), at::kLong));
+      if (dataset.output_mask.defined())
+        cells_.push_back(at::nonzero(dataset.output_mask).squeeze(1));
+      else
+        cells_.emplace_back();
     }
   }
 
@@ -140,6 +144,7 @@ class ForecastRun {
       at::Tensor physical = chains_[d].physical(fields.select(1, t)).index_select(-1, chosen_[d]);
       if (imputed_[d].defined())
         physical.masked_fill_(imputed_[d].unsqueeze(1), std::numeric_limits<float>::quiet_NaN());
+      if (cells_[d].defined()) physical = physical.index_select(0, cells_[d]);
       physical = physical.permute({1, 2, 0}).contiguous();
       files_[d]->write(first + t, std::span<const float>(physical.data_ptr<float>(),
                                                          static_cast<size_t>(physical.numel())));
@@ -155,6 +160,7 @@ class ForecastRun {
   std::vector<train::OutputChain> chains_;
   std::vector<at::Tensor> chosen_;
   std::vector<at::Tensor> imputed_;
+  std::vector<at::Tensor> cells_;  // that are written; undefined: all
   WriteBehind writer_;  // the last member: its thread ends before the others are gone
 };
 
@@ -176,6 +182,15 @@ std::vector<int64_t> chosen_outputs(const data::VariableTable& variables,
     if (std::find(chosen.begin(), chosen.end(), v) == chosen.end()) chosen.push_back(v);
   }
   return chosen;
+}
+
+std::vector<int64_t> written_cells(const ForecastDataset& dataset) {
+  std::vector<int64_t> cells;
+  const int64_t count = dataset.source.dataset->info().num_nodes();
+  for (int64_t i = 0; i < count; ++i)
+    if (!dataset.output_mask.defined() || dataset.output_mask.data_ptr<bool>()[i])
+      cells.push_back(i);
+  return cells;
 }
 
 ForecastTimes run_forecast(const train::Forecaster& forecaster, const ForecastSetup& setup,

@@ -23,7 +23,9 @@ struct ForecastDataset {
   data::PostProcessor post_processor = {};
   data::LoaderOptions loading = {.threads = 1};  // of this rank's cells
   parallel::Counts cells_per_rank = {};          // of the ranks that share the forecast
-  bool truth_outside = false;  // prognostic variables come from the dataset outside a region
+  // (N) bool on the CPU, of the cells of all ranks: where it is false, prognostic variables come
+  // from the dataset, and nothing is written. Undefined: all true.
+  at::Tensor output_mask = {};
 };
 
 struct ForecastSetup {
@@ -53,6 +55,9 @@ struct ForecastTimes {
 // ConfigError (path "--variables") for one that is no output, with near names.
 std::vector<int64_t> chosen_outputs(const data::VariableTable& variables,
                                     const std::vector<std::string>& names);
+
+// Numbers of the cells that are written of a dataset, all or those of its mask.
+std::vector<int64_t> written_cells(const ForecastDataset& dataset);
 
 // Makes a forecast and gives its fields to `files`, one for each dataset: of those of `outputs`
 // (positions among the outputs) in that order. Files are null on ranks that do not write; of the

@@ -148,12 +148,18 @@ class Forecasts {
                                         .lead_times_s = {},
                                         .variables = {},
                                         .num_members = run_.network().num_members(),
-                                        .latitudes_deg = info.latitudes_deg,
-                                        .longitudes_deg = info.longitudes_deg,
+                                        .latitudes_deg = {},
+                                        .longitudes_deg = {},
                                         .field_shape = info.field_shape,
                                         .model = model_,
                                         .program = concat("aifs-train ", program_version()),
                                         .identity = identity_[dataset]};
+    for (const int64_t cell : forecast::written_cells(setup_.datasets[dataset])) {
+      contents.latitudes_deg.push_back(info.latitudes_deg[static_cast<size_t>(cell)]);
+      contents.longitudes_deg.push_back(info.longitudes_deg[static_cast<size_t>(cell)]);
+    }
+    const auto num_cells = static_cast<int64_t>(contents.latitudes_deg.size());
+    if (num_cells < info.num_nodes()) contents.field_shape = {num_cells};
     for (int64_t lead = setup_.timestep_s; lead <= lead_time_s(command_); lead += setup_.timestep_s)
       contents.lead_times_s.push_back(lead);
     for (const int64_t v : outputs_[dataset]) {

@@ -141,7 +141,7 @@ Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device,
   const std::string overlap =
       overlap_warning(data().training->info(), data().validation->info(), data().window);
   if (!overlap.empty() && config_.train.validation.is_on()) log::warning(overlap);
-  for (const std::string& warning : graph_.report.warnings)
+  for (const std::string& warning : graph_warnings(config_, graph_.graph, graph_.report))
     log::warning("graph: ", warning);
   phases_.end("graph");
 }
@@ -185,6 +185,8 @@ void Run::build_network() {
   network_ = std::make_unique<model::EncoderProcessorDecoder>(
       *parameters_, network_plan(fitted_, config_.data, data_, &graph_.graph), tensors);
   parameters_->flatten(device_);
+  for (size_t d = 0; d < data_.size(); ++d)
+    output_masks_.push_back(app::output_mask(config_.model, config_.data, d, graph_.graph));
 }
 
 plan::StepInput Run::planned_step() const {
@@ -255,6 +257,12 @@ train::NodeSlice Run::slice_of(size_t dataset) const {
   return train::slice_of_group(cells_per_rank_[dataset], mesh_->model());
 }
 
+at::Tensor Run::output_mask_of(size_t dataset) const {
+  const at::Tensor& mask = output_masks_[dataset];
+  const data::NodeRange cells = cells_of(dataset);
+  return mask.defined() ? mask.narrow(0, cells.begin, cells.size()) : mask;
+}
+
 train::LossPtr Run::make_loss(size_t dataset) const {
   const DataParts& data = data_[dataset];
   return train::build_loss(config_.loss, {.variables = data.variables,
@@ -263,6 +271,7 @@ train::LossPtr Run::make_loss(size_t dataset) const {
                                           .nodes = graph_.graph.nodes(data.name),
                                           .edges = edges_within(graph_.graph, data.name),
                                           .grid_name = config_.graph.grid,
+                                          .output_mask = output_masks_[dataset],
                                           .timestep_s = data.timestep_s,
                                           .times_out = data.window.times_out,
                                           .dtype = parameters_->dtype(),
@@ -292,16 +301,23 @@ data::LoaderOptions Run::loading(double share_of_memory, size_t dataset) const {
 
 train::FurtherValidation Run::validated(size_t dataset) const {
   const DataParts& data = data_[dataset];
-  return {
-      .name = data.name,
-      .source = data.validation_source,
-      .variables = data.variables,
-      .cell_weights = cell_weights(config_.train.validation.weights, graph_.graph.nodes(data.name)),
-      .post_processor = data.post_processor,
-      .nodes = cells_of(dataset),
-      .loading = loading(kShareOfValidation, dataset),
-      .loss = losses_[dataset],
-      .loss_nodes = slice_of(dataset)};
+  std::vector<float> weights =
+      cell_weights(config_.train.validation.weights, graph_.graph.nodes(data.name));
+  if (const at::Tensor& mask = output_masks_[dataset]; mask.defined()) {
+    const bool* decided = mask.const_data_ptr<bool>();
+    for (size_t i = 0; i < weights.size(); ++i)
+      if (!decided[i]) weights[i] = 0.0f;
+  }
+  return {.name = data.name,
+          .source = data.validation_source,
+          .variables = data.variables,
+          .cell_weights = weights,
+          .region = validation_region(config_, graph_.graph, dataset),
+          .post_processor = data.post_processor,
+          .nodes = cells_of(dataset),
+          .loading = loading(kShareOfValidation, dataset),
+          .loss = losses_[dataset],
+          .loss_nodes = slice_of(dataset)};
 }
 
 std::unique_ptr<train::Validation> Run::make_validation() const {
@@ -311,6 +327,7 @@ std::unique_ptr<train::Validation> Run::make_validation() const {
                                .window = data().window,
                                .timestep_s = data().timestep_s,
                                .cell_weights = first.cell_weights,
+                               .region = first.region,
                                .post_processor = first.post_processor,
                                .nodes = first.nodes,
                                .mesh = *mesh_,
@@ -331,7 +348,7 @@ std::vector<train::FurtherDataset> Run::further_training(double share_of_memory)
   for (size_t d = 1; d < data_.size(); ++d) {
     const DataParts& data = data_[d];
     further.push_back({data.name, data.training_source, data.variables, loading(share_of_memory, d),
-                       losses_[d], slice_of(d)});
+                       losses_[d], slice_of(d), output_mask_of(d)});
   }
   return further;
 }
@@ -364,6 +381,7 @@ std::unique_ptr<train::Trainer> Run::make_trainer(const std::function<void(int64
       .network = *network_,
       .loss = losses_[0],
       .loss_nodes = slice_of(0),
+      .output_mask = output_mask_of(0),
       .validation = config_.run.mode == Mode::kSynthetic ? nullptr : validation_.get(),
       .mesh = *mesh_,
       .device = device_,
@@ -458,9 +476,13 @@ fs::path Run::adopt_weights(const SafetensorsFile& weights, const std::string& p
 
 train::Forecaster Run::make_forecaster(bool with_truth) const {
   std::vector<const data::VariableTable*> tables;
-  for (const DataParts& data : data_)
-    tables.push_back(&data.variables);
-  return {*network_, tables, data().window, device_, {.with_truth = with_truth}};
+  train::ForecastExtras extras{.with_truth = with_truth};
+  for (size_t d = 0; d < data_.size(); ++d) {
+    tables.push_back(&data_[d].variables);
+    const at::Tensor mask = output_mask_of(d);
+    extras.output_masks.push_back(mask.defined() ? mask.to(device_) : mask);
+  }
+  return {*network_, tables, data().window, device_, extras};
 }
 
 forecast::ForecastSetup Run::forecast_setup() const {
@@ -476,7 +498,8 @@ forecast::ForecastSetup Run::forecast_setup() const {
                               .variables = data_[d].variables,
                               .post_processor = data_[d].post_processor,
                               .loading = loading(1.0, d),
-                              .cells_per_rank = cells_per_rank_[d]});
+                              .cells_per_rank = cells_per_rank_[d],
+                              .output_mask = output_masks_[d]});
   }
   return setup;
 }

@@ -9,7 +9,6 @@
 #include "core/time.h"
 #include "data/sources/analytic_dataset.h"
 #include "data/sources/netcdf_file.h"
-#include "graph/nodes/gaussian_grid.h"
 #include "tests/app/program.h"
 #include "tests/support/catch.h"
 
@@ -49,19 +48,29 @@ std::vector<double> all_fields(const fs::path& file) {
   return all;
 }
 
-// The dataset of tests/app/tiny.json on its whole axis.
-data::AnalyticDataset tiny_truth() {
+// The waves of tests/app/tiny.json.
+data::AnalyticOptions tiny_waves() {
   data::AnalyticOptions options;
   options.start = "2020-01-01";
   options.end = "2020-02-29";
   options.max_degree = 6;
-  const graph::Coordinates grid = graph::gaussian_coordinates(graph::parse_gaussian_grid("o8"));
-  return {options, grid.lat_deg, grid.lon_deg};
+  return options;
+}
+
+// Those of configs/lam_demo.json.
+data::AnalyticOptions lam_waves() {
+  data::AnalyticOptions options;
+  options.start = "2020-01-01";
+  options.end = "2020-01-02";
+  options.max_degree = 6;
+  options.levels = {{850, 14300, 8, 8}, {500, 54600, 15, 12}};
+  return options;
 }
 
 // Weighted with the cosine of latitude, of one variable of a file at one lead time.
-double rmse(const fs::path& file, const std::string& variable, int64_t date_s, size_t lead) {
-  const data::AnalyticDataset dataset = tiny_truth();
+double rmse(const fs::path& file, const data::AnalyticOptions& waves, const std::string& variable,
+            int64_t date_s, size_t lead) {
+  const data::AnalyticDataset dataset(waves, field(file, "latitude"), field(file, "longitude"));
   const data::DatasetInfo& info = dataset.info();
   std::vector<float> truth(static_cast<size_t>(info.num_nodes() * info.num_variables()));
   dataset.evaluate(date_s, {0, info.num_nodes()}, truth);
@@ -98,9 +107,45 @@ TEST_CASE("a forecast has the errors that the validation of its run says", "[mak
     INFO(variable);
     const auto& leads = figures["lead_times"];
     const double first = leads["6h"]["rmse"][variable], last = leads["18h"]["rmse"][variable];
-    REQUIRE(rmse(file, variable, start + 6 * 3600, 0) == Approx(first).epsilon(1e-5));
-    REQUIRE(rmse(file, variable, start + 18 * 3600, 2) == Approx(last).epsilon(1e-5));
+    REQUIRE(rmse(file, tiny_waves(), variable, start + 6 * 3600, 0) == Approx(first).epsilon(1e-5));
+    REQUIRE(rmse(file, tiny_waves(), variable, start + 18 * 3600, 2) == Approx(last).epsilon(1e-5));
   }
+}
+
+TEST_CASE("a forecast of a limited area has its cells, and the truth around them",
+          "[make_forecasts]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "run", out = folder.path() / "out";
+  const std::string config = (test::source_folder() / "configs/lam_demo.json").string();
+  std::string options = kTenSteps;
+  for (const char* assignment :
+       {"run.device=cpu", "model.channels=8", "model.layers=1", "data.analytic.region.spacing=5",
+        "data.analytic.grid=o8", "graph.nodes.hidden.refinement=3", "data.training.end=2020-01-05"})
+    options += concat("--set ", assignment, " ");
+  require_success(test::run_train(run, options, config));
+  require_success(test::run_train(
+      run,
+      options + "--validate-only --set train.validation.max_dates=1 --set "
+                "'train.validation.lead_times=[\"6h\",\"18h\"]' --set "
+                "train.validation.weights=cos_latitude --set data.validation.end=2020-07-02",
+      config));
+  const auto figures = nlohmann::json::parse(read_file(run / "validation-step-10.json"));
+  require_success(forecast(run, out, "--dates 2020-07-01T06 --lead-time 18h"));
+  const fs::path file = out / "forecast-20200701T0600.nc";
+  for (const double latitude : field(file, "latitude"))
+    REQUIRE((latitude >= 38.0 && latitude <= 68.0));
+  const int64_t start = parse_date("2020-07-01T06");
+  for (const char* variable : {"u_850", "z_500", "ke_850"}) {
+    INFO(variable);
+    const auto& leads = figures["lead_times"];
+    const double first = leads["6h"]["rmse_inside_lam"][variable];
+    const double last = leads["18h"]["rmse_inside_lam"][variable];
+    REQUIRE(rmse(file, lam_waves(), variable, start + 6 * 3600, 0) == Approx(first).epsilon(1e-5));
+    REQUIRE(rmse(file, lam_waves(), variable, start + 18 * 3600, 2) == Approx(last).epsilon(1e-5));
+  }
+  const auto beyond = forecast(run, out, "--dates 2020-07-31 --lead-time 2d");
+  REQUIRE(beyond.exit_code == 3);
+  REQUIRE_THAT(beyond.err, ContainsSubstring("2020-08-01T00:00:00"));
 }
 
 TEST_CASE("forecasts go beyond the dataset, are made once, and belong to what made them",
