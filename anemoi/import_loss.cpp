@@ -373,9 +373,8 @@ void import_region(Translation& t, const Place& metrics, const Place& definition
     for (const Json& used : member_of(metric.unseen_whole(), "scalers")) {
       const Json attribute = member_of(member_of(scalers, used), "nodes_attribute_name");
       const Json type = member_of(member_of(attributes, attribute), "_target_");
-      const std::string text = type.is_string() ? type.get<std::string>() : "";
-      if (text.find("Mask") == std::string::npos && text.find("Boolean") == std::string::npos)
-        continue;
+      const std::string text = type.is_string() ? last_part(type.get<std::string>()) : "";
+      if (!text.ends_with("Mask") && !text.starts_with("Boolean")) continue;
       out.set("region", attribute, metric);
       t.node_attributes.push_back(attribute.get<std::string>());
       return;
