@@ -353,6 +353,39 @@ void LossReader::read(const Place& loss, const Around& around) {
 
 }  // namespace
 
+namespace {
+
+// Returns the member of an object, or null.
+Json member_of(const Json& object, const Json& key) {
+  const bool has = object.is_object() && key.is_string() && object.contains(key.get<std::string>());
+  return has ? object[key.get<std::string>()] : Json();
+}
+
+// The region that metrics with "inside_lam" in their names are of: a mask of the data nodes that one
+// of their scalers is made of, else the output mask, outside which node weights are 0.
+void import_region(Translation& t, const Place& metrics, const Place& definitions) {
+  const Json attributes = t.root["graph"]["nodes"][t.datasets[0]]["attributes"].unseen_whole();
+  const Json scalers = definitions.unseen_whole();
+  const Section out = t.section("train")["validation"];
+  for (const auto& [name, metric] : metrics.members()) {
+    if (name.find("inside_lam") == std::string::npos) continue;
+    if (const Json* mask = t.section("model").find("output_mask"))
+      out.set("region", *mask, metric);
+    for (const Json& used : member_of(metric.unseen_whole(), "scalers")) {
+      const Json attribute = member_of(member_of(scalers, used), "nodes_attribute_name");
+      const Json type = member_of(member_of(attributes, attribute), "_target_");
+      const std::string text = type.is_string() ? type.get<std::string>() : "";
+      if (text.find("Mask") == std::string::npos && text.find("Boolean") == std::string::npos)
+        continue;
+      out.set("region", attribute, metric);
+      t.node_attributes.push_back(attribute.get<std::string>());
+      return;
+    }
+  }
+}
+
+}  // namespace
+
 void import_loss(Translation& t, const LossRules& rules) {
   const Place training = t.root["training"];
   const Section out = t.section("loss");
@@ -375,6 +408,8 @@ void import_loss(Translation& t, const LossRules& rules) {
   }
   import_scalers(t, definitions, reader.used_scalers(), out);
   training["loss_gradient_scaling"].expect(false, "gradients of the loss are not rescaled");
+  if (t.is_whole)
+    import_region(t, t.of_dataset(training["validation_metrics"], t.datasets[0]), definitions);
   training["validation_metrics"].no_effect(
       "validation scores the loss, and forecasts by RMSE against persistence in physical units");
   training["metrics"].no_effect("every predicted variable is scored");

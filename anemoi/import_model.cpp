@@ -430,7 +430,7 @@ void import_aggregation(const Translation& t, const Place& aggregator, const Sec
   }
 }
 
-void pass_over(const Place& model, const Translation& t) {
+void pass_over(const Place& model) {
   model["keep_batch_sharded"].no_effect("what ranks share is up to section parallel");
   for (const char* key : {"compile", "recompile_limit"})
     model[key].no_effect("nothing is compiled at run time");
@@ -438,9 +438,34 @@ void pass_over(const Place& model, const Translation& t) {
     model[key].no_effect("is meant for references");
   model["sparse_projector"].no_effect("how matrices are applied is up to the program");
   model["attributes"]["nodes"].expect(Json::array(), "nodes have coordinates and learnt features");
-  const Place mask = t.of_all_datasets(model["output_mask"], "there are no output masks");
-  if (mask && mask.class_name() != "NoOutputMask")
-    mask.not_honoured("all cells are predicted: there are no output masks");
+}
+
+// The attribute that a mask is made of; empty: there is none.
+std::string mask_attribute(const Place& mask) {
+  const std::string name = mask ? mask.class_name() : "";
+  if (name.empty() || name == "NoOutputMask") return "";
+  if (name != "Boolean1DMask") {
+    mask.not_honoured("masks are attributes of nodes (Boolean1DMask)");
+    return "";
+  }
+  mask["nodes_name"].no_effect("it is of the data nodes");
+  return mask.any_of({"attribute_name", "mask_attr_name"}).text();
+}
+
+void import_output_masks(Translation& t, const Place& model, const Section& out) {
+  const Place masks = model["output_mask"];
+  const Place first = t.of_dataset(masks, t.datasets[0]);
+  const std::string common = mask_attribute(first);
+  if (!common.empty()) out.set("output_mask", common, first);
+  std::vector<std::string> all{common};
+  for (size_t d = 1; d < t.datasets.size(); ++d) {
+    const Place own = t.of_dataset(masks, t.datasets[d]);
+    all.push_back(mask_attribute(own));
+    if (all.back() != common) out["output_masks"].set(t.datasets[d], all.back(), own);
+  }
+  for (const std::string& attribute : all)
+    if (!attribute.empty()) t.node_attributes.push_back(attribute);
+  t.leave_other_datasets(masks);
 }
 
 }  // namespace
@@ -489,7 +514,8 @@ void import_model(Translation& t) {
   import_residuals(t, model["residual"], out);
   import_bounding(t, model["bounding"], out);
   import_aggregation(t, model["latent_aggregator"], out);
-  pass_over(model, t);
+  import_output_masks(t, model, out);
+  pass_over(model);
 }
 
 }  // namespace aifs::anemoi

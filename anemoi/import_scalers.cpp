@@ -95,7 +95,10 @@ void import_nodes(Translation& t, const Place& scaler, const Section& out, bool 
   if (inverse.boolean(false)) out.set("node_inverse", true, inverse);
   t.node_attributes.push_back(name);
   scaler["nodes_name"].no_effect("the data nodes are weighed");
-  scaler["apply_output_mask"].no_effect("there are no output masks");
+  if (t.section("model").find("output_mask"))
+    scaler["apply_output_mask"].expect(true, "node weights are 0 outside model.output_mask");
+  else
+    scaler["apply_output_mask"].no_effect("there is no output mask");
   const Place mask = scaler["scaling_mask_attribute_name"];
   if (scaler.class_name() != "ReweightedGraphNodeAttributeScaler") return;
   const Place share = scaler["weight_frac_of_total"];

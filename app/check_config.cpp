@@ -90,8 +90,10 @@ class Checks {
   void open_data();
   void check_data() const;
   void check_dataset(const DataParts& data, const model::DatasetPlan& plan) const;
+  void check_loss(const DataParts& data, const at::Tensor& output_mask = {}) const;
   static train::FurtherValidation validation_of(const DataParts& data);
   void check_graph();
+  void check_masks(const graph::Graph& graph) const;
   void check_noise_matrix();
   void find_weights();
   void compare_weights();
@@ -199,7 +201,7 @@ train::FurtherValidation Checks::validation_of(const DataParts& data) {
           .loss = nullptr};
 }
 
-void Checks::check_dataset(const DataParts& data, const model::DatasetPlan& plan) const {
+void Checks::check_loss(const DataParts& data, const at::Tensor& output_mask) const {
   const data::DatasetInfo& info = data.training->info();
   graph::NodeSet nodes;  // of the dataset; what is at them is not looked at
   nodes.lat_rad.resize(static_cast<size_t>(info.num_nodes()));
@@ -208,8 +210,22 @@ void Checks::check_dataset(const DataParts& data, const model::DatasetPlan& plan
                                    .tendencies = data.tendencies,
                                    .nodes = nodes,
                                    .grid_name = config_.graph.grid,
+                                   .output_mask = output_mask,
                                    .timestep_s = data.timestep_s,
                                    .times_out = data.window.times_out});
+}
+
+// Losses and masks of cells that are not predicted.
+void Checks::check_masks(const graph::Graph& graph) const {
+  for (size_t d = 0; data_ && d < data_->size(); ++d) {
+    const at::Tensor mask = output_mask(config_.model, config_.data, d, graph);
+    if (mask.defined()) check_loss((*data_)[d], mask);
+  }
+}
+
+void Checks::check_dataset(const DataParts& data, const model::DatasetPlan& plan) const {
+  const data::DatasetInfo& info = data.training->info();
+  check_loss(data);
   model::ParameterSet scratch(at::kFloat, 0);
   for (size_t i = 0; i < plan.bounding.size(); ++i) {
     model::Bounding(model::ParameterScope(scratch, std::to_string(i)), plan.bounding[i],
@@ -246,6 +262,9 @@ void Checks::check_graph() {
   num_hidden_ = graph.nodes(config_.model.meshes().front()).num_nodes();
   for (size_t d = 0; data_ && d < data_->size(); ++d)
     check_same_grid(graph.nodes((*data_)[d].name), (*data_)[d].training->info());
+  for (size_t d = 0; d < config_.data.names().size(); ++d)
+    validation_region(config_, graph, d);
+  check_masks(graph);
   for (const std::string& name : config_.data.names()) {
     if (config_.train.validation.weights == train::GridWeights::kArea)
       check_area_weights(graph.nodes(name));

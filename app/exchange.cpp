@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/exchange.h"
 
+#include <ATen/core/Tensor.h>
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -141,27 +143,32 @@ Json metadata_of(const Run& run, const train::CheckpointInfo& checkpoint) {
   const DataParts& data = run.data();
   const data::DatasetInfo& info = data.training->info();
   const RunConfig& config = run.config();
-  return Json{{"format", "aifs-train exchange"},
-              {"format_version", kFormatVersion},
-              {"program_version", program_version()},
-              {"step", checkpoint.state.step},
-              {"epoch", checkpoint.state.epoch},
-              {"graph_hash", run.graph().hash},
-              {"variables", info.variables},
-              {"forcing", config.data.roles.forcing},
-              {"diagnostic", config.data.roles.diagnostic},
-              {"statistics", statistics_of(data.record.statistics())},
-              {"timestep", format_duration(data.timestep_s)},
-              {"times_in", data.window.times_in},
-              {"times_out", data.window.times_out},
-              {"frequency", format_duration(info.frequency_s)},
-              {"start_date", format_date(info.dates_s.front())},
-              {"end_date", format_date(info.dates_s.back())},
-              {"num_dates", info.num_rows()},
-              {"num_nodes", info.num_nodes()},
-              {"latitudes", info.latitudes_deg},
-              {"longitudes", info.longitudes_deg},
-              {"attributes", dataset_attributes(*data.training)}};
+  Json json{{"format", "aifs-train exchange"},
+            {"format_version", kFormatVersion},
+            {"program_version", program_version()},
+            {"step", checkpoint.state.step},
+            {"epoch", checkpoint.state.epoch},
+            {"graph_hash", run.graph().hash},
+            {"variables", info.variables},
+            {"forcing", config.data.roles.forcing},
+            {"diagnostic", config.data.roles.diagnostic},
+            {"statistics", statistics_of(data.record.statistics())},
+            {"timestep", format_duration(data.timestep_s)},
+            {"times_in", data.window.times_in},
+            {"times_out", data.window.times_out},
+            {"frequency", format_duration(info.frequency_s)},
+            {"start_date", format_date(info.dates_s.front())},
+            {"end_date", format_date(info.dates_s.back())},
+            {"num_dates", info.num_rows()},
+            {"num_nodes", info.num_nodes()},
+            {"latitudes", info.latitudes_deg},
+            {"longitudes", info.longitudes_deg},
+            {"attributes", dataset_attributes(*data.training)}};
+  if (const at::Tensor& mask = run.output_mask(); mask.defined()) {
+    const bool* decided = mask.const_data_ptr<bool>();
+    json["output_mask"] = std::vector<bool>(decided, decided + mask.numel());
+  }
+  return json;
 }
 
 // The matrices of a truncated residual, entries in any order.

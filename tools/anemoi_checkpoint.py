@@ -211,7 +211,14 @@ def model_config(model):
         "node_trainable_parameters": {mesh: trainable["hidden"] for mesh in meshes(model)} | {DATASET: trainable["data"]},
         "attributes": {"edges": model["edge_attributes"], "nodes": []},
         "bounding": {"datasets": {DATASET: [bounding_config(b) for b in model["bounding"]]}},
+        "output_mask": {"datasets": {DATASET: output_mask_config(model["output_mask"])}},
     }
+
+
+def output_mask_config(attribute):
+    masks = "anemoi.training.utils.masks"
+    return {"_target_": f"{masks}.Boolean1DMask", "attribute_name": attribute} if attribute else {
+        "_target_": f"{masks}.NoOutputMask"}
 
 
 def imputer_config(rule):
@@ -352,7 +359,8 @@ def build_interface(folder):
     config = anemoi_config(own, metadata)
     name_to_index = {name: i for i, name in enumerate(metadata["variables"])}
     indices = IndexCollection(config.data.datasets[DATASET], name_to_index)
-    arrays = {name: np.array(metadata[name]) for name in ("latitudes", "longitudes")}
+    arrays = {name: np.array(metadata[name]) for name in ("latitudes", "longitudes", "output_mask")
+              if name in metadata}
     return AnemoiModelInterface(
         config=config, n_step_input=metadata["times_in"], n_step_output=metadata["times_out"],
         graph_data=read_graph(folder / "graph.safetensors", own["model"]), statistics={DATASET: statistics_of(metadata)},

@@ -25,7 +25,8 @@ struct TrainingDataset {
   const data::VariableTable& variables;
   data::LoaderOptions loading;
   LossPtr loss;
-  NodeSlice loss_nodes = {};  // this rank's nodes among those of its model group
+  NodeSlice loss_nodes = {};    // this rank's nodes among those of its model group
+  at::Tensor output_mask = {};  // (n) bool of this rank's nodes; none: the network decides all
 
   const data::DatasetInfo& info() const { return source.dataset->info(); }
 };

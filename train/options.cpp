@@ -22,6 +22,10 @@ void ValidationOptions::bind(config::Binder& b) {
   b.choice("weights", weights,
            {"weights of the cells in RMSE: area of the graph's cells, cosine of "
             "latitude, or none"});
+  b.text("region", region,
+         {"attribute of the data nodes that is not 0 in a region, for example cutout_mask: scores "
+          "are given of the cells inside and of those outside, too, as *_inside_lam and "
+          "*_outside_lam; empty: of the whole only"});
   b.integer("rollout", rollout, {.min = 0, .max = 1024},
             {"forecast steps that the loss is averaged over; 0: as many as training samples have "
              "at that time",

@@ -36,6 +36,7 @@ struct ValidationOptions {
   std::vector<std::string> lead_times;  // empty: one timestep
   int64_t max_dates = 0;                // 0: all
   GridWeights weights = GridWeights::kCosLatitude;
+  std::string region;   // attribute of the data nodes; empty: scores of the whole only
   int64_t rollout = 0;  // forecast steps of the loss; 0: those of training at that time
   OnFailedValidation on_failure = OnFailedValidation::kContinue;
 

@@ -89,7 +89,9 @@ Forecaster::Forecaster(const model::EncoderProcessorDecoder& network,
     : network_(network),
       window_(window),
       columns_(columns_of(variables, device)),
-      extras_(std::move(extras)) {}
+      extras_(std::move(extras)) {
+  extras_.output_masks.resize(columns_.size());
+}
 
 void Forecaster::run(const at::Tensor& batch, int64_t steps,
                      const std::function<void(const ForecastStep&)>& visit,
@@ -127,7 +129,7 @@ void Forecaster::run(const std::vector<at::Tensor>& batches, int64_t steps,
     const std::vector<at::Tensor> known =
         network_.stage_links().last_to_first(predictions, x[0].device());
     for (size_t d = 0; d < known.size(); ++d)
-      x[d] = advance_inputs(x[d], known[d], later(d), columns_[d], extras_.output_mask);
+      x[d] = advance_inputs(x[d], known[d], later(d), columns_[d], extras_.output_masks[d]);
   }
 }
 

@@ -58,7 +58,9 @@ at::Tensor advance_inputs(const at::Tensor& x, const at::Tensor& prediction,
 
 // Describes what some forecasts need besides a batch.
 struct ForecastExtras {
-  at::Tensor output_mask = {};                         // (N) bool, true where the network decides
+  // Of each dataset: (N) bool on the device of the fields, true where the network decides;
+  // undefined, or an empty list: everywhere.
+  std::vector<at::Tensor> output_masks = {};
   std::function<at::Tensor(int64_t step)> noise = {};  // of ensembles; none: drawn by the network
   bool recompute_steps = false;                        // run each step again in the backward pass
 };
@@ -67,8 +69,7 @@ class Forecaster {
  public:
   Forecaster(const model::EncoderProcessorDecoder& network, const data::VariableTable& variables,
              const Window& window, at::Device device, ForecastExtras extras = {});
-  // For a network of several datasets, with the variables of each. Of `extras`, masks and noise are
-  // for one dataset.
+  // For a network of several datasets, with the variables of each. Noise is for one dataset.
   Forecaster(const model::EncoderProcessorDecoder& network,
              const std::vector<const data::VariableTable*>& variables, const Window& window,
              at::Device device, ForecastExtras extras = {});

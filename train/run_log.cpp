@@ -76,9 +76,17 @@ std::string RunLog::write_ratios(const DatasetScores& dataset, const std::string
     const std::string lead = format_lead_time(scores.lead_time_s);
     const double ratio = mean_ratio(scores, *dataset.variables);
     scalar("validation/" + place + "mean_ratio_" + lead, ratio, step);
-    char text[64];
+    char text[96];
     std::snprintf(text, sizeof text, "  %s %.3f", lead.c_str(), ratio);
     summary += text;
+    for (const RegionScores& region : scores.regions) {
+      const double own = mean_ratio(region, *dataset.variables);
+      scalar(concat("validation/", place, "mean_ratio_", region.name, "_", lead), own, step);
+      std::snprintf(text, sizeof text, "%s%s %.3f",
+                    &region == &scores.regions.front() ? " (" : ", ", region.name.c_str(), own);
+      summary += text;
+    }
+    if (!scores.regions.empty()) summary += ")";
     if (!scores.constant.empty() && constants_named_.insert(dataset.name).second) {
       log::warning(place.empty() ? "" : concat("dataset '", dataset.name, "': "),
                    names_of(scores.constant, *dataset.variables),

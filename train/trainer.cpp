@@ -41,8 +41,8 @@ TrainerOptions completed(TrainerOptions options, const data::SamplerOptions& sam
 }
 
 std::vector<TrainingDataset> all_datasets(const TrainerParts& parts) {
-  std::vector<TrainingDataset> all{
-      {parts.name, parts.source, parts.variables, parts.loading, parts.loss, parts.loss_nodes}};
+  std::vector<TrainingDataset> all{{parts.name, parts.source, parts.variables, parts.loading,
+                                    parts.loss, parts.loss_nodes, parts.output_mask}};
   for (const TrainingDataset& further : parts.further)
     all.push_back(further);
   return all;
@@ -56,7 +56,7 @@ StepParts step_parts(const TrainerParts& parts, const std::vector<TrainingDatase
                  .mesh = parts.mesh,
                  .device = parts.device};
   for (const TrainingDataset& d : datasets)
-    step.datasets.push_back({d.variables, d.loss, d.loss_nodes});
+    step.datasets.push_back({d.variables, d.loss, d.loss_nodes, d.output_mask});
   return step;
 }
 

@@ -38,6 +38,7 @@ struct TrainerParts {
   const model::EncoderProcessorDecoder& network;
   LossPtr loss;
   NodeSlice loss_nodes = {};               // this rank's nodes among those of its model group
+  at::Tensor output_mask = {};             // as that of a TrainingDataset
   const Validation* validation = nullptr;  // none: training without validation
   const parallel::ProcessMesh& mesh;
   at::Device device = at::kCPU;

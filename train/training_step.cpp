@@ -19,13 +19,21 @@ std::vector<const data::VariableTable*> tables_of(const std::vector<StepDataset>
   return tables;
 }
 
+std::vector<at::Tensor> masks_of(const std::vector<StepDataset>& datasets, at::Device device) {
+  std::vector<at::Tensor> masks;
+  for (const StepDataset& d : datasets)
+    masks.push_back(d.output_mask.defined() ? d.output_mask.to(device) : at::Tensor());
+  return masks;
+}
+
 }  // namespace
 
 TrainingStep::TrainingStep(const StepOptions& options, const StepParts& parts)
     : options_(options),
       parts_(parts),
       forecaster_(parts.network, tables_of(parts.datasets), parts.window, parts.device,
-                  {.recompute_steps = options.train.rollout.recompute}),
+                  {.output_masks = masks_of(parts.datasets, parts.device),
+                   .recompute_steps = options.train.rollout.recompute}),
       loss_scale_(options.train.precision) {
   const OptimizerOptions& o = options_.optimizer;
   freeze(parts.parameters, o.freeze);

@@ -38,7 +38,8 @@ namespace aifs::train {
 struct StepDataset {
   const data::VariableTable& variables;
   LossPtr loss;
-  NodeSlice loss_nodes = {};  // this rank's nodes among those of its model group
+  NodeSlice loss_nodes = {};    // this rank's nodes among those of its model group
+  at::Tensor output_mask = {};  // (n) bool of this rank's nodes; none: the network decides all
 };
 
 // The parts that a step works on; all outlive the TrainingStep.

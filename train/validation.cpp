@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "core/check.h"
 #include "core/rng.h"
@@ -69,8 +67,8 @@ std::vector<size_t> spread(size_t n, int64_t most) {
 }  // namespace
 
 struct Validation::Sums {
-  // Figures of one dataset, per lead time: weighted squared errors summed over dates, (V_out) fp64
-  // normalised.
+  // Figures of one dataset, per lead time: weighted squared errors summed over dates, fp64
+  // normalised, (1 + regions, V_out): of all cells, then of those of each region.
   struct Errors {
     std::vector<at::Tensor> forecast, persistence;
   };
@@ -153,6 +151,31 @@ at::Tensor shares_of(const std::vector<float>& cell_weights, data::NodeRange nod
   return (weights / weights.sum()).narrow(0, nodes.begin, nodes.size()).unsqueeze(1).to(device);
 }
 
+// Throws ConfigError for a region whose cells all weigh nothing.
+template <class Region>
+std::vector<Region> regions_of(const FurtherValidation& d, at::Device device) {
+  std::vector<Region> regions;
+  if (!d.region.defined()) return regions;
+  const at::Tensor weights =
+      at::tensor(at::ArrayRef<float>(d.cell_weights), at::kFloat).to(at::kDouble);
+  const auto add = [&](const char* name, const at::Tensor& cells) {
+    const at::Tensor own = weights * cells;
+    const double share = (own.sum() / weights.sum()).item<double>();
+    if (share == 0.0) return;
+    regions.push_back(
+        {name, share,
+         (own / own.sum()).narrow(0, d.nodes.begin, d.nodes.size()).unsqueeze(1).to(device)});
+  };
+  add("inside_lam", d.region);
+  if (regions.empty()) {
+    throw ConfigError("train.validation.region", "none of its cells counts in the scores",
+                      "name a region of cells that the network decides, with "
+                      "train.validation.weights above 0");
+  }
+  add("outside_lam", at::logical_not(d.region));
+  return regions;
+}
+
 data::LoaderOptions reading(data::LoaderOptions loading, data::NodeRange nodes) {
   loading.nodes = nodes;
   return loading;
@@ -169,7 +192,8 @@ Validation::Scored Validation::scored(const FurtherValidation& d, at::Device dev
           d.loss_nodes,
           shares_of(d.cell_weights, d.nodes, device),
           OutputChain(d.source.normaliser, d.source.remapper, d.post_processor,
-                      d.variables.output_columns())};
+                      d.variables.output_columns()),
+          regions_of<ScoredRegion>(d, device)};
 }
 
 std::vector<Validation::Date> Validation::candidates(int64_t most) const {
@@ -189,6 +213,7 @@ Validation::Validation(const ValidationOptions& options, const ValidationSetup& 
                                 .source = setup_.source,
                                 .variables = setup_.variables,
                                 .cell_weights = setup_.cell_weights,
+                                .region = setup_.region,
                                 .post_processor = setup_.post_processor,
                                 .nodes = setup_.nodes,
                                 .loading = setup_.loading,
@@ -237,9 +262,16 @@ void Validation::add_errors(const ForecastStep& step, const at::Tensor& persiste
   const Scored& scored = datasets_[step.dataset];
   Sums::Errors& errors = sums.datasets[step.dataset];
   const auto weighted = [&](at::Tensor difference) {
-    // (1, E, N, V) -> (V): mean over members, weighted sum over cells.
+    // (1, E, N, V) -> (regions, V): mean over members, weighted sum over cells.
     if (valid.defined()) difference = difference.masked_fill(valid == 0, 0.0);
-    return (difference.to(at::kDouble).square() * scored.weights).sum(-2).mean(1).sum(0);
+    const at::Tensor squares = difference.to(at::kDouble).square();
+    const auto sum = [&](const at::Tensor& weights) {
+      return (squares * weights).sum(-2).mean(1).sum(0);
+    };
+    std::vector<at::Tensor> all{sum(scored.weights)};
+    for (const ScoredRegion& region : scored.regions)
+      all.push_back(sum(region.weights));
+    return at::stack(all);
   };
   for (int64_t t = 0; t < setup_.window.times_out; ++t) {
     const int64_t lead_s = (step.step * setup_.window.times_out + t + 1) * setup_.timestep_s;
@@ -284,7 +316,7 @@ Validation::Sums Validation::zero_sums() const {
   Sums sums;
   for (const Scored& d : datasets_) {
     const auto zeros = [&] {
-      return at::zeros({d.variables.num_outputs()},
+      return at::zeros({1 + static_cast<int64_t>(d.regions.size()), d.variables.num_outputs()},
                        at::TensorOptions(at::kDouble).device(setup_.device));
     };
     Sums::Errors& errors = sums.datasets.emplace_back();
@@ -431,119 +463,34 @@ std::vector<LeadTimeScores> Validation::scores_of(const Sums& sums, size_t datas
   for (size_t i = 0; i < lead_times_s_.size(); ++i) {
     if (sums.num_dates[i] == 0) continue;  // no date reaches that far
     LeadTimeScores scores{lead_times_s_[i], sums.num_dates[i], {}, {}};
-    const at::Tensor &forecast = errors.forecast[i], &persistence = errors.persistence[i];
-    for (int64_t v = 0; v < scored.variables.num_outputs(); ++v) {
-      const auto column =
-          static_cast<size_t>(scored.variables.output_columns()[static_cast<size_t>(v)]);
-      const double scale = 1.0 / static_cast<double>(norm.mul[column]);
-      const auto rms = [&](const at::Tensor& sum) {
-        return std::abs(scale) *
-               std::sqrt(sum[v].item<double>() / static_cast<double>(scores.num_dates));
-      };
-      scores.rmse.push_back(rms(forecast));
-      scores.persistence_rmse.push_back(rms(persistence));
-    }
-    for (const int64_t v : scored.variables.output_prognostic()) {
-      const bool said =
-          std::count(constant.begin(), constant.end(), names[static_cast<size_t>(v)]) > 0;
-      if (said || scores.persistence_rmse[static_cast<size_t>(v)] == 0.0)
-        scores.constant.push_back(v);
+    // `row` of the sums: that of all cells, or of a region.
+    const auto fill = [&](int64_t row, auto& target) {
+      for (int64_t v = 0; v < scored.variables.num_outputs(); ++v) {
+        const auto column =
+            static_cast<size_t>(scored.variables.output_columns()[static_cast<size_t>(v)]);
+        const double scale = 1.0 / static_cast<double>(norm.mul[column]);
+        const auto rms = [&](const at::Tensor& sum) {
+          return std::abs(scale) *
+                 std::sqrt(sum[row][v].item<double>() / static_cast<double>(scores.num_dates));
+        };
+        target.rmse.push_back(rms(errors.forecast[i]));
+        target.persistence_rmse.push_back(rms(errors.persistence[i]));
+      }
+      for (const int64_t v : scored.variables.output_prognostic()) {
+        const bool said =
+            std::count(constant.begin(), constant.end(), names[static_cast<size_t>(v)]) > 0;
+        if (said || target.persistence_rmse[static_cast<size_t>(v)] == 0.0)
+          target.constant.push_back(v);
+      }
+    };
+    fill(0, scores);
+    for (const ScoredRegion& region : scored.regions) {
+      scores.regions.push_back({region.name, region.share, {}, {}});
+      fill(static_cast<int64_t>(scores.regions.size()), scores.regions.back());
     }
     all.push_back(std::move(scores));
   }
   return all;
-}
-
-double mean_ratio(const LeadTimeScores& scores, const data::VariableTable& variables) {
-  double sum = 0.0;
-  int64_t count = 0;
-  for (const int64_t v : variables.output_prognostic()) {
-    if (std::count(scores.constant.begin(), scores.constant.end(), v) > 0) continue;
-    sum += scores.rmse[static_cast<size_t>(v)] / scores.persistence_rmse[static_cast<size_t>(v)];
-    ++count;
-  }
-  return count > 0 ? sum / static_cast<double>(count) : std::nan("");
-}
-
-namespace {
-
-nlohmann::ordered_json to_json(const std::vector<LeadTimeScores>& lead_times,
-                               const data::VariableTable& variables) {
-  const std::vector<std::string> names = variables.output_names();
-  auto leads = nlohmann::ordered_json::object();
-  for (const LeadTimeScores& scores : lead_times) {
-    auto& entry = leads[format_lead_time(scores.lead_time_s)];
-    entry["num_dates"] = scores.num_dates;
-    entry["mean_ratio"] = mean_ratio(scores, variables);
-    for (const int64_t v : scores.constant)
-      entry["constant"].push_back(names[static_cast<size_t>(v)]);
-    for (size_t v = 0; v < names.size(); ++v) {
-      entry["rmse"][names[v]] = scores.rmse[v];
-      entry["persistence_rmse"][names[v]] = scores.persistence_rmse[v];
-    }
-  }
-  return leads;
-}
-
-std::string to_table(const std::vector<LeadTimeScores>& lead_times,
-                     const data::VariableTable& variables) {
-  const std::vector<std::string> names = variables.output_names();
-  char cell[96];
-  std::snprintf(cell, sizeof cell, "%-14s", "variable");
-  std::string out = cell;
-  for (const LeadTimeScores& scores : lead_times) {
-    const std::string lead = format_lead_time(scores.lead_time_s);
-    std::snprintf(cell, sizeof cell, " | RMSE %-6s persist.   skill", lead.c_str());
-    out += cell;
-  }
-  for (size_t v = 0; v < names.size(); ++v) {
-    std::snprintf(cell, sizeof cell, "\n%-14s", names[v].c_str());
-    out += cell;
-    for (const LeadTimeScores& scores : lead_times) {
-      const double persistence = scores.persistence_rmse[v];
-      std::snprintf(cell, sizeof cell, " | %11.4g %8.3g ", scores.rmse[v], persistence);
-      out += cell;
-      std::snprintf(cell, sizeof cell, "%6.1f%%", 100.0 * (1.0 - scores.rmse[v] / persistence));
-      out += persistence > 0.0 ? cell : "      -";
-    }
-  }
-  out += "\nmean ratio    ";
-  for (const LeadTimeScores& scores : lead_times) {
-    std::snprintf(cell, sizeof cell, " | %11.3f of persistence  ", mean_ratio(scores, variables));
-    out += cell;
-  }
-  return out;
-}
-
-}  // namespace
-
-std::vector<DatasetScores> all_scores(const ValidationResult& result,
-                                      const data::VariableTable& variables) {
-  std::vector<DatasetScores> all{{result.name, &variables, result.lead_times}};
-  all.insert(all.end(), result.further.begin(), result.further.end());
-  return all;
-}
-
-nlohmann::ordered_json to_json(const ValidationResult& result,
-                               const data::VariableTable& variables) {
-  nlohmann::ordered_json json{
-      {"loss", result.loss}, {"rollout", result.rollout}, {"num_dates", result.num_dates}};
-  if (result.loss_dates != result.num_dates) json["loss_dates"] = result.loss_dates;
-  if (result.further.empty()) {
-    json["lead_times"] = to_json(result.lead_times, variables);
-    return json;
-  }
-  for (const DatasetScores& d : all_scores(result, variables))
-    json["datasets"][d.name]["lead_times"] = to_json(d.lead_times, *d.variables);
-  return json;
-}
-
-std::string to_table(const ValidationResult& result, const data::VariableTable& variables) {
-  if (result.further.empty()) return to_table(result.lead_times, variables);
-  std::string out;
-  for (const DatasetScores& d : all_scores(result, variables))
-    out += concat(out.empty() ? "" : "\n\n", d.name, "\n", to_table(d.lead_times, *d.variables));
-  return out;
 }
 
 }  // namespace aifs::train

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -16,43 +15,9 @@
 #include "train/options.h"
 #include "train/output_chain.h"
 #include "train/rollout.h"
+#include "train/scores.h"
 
 namespace aifs::train {
-
-// Scores at one lead time; vectors over model outputs (V_out), physical units. Where the first
-// input of a variable was imputed there is no truth: its error counts as 0, as in Anemoi's metrics.
-struct LeadTimeScores {
-  int64_t lead_time_s = 0;
-  int64_t num_dates = 0;
-  std::vector<double> rmse, persistence_rmse;
-  // Prognostic outputs that do not change, as the dataset says or as persistence forecasts them
-  // without error: no ratio is formed of them.
-  std::vector<int64_t> constant = {};
-};
-
-// Scores of one of several datasets.
-struct DatasetScores {
-  std::string name;
-  const data::VariableTable* variables = nullptr;
-  std::vector<LeadTimeScores> lead_times;
-};
-
-// How a validation ended, the same on every rank.
-struct ValidationResult {
-  double loss = 0.0;       // training loss, mean over the steps of the rollout and over dates
-  int64_t rollout = 1;     // forecast steps of that loss
-  int64_t loss_dates = 0;  // dates that it is over: those with truth for so many steps
-  int64_t num_dates = 0;   // dates that forecasts start at
-  std::vector<LeadTimeScores> lead_times;  // of the first dataset, or of the only one
-  std::string name = {};                   // of the first dataset, where there are several
-  std::vector<DatasetScores> further = {};
-  // Why there are no scores: data that cannot be read or scored, another error, on any rank, or a
-  // stop. Empty and false: the scores are there.
-  std::string failure;
-  bool stopped = false;
-
-  bool has_scores() const { return failure.empty() && !stopped; }
-};
 
 // Describes what changes from one validation of a run to the next.
 struct ValidationCall {
@@ -67,6 +32,7 @@ struct FurtherValidation {
   const data::SampleSource& source;
   const data::VariableTable& variables;
   std::vector<float> cell_weights;
+  at::Tensor region = {};
   data::PostProcessor post_processor = {};
   data::NodeRange nodes;
   data::LoaderOptions loading = {.threads = 1, .prefetch_batches = 1};
@@ -80,6 +46,7 @@ struct ValidationSetup {
   Window window;
   int64_t timestep_s = 0;
   std::vector<float> cell_weights;  // (N) of all cells
+  at::Tensor region = {};           // (N) bool, true for cells of a region; none: no region
   data::PostProcessor post_processor = {};
   data::NodeRange nodes;  // this rank's cells
   const parallel::ProcessMesh& mesh;
@@ -93,7 +60,7 @@ struct ValidationSetup {
 };
 
 // Throws ConfigError if a lead time is not a multiple of the timestep, DataError if no validation
-// date has both inputs and truth.
+// date has both inputs and truth, and for a region whose cells weigh nothing.
 class Validation {
  public:
   Validation(const ValidationOptions& options, const ValidationSetup& setup);
@@ -117,6 +84,11 @@ class Validation {
     int64_t row = 0;
     int64_t steps = 0;  // model steps with truth, up to the longest lead time or rollout
   };
+  struct ScoredRegion {
+    std::string name;
+    double share = 0.0;
+    at::Tensor weights;  // (n, 1) fp64, sum over the cells of the region 1
+  };
   // A dataset and what its figures need; setup_ keeps what it refers to.
   struct Scored {
     const data::SampleSource& source;
@@ -127,6 +99,7 @@ class Validation {
     NodeSlice loss_nodes;
     at::Tensor weights;  // (n, 1) fp64, sum over all cells 1
     OutputChain outputs;
+    std::vector<ScoredRegion> regions;
   };
   // Describes what the forecasts of a validation have in common.
   struct Pass {
@@ -164,22 +137,5 @@ class Validation {
   std::vector<Date> dates_;          // of this replica
   std::vector<int64_t> turn_steps_;  // the most steps of any replica, by turn
 };
-
-// Mean over the prognostic variables of RMSE / persistence RMSE, without constant ones; NaN if
-// all are constant.
-double mean_ratio(const LeadTimeScores& scores, const data::VariableTable& variables);
-
-// Those of all datasets; `variables` are those of the first, as below.
-std::vector<DatasetScores> all_scores(const ValidationResult& result,
-                                      const data::VariableTable& variables);
-
-// {"loss", "rollout", "num_dates", "lead_times": {"6h": {"mean_ratio", "num_dates", "rmse": {...},
-// ...}}}; "constant" lists what the mean ratios leave out, "loss_dates" is there where it differs
-// from "num_dates". Of several datasets each has its "lead_times", in "datasets".
-nlohmann::ordered_json to_json(const ValidationResult& result,
-                               const data::VariableTable& variables);
-
-// A table for people: variables by lead times, RMSE and skill (1 - RMSE / persistence).
-std::string to_table(const ValidationResult& result, const data::VariableTable& variables);
 
 }  // namespace aifs::train

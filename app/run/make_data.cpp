@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <set>
 
+#include "app/run/analytic_cells.h"
 #include "app/run/data_match.h"
 #include "core/check.h"
 #include "core/time.h"
 #include "data/combine/open_dataset.h"
 #include "data/sources/analytic_dataset.h"
-#include "graph/nodes/gaussian_grid.h"
 
 namespace aifs::app {
 
@@ -36,13 +36,14 @@ std::shared_ptr<const data::Dataset> open_anemoi(const RunConfig& config, const 
 
 std::shared_ptr<const data::Dataset> make_analytic(const RunConfig& config,
                                                    const data::Period& period) {
-  const graph::Coordinates grid =
-      graph::gaussian_coordinates(graph::parse_gaussian_grid(config.graph.grid));
+  AnalyticCells cells = analytic_cells(config);
   data::AnalyticOptions options = config.data.analytic;
   if (!period.start.empty()) options.start = period.start;
   if (!period.end.empty()) options.end = period.end;
   options.statistics_end = "";  // statistics are those of the period itself
-  return std::make_shared<data::AnalyticDataset>(options, grid.lat_deg, grid.lon_deg);
+  return std::make_shared<data::AnalyticDataset>(options, std::move(cells.places.lat_deg),
+                                                 std::move(cells.places.lon_deg),
+                                                 std::move(cells.grids));
 }
 
 std::shared_ptr<const data::Dataset> open_dataset(const RunConfig& config, const StoresPtr& stores,

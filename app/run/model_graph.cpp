@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/run/model_graph.h"
 
+#include <ATen/core/Tensor.h>
+
 #include <algorithm>
 
 #include "app/run/named_parts.h"
 #include "core/check.h"
+#include "train/node_mask.h"
 
 namespace aifs::app {
 
@@ -88,6 +91,38 @@ void check_windows(const model::ModelOptions& model,
   });
 }
 
+namespace {
+
+// (N) bool; undefined for an attribute of an outline, where only masks have values.
+at::Tensor mask_or_nothing(const graph::NodeSet& nodes, const std::string& name,
+                           const std::string& path) {
+  const auto found = nodes.attributes.find(name);
+  if (found != nodes.attributes.end() && found->second.values.empty()) return {};
+  return train::node_mask(nodes, name, path);
+}
+
+}  // namespace
+
+at::Tensor output_mask(const model::ModelOptions& model, const data::DataOptions& data,
+                       size_t dataset, const graph::Graph& graph) {
+  const NamedParts parts = parts_of(model, data, dataset);
+  if (parts.output_mask.empty()) return {};
+  return mask_or_nothing(graph.nodes(data.names()[dataset]), parts.output_mask,
+                         parts.output_mask_path);
+}
+
+at::Tensor validation_region(const RunConfig& config, const graph::Graph& graph, size_t dataset) {
+  const std::string &region = config.train.validation.region, path = "train.validation.region";
+  if (region.empty()) return {};
+  const std::vector<std::string> names = config.data.names();
+  const auto has = [&](const std::string& name) {
+    return graph.nodes(name).attributes.contains(region);
+  };
+  const graph::NodeSet& nodes = graph.nodes(names[dataset]);
+  if (!has(nodes.name) && std::any_of(names.begin(), names.end(), has)) return {};
+  return mask_or_nothing(nodes, region, path);
+}
+
 void check_graph(const model::ModelOptions& model, const graph::Graph& graph,
                  const data::DataOptions& data) {
   const std::vector<std::string> meshes = model.meshes();
@@ -115,6 +150,8 @@ void check_graph(const model::ModelOptions& model, const graph::Graph& graph,
   for_datasets(model, data, [&](const std::string& name, const NamedParts& parts) {
     check_part(parts.paths.decoder, *parts.decoder, meshes.front(), name);
   });
+  for (size_t d = 0; d < data.names().size(); ++d)
+    output_mask(model, data, d, graph);
   check_windows(
       model, [&](const std::string& name) { return graph.nodes(name).num_nodes(); }, data);
 }

@@ -2,10 +2,13 @@
 // Whether a graph has the nodes and edges that a network works on.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "app/run/run_config.h"
 #include "data/options.h"
 #include "graph/base/graph.h"
 #include "model/network/options.h"
@@ -16,6 +19,16 @@ namespace aifs::app {
 // `data` says which datasets there are, and which mappers they have.
 void check_graph(const model::ModelOptions& model, const graph::Graph& graph,
                  const data::DataOptions& data = {});
+
+// (N) bool, true for the cells of a dataset that the network decides; undefined: all. Throws
+// ConfigError for an attribute that the nodes have not, or that marks none.
+at::Tensor output_mask(const model::ModelOptions& model, const data::DataOptions& data,
+                       size_t dataset, const graph::Graph& graph);
+
+// (N) bool, true for the cells of a dataset that are in train.validation.region; undefined: there
+// is none, or of several datasets this one's nodes have no such attribute. One of them must have
+// it. Throws ConfigError as output_mask().
+at::Tensor validation_region(const RunConfig& config, const graph::Graph& graph, size_t dataset);
 
 // Throws ConfigError for an attention window that is wider than all nodes in a row; `num_nodes`
 // gives their number by the name of the set. A processor on several meshes has one window, which

@@ -46,6 +46,7 @@ void check_of_one(const model::ModelOptions& model) {
   refuse(!model.encoders.empty(), "model.encoders");
   refuse(!model.decoders.empty(), "model.decoders");
   refuse(!model.residuals.empty(), "model.residuals");
+  refuse(!model.output_masks.empty(), "model.output_masks");
   for (size_t i = 0; i < model.bounding.size(); ++i)
     refuse(!model.bounding[i].datasets.empty(), concat("model.bounding.", i, ".datasets"));
 }
@@ -54,8 +55,10 @@ void check_of_one(const model::ModelOptions& model) {
 
 NamedParts parts_of(const model::ModelOptions& model, const data::DataOptions& data,
                     size_t dataset) {
-  NamedParts parts{
-      .encoder = &model.encoder, .decoder = &model.decoder, .residual = &model.residual};
+  NamedParts parts{.encoder = &model.encoder,
+                   .decoder = &model.decoder,
+                   .residual = &model.residual,
+                   .output_mask = model.output_mask};
   if (data.datasets.empty()) return parts;
   const auto& [name, options] = data.datasets[dataset];
   parts.encoder_name = options.encoder.empty() ? name : options.encoder;
@@ -66,6 +69,10 @@ NamedParts parts_of(const model::ModelOptions& model, const data::DataOptions& d
   parts.decoder =
       choose(model.decoders, parts.decoder_name, "decoders", model.decoder, paths.decoder);
   parts.residual = choose(model.residuals, name, "residuals", model.residual, paths.residual);
+  if (const auto own = model.output_masks.find(name); own != model.output_masks.end()) {
+    parts.output_mask = own->second;
+    parts.output_mask_path = concat("model.output_masks.", name);
+  }
   return parts;
 }
 
@@ -88,6 +95,8 @@ void check_named_parts(const model::ModelOptions& model, const data::DataOptions
     check_names(model.encoders, "encoders", "dataset with an encoder", encoders);
     check_names(model.decoders, "decoders", "dataset with a decoder", decoders);
     check_names(model.residuals, "residuals", "dataset", nodes);
+    for (const auto& [name, attribute] : model.output_masks)
+      require_known(concat("model.output_masks.", name), name, "dataset", nodes);
     for (size_t i = 0; i < model.bounding.size(); ++i) {
       for (const std::string& name : model.bounding[i].datasets)
         require_known(concat("model.bounding.", i, ".datasets"), name, "dataset", nodes);

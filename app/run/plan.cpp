@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "app/run/analytic_cells.h"
 #include "app/run/data_parts.h"
 #include "app/run/make_data.h"
 #include "app/run/memory_budget.h"
@@ -21,8 +22,16 @@ namespace aifs::app {
 namespace {
 
 data::DatasetInfo dataset_info(const RunConfig& config) {
-  if (config.data.kind == data::SourceKind::kAnalytic)  // its variables do not depend on the grid
-    return data::AnalyticDataset(config.data.analytic, {0.0}, {0.0}).info();
+  if (config.data.kind == data::SourceKind::kAnalytic) {
+    // Variables do not depend on the grid, of which there may be many cells.
+    data::DatasetInfo info = data::AnalyticDataset(config.data.analytic, {0.0}, {0.0}).info();
+    if (config.data.analytic.grid.empty()) return info;
+    const AnalyticCells cells = analytic_cells(config);
+    info.latitudes_deg = cells.places.lat_deg;
+    info.longitudes_deg = cells.places.lon_deg;
+    info.grids = cells.grids;
+    return info;
+  }
   try {
     return data::open_dataset(config.data.dataset, data::open_store)->info();
   } catch (const DataError& error) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/run/run_card.h"
 
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/util/accumulate.h>
 
@@ -247,6 +248,20 @@ std::string data_rows(const Run& run) {
   return rows + row("times", times.substr(2));
 }
 
+// How many cells are predicted where a mask leaves some out.
+std::string mask_rows(const Run& run) {
+  std::string rows;
+  for (size_t d = 0; d < run.datasets().size(); ++d) {
+    const at::Tensor& mask = run.output_mask(d);
+    if (!mask.defined()) continue;
+    const std::string name =
+        run.datasets().size() > 1 ? concat(run.datasets()[d].name, ": ") : std::string();
+    rows += row("predicted", concat(name, mask.sum().item<int64_t>(), " of ", mask.numel(),
+                                    " cells; the others are given"));
+  }
+  return rows;
+}
+
 std::string run_card(const Run& run, const std::vector<std::string>& places) {
   const RunConfig& c = run.config();
   const int64_t replicas = run.mesh().sizes().data;
@@ -257,7 +272,7 @@ std::string run_card(const Run& run, const std::vector<std::string>& places) {
                          places.size() > 1 ? " a rank, " : ", ", device_name(run.device()), ", ",
                          enum_name(c.train.precision))),
       rank_rows(run, places), data_rows(run), row("graph", graph_text(run.graph())),
-      row("edges", run.graph().report.edges_text()),
+      row("edges", run.graph().report.edges_text()), mask_rows(run),
       row("model", model_text(c.model, run.parameters().num_trainable(),
                               num_frozen(run.parameters(), c.optimizer.freeze))),
       row("loss", loss_text(c.loss)), row("optimizer", optimizer_text(c.optimizer, samples)),

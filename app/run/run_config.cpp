@@ -110,7 +110,12 @@ void check_datasets(const RunConfig& c) {
 }
 
 void check_sources(const RunConfig& c) {
-  if (c.data.kind == data::SourceKind::kAnalytic && c.graph.grid == "dataset") {
+  const bool has_grid = !c.data.analytic.grid.empty();
+  if (c.data.kind == data::SourceKind::kAnalytic && (c.graph.grid == "dataset") != has_grid) {
+    if (has_grid) {
+      throw ConfigError("graph.grid", "and data.analytic.grid both name a grid",
+                        "use \"dataset\": the cells are those of the dataset");
+    }
     throw ConfigError("graph.grid", "the analytic dataset has no grid of its own",
                       "name one, for example \"o16\"");
   }

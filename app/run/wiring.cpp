@@ -177,8 +177,10 @@ void Run::build() {
   network_ = std::make_unique<model::EncoderProcessorDecoder>(
       *parameters_, network_plan(fitted_, config_.data, data_, &graph_.graph), tensors);
   parameters_->flatten(device_);
-  for (size_t d = 0; d < data_.size(); ++d)
+  for (size_t d = 0; d < data_.size(); ++d) {
+    output_masks_.push_back(app::output_mask(config_.model, config_.data, d, graph_.graph));
     losses_.push_back(make_loss(d));
+  }
   validation_ = make_validation();
   phases_.end("network and loss");
 }
@@ -251,6 +253,12 @@ train::NodeSlice Run::slice_of(size_t dataset) const {
   return train::slice_of_group(cells_per_rank_[dataset], mesh_->model());
 }
 
+at::Tensor Run::output_mask_of(size_t dataset) const {
+  const at::Tensor& mask = output_masks_[dataset];
+  const data::NodeRange cells = cells_of(dataset);
+  return mask.defined() ? mask.narrow(0, cells.begin, cells.size()) : mask;
+}
+
 train::LossPtr Run::make_loss(size_t dataset) const {
   const DataParts& data = data_[dataset];
   return train::build_loss(config_.loss, {.variables = data.variables,
@@ -259,6 +267,7 @@ train::LossPtr Run::make_loss(size_t dataset) const {
                                           .nodes = graph_.graph.nodes(data.name),
                                           .edges = edges_within(graph_.graph, data.name),
                                           .grid_name = config_.graph.grid,
+                                          .output_mask = output_masks_[dataset],
                                           .timestep_s = data.timestep_s,
                                           .times_out = data.window.times_out,
                                           .dtype = parameters_->dtype(),
@@ -288,16 +297,23 @@ data::LoaderOptions Run::loading(double share_of_memory, size_t dataset) const {
 
 train::FurtherValidation Run::validated(size_t dataset) const {
   const DataParts& data = data_[dataset];
-  return {
-      .name = data.name,
-      .source = data.validation_source,
-      .variables = data.variables,
-      .cell_weights = cell_weights(config_.train.validation.weights, graph_.graph.nodes(data.name)),
-      .post_processor = data.post_processor,
-      .nodes = cells_of(dataset),
-      .loading = loading(kShareOfValidation, dataset),
-      .loss = losses_[dataset],
-      .loss_nodes = slice_of(dataset)};
+  std::vector<float> weights =
+      cell_weights(config_.train.validation.weights, graph_.graph.nodes(data.name));
+  if (const at::Tensor& mask = output_masks_[dataset]; mask.defined()) {
+    const bool* decided = mask.const_data_ptr<bool>();
+    for (size_t i = 0; i < weights.size(); ++i)
+      if (!decided[i]) weights[i] = 0.0f;
+  }
+  return {.name = data.name,
+          .source = data.validation_source,
+          .variables = data.variables,
+          .cell_weights = weights,
+          .region = validation_region(config_, graph_.graph, dataset),
+          .post_processor = data.post_processor,
+          .nodes = cells_of(dataset),
+          .loading = loading(kShareOfValidation, dataset),
+          .loss = losses_[dataset],
+          .loss_nodes = slice_of(dataset)};
 }
 
 std::unique_ptr<train::Validation> Run::make_validation() const {
@@ -307,6 +323,7 @@ std::unique_ptr<train::Validation> Run::make_validation() const {
                                .window = data().window,
                                .timestep_s = data().timestep_s,
                                .cell_weights = first.cell_weights,
+                               .region = first.region,
                                .post_processor = first.post_processor,
                                .nodes = first.nodes,
                                .mesh = *mesh_,
@@ -327,7 +344,7 @@ std::vector<train::FurtherDataset> Run::further_training(double share_of_memory)
   for (size_t d = 1; d < data_.size(); ++d) {
     const DataParts& data = data_[d];
     further.push_back({data.name, data.training_source, data.variables, loading(share_of_memory, d),
-                       losses_[d], slice_of(d)});
+                       losses_[d], slice_of(d), output_mask_of(d)});
   }
   return further;
 }
@@ -360,6 +377,7 @@ std::unique_ptr<train::Trainer> Run::make_trainer(const std::function<void(int64
       .network = *network_,
       .loss = losses_[0],
       .loss_nodes = slice_of(0),
+      .output_mask = output_mask_of(0),
       .validation = config_.run.mode == Mode::kSynthetic ? nullptr : validation_.get(),
       .mesh = *mesh_,
       .device = device_,
@@ -457,9 +475,13 @@ void Run::validate(const train::CheckpointInfo& checkpoint) {
   parallel::together(
       mesh_->world(), [&] { load_weights(checkpoint); }, failure_handling());
   std::vector<const data::VariableTable*> tables;
-  for (const DataParts& data : data_)
-    tables.push_back(&data.variables);
-  const train::Forecaster forecaster(*network_, tables, data().window, device_);
+  train::ForecastExtras extras;
+  for (size_t d = 0; d < data_.size(); ++d) {
+    tables.push_back(&data_[d].variables);
+    const at::Tensor mask = output_mask_of(d);
+    extras.output_masks.push_back(mask.defined() ? mask.to(device_) : mask);
+  }
+  const train::Forecaster forecaster(*network_, tables, data().window, device_, extras);
   const int64_t chosen = config_.train.validation.rollout;
   const train::ValidationResult result = validation_->run(
       forecaster, *losses_[0],

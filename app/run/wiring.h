@@ -77,6 +77,8 @@ class Run {
   const Phases& phases() const { return phases_; }
   const model::ParameterSet& parameters() const { return *parameters_; }
   const train::Loss& loss(size_t dataset = 0) const { return *losses_[dataset]; }
+  // (N) bool, true for the cells of a dataset that the network decides; undefined: all.
+  const at::Tensor& output_mask(size_t dataset = 0) const { return output_masks_[dataset]; }
   const parallel::ProcessMesh& mesh() const { return *mesh_; }
   // Returns what a step takes of a rank's memory on paper (--dry-run); nothing where there is no
   // such plan. Local to the main rank.
@@ -98,6 +100,8 @@ class Run {
   // How batches of a dataset are read, into this share of data.memory_mib of all of them.
   data::LoaderOptions loading(double share_of_memory, size_t dataset) const;
   train::NodeSlice slice_of(size_t dataset) const;
+  // The cells that the network decides, of this rank; undefined: all.
+  at::Tensor output_mask_of(size_t dataset) const;
   // Returns what a dataset is to a validation.
   train::FurtherValidation validated(size_t dataset) const;
   std::vector<train::FurtherDataset> further_training(double share_of_memory) const;
@@ -117,7 +121,8 @@ class Run {
   std::vector<parallel::Counts> cells_per_rank_;
   std::unique_ptr<model::ParameterSet> parameters_;
   std::unique_ptr<model::EncoderProcessorDecoder> network_;
-  std::vector<train::LossPtr> losses_;  // of each dataset
+  std::vector<train::LossPtr> losses_;    // of each dataset
+  std::vector<at::Tensor> output_masks_;  // of each dataset, (N) bool; undefined: all
   std::unique_ptr<train::Validation> validation_;
   SharedReading shared_reading_;
 };

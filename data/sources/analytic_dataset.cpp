@@ -171,7 +171,7 @@ FlowState RossbyWaves::flow(const FieldValues& waves, double sin_lat, double cos
 }
 
 AnalyticDataset::AnalyticDataset(AnalyticOptions options, std::vector<double> latitudes_deg,
-                                 std::vector<double> longitudes_deg)
+                                 std::vector<double> longitudes_deg, std::vector<int64_t> grids)
     : options_(std::move(options)), harmonics_(options_.max_degree) {
   options_.validate("data.analytic");
   AIFS_CHECK(latitudes_deg.size() == longitudes_deg.size() && !latitudes_deg.empty(),
@@ -190,6 +190,7 @@ AnalyticDataset::AnalyticDataset(AnalyticOptions options, std::vector<double> la
   info_.latitudes_deg = std::move(latitudes_deg);
   info_.longitudes_deg = std::move(longitudes_deg);
   info_.field_shape = {info_.num_nodes()};
+  info_.grids = std::move(grids);
   name_columns();
   sample_statistics();
 }

@@ -63,13 +63,13 @@ class RossbyWaves {
 
 class AnalyticDataset : public Dataset {
  public:
-  // Cells at these latitudes and longitudes, (N) each. Statistics are those of at most
-  // `statistics_rows` dates, evenly spread over the statistics period, both ends included, over all
-  // cells without weights, in fp64; tendencies compare the same dates with exact later states.
-  // Throws ConfigError for options that validate() refuses, DataError for coordinates that are no
-  // place on the sphere.
+  // Cells at these latitudes and longitudes, (N) each; `grids` as in DatasetInfo. Statistics are
+  // those of at most `statistics_rows` dates, evenly spread over the statistics period, both ends
+  // included, over all cells without weights, in fp64; tendencies compare the same dates with exact
+  // later states. Throws ConfigError for options that validate() refuses, DataError for coordinates
+  // that are no place on the sphere.
   AnalyticDataset(AnalyticOptions options, std::vector<double> latitudes_deg,
-                  std::vector<double> longitudes_deg);
+                  std::vector<double> longitudes_deg, std::vector<int64_t> grids = {});
 
   const DatasetInfo& info() const override { return info_; }
 

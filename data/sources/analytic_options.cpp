@@ -19,7 +19,36 @@ void AnalyticLevel::bind(config::Binder& b) {
            {"root mean square over the sphere of the wind of all waves", "m s-1"});
 }
 
+void AnalyticRegion::bind(config::Binder& b) {
+  const config::Bounds<double> latitudes{.min = -90.0, .max = 90.0};
+  const config::Bounds<double> longitudes{.min = -360.0, .max = 360.0};
+  b.number("north", north_deg, latitudes, {"latitude of the first row", "degree"});
+  b.number("west", west_deg, longitudes, {"longitude of the first column", "degree"});
+  b.number("south", south_deg, latitudes, {"latitude of the last row", "degree"});
+  b.number("east", east_deg, longitudes, {"longitude of the last column", "degree"});
+  b.number("spacing", spacing_deg, {.min = 0.0, .max = 90.0},
+           {"distance of rows and columns; 0: no region", "degree"});
+  b.number("max_distance_km", max_distance_km, {.min = 0.0},
+           {"cells of the grid further off the region are left out; 0: none", "km"});
+}
+
+void AnalyticRegion::validate(const std::string& path) const {
+  if (!is_given()) {
+    config::refuse_unused(*this, {}, path, "a region without spacing");
+    return;
+  }
+  if (north_deg <= south_deg) throw ConfigError(path + ".north", "must be north of south");
+  if (east_deg <= west_deg || east_deg - west_deg >= 360.0)
+    throw ConfigError(path + ".east", "must be east of west, by less than 360 degrees");
+}
+
 void AnalyticOptions::bind(config::Binder& b) {
+  b.text("grid", grid,
+         {"Gaussian grid of the cells, such as o16; empty: that of graph.grid. With it, graph.grid "
+          "is \"dataset\""});
+  b.section("region", region,
+            {"finer cells of a rectangle, which come before those of the grid that they do not "
+             "cover: two grids, as data.dataset.cutout gives"});
   b.text("start", start, {"first date"}, config::TextKind::kDate);
   b.text("end", end, {"last date, inclusive"}, config::TextKind::kDate);
   b.text("frequency", frequency, {"spacing of the dates"}, config::TextKind::kDuration);
@@ -42,6 +71,10 @@ void AnalyticOptions::bind(config::Binder& b) {
 }
 
 void AnalyticOptions::validate(const std::string& path) const {
+  if (region.is_given() && grid.empty()) {
+    throw ConfigError(path + ".grid", "is empty, and a region needs a grid around it",
+                      "name one, for example \"o16\", and set graph.grid to \"dataset\"");
+  }
   if (frequency_s() <= 0) throw ConfigError(path + ".frequency", "must be longer than nothing");
   if (start.empty()) throw ConfigError(path + ".start", "must be a date");
   if (end.empty()) throw ConfigError(path + ".end", "must be a date");

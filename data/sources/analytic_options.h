@@ -21,7 +21,20 @@ struct AnalyticLevel {
   void bind(config::Binder& b);
 };
 
+// Cells in rows and columns of a rectangle, finer than those of the grid around it.
+struct AnalyticRegion {
+  double north_deg = 0.0, west_deg = 0.0, south_deg = 0.0, east_deg = 0.0;
+  double spacing_deg = 0.0;      // 0: no region
+  double max_distance_km = 0.0;  // of cells around it; 0: any
+
+  bool is_given() const { return spacing_deg > 0.0; }
+  void bind(config::Binder& b);
+  void validate(const std::string& path) const;
+};
+
 struct AnalyticOptions {
+  std::string grid;       // empty: that of the graph
+  AnalyticRegion region;  // laid over the grid
   std::string start = "2020-01-01", end = "2020-12-31", frequency = "6h";
   int64_t seed = 1;
   int64_t min_degree = 2, max_degree = 12;

@@ -292,6 +292,13 @@ void ModelOptions::bind(config::Binder& b) {
   b.section("residual", residual, {"what is added to prognostic outputs"}, "kind");
   b.map("residuals", residuals,
         {"residuals of several datasets that differ from model.residual, by dataset"});
+  b.text("output_mask", output_mask,
+         {"attribute of the data nodes that is not 0 where the network decides (limited areas: "
+          "cutout_mask): outside, forecasts keep the truth of prognostic variables between their "
+          "steps, and neither loss nor scores count; empty: it decides everywhere"});
+  b.text_map("output_masks", output_masks,
+             {"attributes of several datasets that differ from model.output_mask, by dataset; an "
+              "empty text: it decides everywhere"});
   b.list("bounding", bounding, {"limits on outputs, applied in order in normalised space"});
   b.text_list("edge_attributes", edge_attributes, {"edge attributes of the graph that are used"});
   b.number("layer_norm_eps", layer_norm_eps, {.min = 0.0, .max = 1.0},

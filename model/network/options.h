@@ -133,6 +133,10 @@ struct ModelOptions {
   TrainableOptions trainable_parameters;
   bool latent_skip = true;
   ResidualOptions residual;
+  // Attribute of the data nodes that marks cells which the network decides; empty: all. Of several
+  // datasets those that differ, by dataset.
+  std::string output_mask;
+  std::map<std::string, std::string> output_masks;
   std::vector<BoundingOptions> bounding;
   std::vector<std::string> edge_attributes{"edge_length", "edge_dirs"};
   double layer_norm_eps = 1e-5;

@@ -90,7 +90,7 @@ TEST_CASE("kinds of networks", "[anemoi]") {
   REQUIRE(value_at(imported(old), "/model/hierarchy/meshes").dump() == R"(["h1","h2"])");
   const Imported shared = changed({{"/system/hardware/num_gpus_per_ensemble", 4},
                                    {"/model/noise_injector/noise_edges_name", {"a", "to", "b"}},
-                                   {"/model/output_mask/_target_", "a.Boolean1DMask"}});
+                                   {"/model/output_mask/_target_", "a.AnotherMask"}});
   REQUIRE(value_at(shared, "/model/ensemble/members") == 8);
   REQUIRE(is_refused(shared, "model.noise_injector.noise_edges_name"));
   REQUIRE(is_refused(shared, "model.output_mask"));
@@ -223,4 +223,22 @@ TEST_CASE("residuals and limits", "[anemoi]") {
           R"("normalizer":["mean-std"]},)"
           R"({"kind":"hardtanh","variables":["tcc"],"min_val":0.0,"max_val":1.0}])");
   REQUIRE(is_refused(limits, "model.bounding.2"));
+}
+
+TEST_CASE("output masks are attributes of the nodes, which the graph keeps", "[anemoi]") {
+  const Imported masked =
+      changed({{"/model/output_mask/_target_", "anemoi.training.utils.masks.Boolean1DMask"},
+               {"/model/output_mask/attribute_name", "cutout_mask"},
+               {"/graph/nodes/data/attributes/cutout_mask",
+                {{"_target_", "anemoi.graphs.nodes.attributes.CutOutMask"}}},
+               {"/training/validation_metrics/datasets/data/mse_inside_lam",
+                {{"_target_", "a.MSELoss"}, {"scalers", {"node_weights"}}}}});
+  REQUIRE_FALSE(is_refused(masked, "model.output_mask"));
+  REQUIRE(value_at(masked, "/model/output_mask") == "cutout_mask");
+  REQUIRE(value_at(masked, "/graph/nodes/data/attributes/cutout_mask/kind") == "cutout_mask");
+  REQUIRE(value_at(masked, "/train/validation/region") == "cutout_mask");
+  const Imported none =
+      changed({{"/model/output_mask/_target_", "anemoi.training.utils.masks.NoOutputMask"}});
+  REQUIRE(value_at(none, "/model/output_mask").is_null());
+  REQUIRE(value_at(none, "/train/validation/region").is_null());
 }

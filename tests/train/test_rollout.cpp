@@ -101,6 +101,38 @@ TEST_CASE("outside the mask the truth replaces what was predicted", "[rollout]")
   REQUIRE(max_difference(x, expected) == 0.0);
 }
 
+TEST_CASE("forecasts go on from the truth outside the mask, and from themselves inside",
+          "[rollout]") {
+  Network net;
+  at::Tensor mask = at::zeros({kNodes}, at::kBool);
+  mask.slice(0, 3, 8).fill_(true);
+  const at::NoGradGuard no_grad;
+  const at::Tensor batch = random_tensor({2, 4, 1, kNodes, 4}, 1);
+  const auto second = [&](const ForecastExtras& extras) {
+    const Forecaster forecaster(net.network, variables(), {}, at::kCPU, extras);
+    at::Tensor first, last;
+    forecaster.run(batch, 2, [&](const ForecastStep& step) {
+      (step.step == 0 ? first : last) = step.prediction;
+    });
+    return std::pair(first, last);
+  };
+  const auto [first, last] = second({.output_masks = {mask}});
+  // Truth of f, p, q in place of the newest input, with what was predicted of p and q inside.
+  at::Tensor newest = batch.select(1, 2).index_select(-1, at::tensor({0, 1, 3})).clone();
+  for (int64_t n = 3; n < 8; ++n) {
+    for (const auto& [input, output] : {std::pair(1, 0), std::pair(2, 2)})
+      newest.select(2, n).select(-1, input).copy_(
+          first.select(1, 0).select(2, n).select(-1, output));
+  }
+  const at::Tensor old = batch.select(1, 1).index_select(-1, at::tensor({0, 1, 3}));
+  const at::Tensor expected = net.network.forward({at::stack({old, newest}, 1)}, {.step = 1})[0];
+  REQUIRE(max_difference(last, expected) == 0.0);
+  // It matters: without a mask, and with one that is true everywhere, the forecast is another.
+  REQUIRE(max_difference(last, second({}).second) > 1e-6);
+  REQUIRE(max_difference(second({}).second,
+                         second({.output_masks = {at::ones({kNodes}, at::kBool)}}).second) == 0.0);
+}
+
 TEST_CASE("steps that are run again give the same loss and gradients", "[rollout]") {
   Network net;
   const auto kept = loss_and_gradient(net, {});

@@ -85,6 +85,55 @@ TEST_CASE("scores are weighted root mean squares in physical units", "[validatio
   REQUIRE(result.lead_times.size() == 2);
 }
 
+TEST_CASE("scores inside and outside a region add up to those of the whole", "[validation]") {
+  const SmallTraining t(9, 3, at::kDouble);
+  const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
+  const PointwiseTerm loss(mse_error(), {});
+  ValidationSetup setup = setup_of(t);
+  setup.region = at::zeros({kCells}, at::kBool);
+  setup.region.slice(0, 2, 7).fill_(true);
+  const ValidationOptions options = options_of({"6h", "12h"});
+  const ValidationResult parts = Validation(options, setup).run(forecaster, loss);
+  const ValidationResult whole = run(t, options);
+  // The scores of a validation of the region's cells alone, by their weights.
+  ValidationSetup inside = setup_of(t);
+  double weight = 0.0, sum = 0.0;
+  for (int64_t n = 0; n < kCells; ++n) {
+    float& cell = inside.cell_weights[static_cast<size_t>(n)];
+    sum += static_cast<double>(cell);
+    if (n < 2 || n >= 7) cell = 0.0f;
+    weight += static_cast<double>(cell);
+  }
+  const ValidationResult alone = Validation(options, inside).run(forecaster, loss);
+  for (size_t i = 0; i < 2; ++i) {
+    const LeadTimeScores& scores = parts.lead_times[i];
+    REQUIRE(scores.rmse == whole.lead_times[i].rmse);
+    REQUIRE(scores.regions.size() == 2);
+    const RegionScores &in = scores.regions[0], &out = scores.regions[1];
+    REQUIRE(in.name == "inside_lam");
+    REQUIRE(out.name == "outside_lam");
+    REQUIRE(in.share == Approx(weight / sum).epsilon(1e-12));
+    REQUIRE(in.share + out.share == Approx(1.0).epsilon(1e-12));
+    for (size_t v = 0; v < scores.rmse.size(); ++v) {
+      REQUIRE(in.rmse[v] == Approx(alone.lead_times[i].rmse[v]).epsilon(1e-12));
+      REQUIRE(in.persistence_rmse[v] ==
+              Approx(alone.lead_times[i].persistence_rmse[v]).epsilon(1e-12));
+      REQUIRE(in.share * in.rmse[v] * in.rmse[v] + out.share * out.rmse[v] * out.rmse[v] ==
+              Approx(scores.rmse[v] * scores.rmse[v]).epsilon(1e-12));
+    }
+  }
+  // Of cells that all count, there is no outside; a region of cells that do not count is none.
+  inside.region = setup.region;
+  REQUIRE(Validation(options, inside).run(forecaster, loss).lead_times[0].regions.size() == 1);
+  inside.region = at::logical_not(setup.region);
+  try {
+    const Validation refused(options, inside);
+    FAIL("a region without weight is taken");
+  } catch (const ConfigError& error) {
+    REQUIRE(error.path() == "train.validation.region");
+  }
+}
+
 TEST_CASE("a network that adds nothing scores as persistence", "[validation]") {
   const SmallTraining t(9);
   t.parameters.flat_values().zero_();

@@ -4,25 +4,9 @@
 #include <ATen/ATen.h>
 
 #include "core/check.h"
+#include "train/node_mask.h"
 
 namespace aifs::train {
-
-namespace {
-
-at::Tensor attribute_of_nodes(const LossInputs& inputs, const std::string& name,
-                              const std::string& path) {
-  const auto found = inputs.nodes.attributes.find(name);
-  if (found == inputs.nodes.attributes.end()) {
-    std::vector<std::string> known;
-    for (const auto& [attribute, values] : inputs.nodes.attributes)
-      known.push_back(attribute);
-    throw ConfigError(path, concat("the data nodes have no attribute '", name, "'"),
-                      nearest_names(name, known));
-  }
-  return at::tensor(at::ArrayRef<float>(found->second.values), at::kFloat);
-}
-
-}  // namespace
 
 at::Tensor reweighted_nodes(const at::Tensor& weights, const at::Tensor& mask, double fraction) {
   AIFS_CHECK(fraction > 0.0 && fraction < 1.0, "a share of ", fraction);
@@ -37,8 +21,8 @@ at::Tensor spectral_weights(int64_t modes, int64_t repeats) {
 }
 
 void NodeWeightsKind::bind_settings(config::Binder& b) {
-  b.text("node_attribute", node_attribute, {"attribute of the data nodes that weighs them"});
-  b.text("node_mask", node_mask,
+  b.text("node_attribute", node_attribute_name, {"attribute of the data nodes that weighs them"});
+  b.text("node_mask", node_mask_name,
          {"attribute that marks nodes which weigh the same and have a fixed share; empty: none"});
   b.number("node_mask_share", node_mask_share, {.min = 1e-9, .max = 1.0 - 1e-9},
            {"their share of the total weight"});
@@ -55,16 +39,24 @@ void NodeWeightsKind::bind_in_section(config::Binder& b) {
 }
 
 at::Tensor NodeWeightsKind::weights(const ScalerPlace& place) const {
-  const auto attribute = [&](const std::string& name, const char* key) {
-    return attribute_of_nodes(place.inputs, name, concat(place.path, ".", key));
-  };
-  at::Tensor weights = attribute(node_attribute, "node_attribute");
+  const LossInputs& inputs = place.inputs;
+  const auto path_of = [&](const char* key) { return concat(place.path, ".", key); };
+  at::Tensor weights = node_attribute(inputs.nodes, node_attribute_name, path_of("node_attribute"));
   if (node_inverse) weights = (weights == 0.0).to(at::kFloat);
-  if (node_mask.empty()) return weights;
-  const at::Tensor mask = attribute(node_mask, "node_mask") != 0.0;
-  if (!mask.any().item<bool>()) {
-    throw ConfigError(place.path + ".node_mask", concat("'", node_mask, "' marks no node"),
-                      "leave it empty where all nodes keep their weights");
+  // Cells that the network does not decide count for nothing, and not for share and norm either.
+  const at::Tensor& decided = inputs.output_mask;
+  if (decided.defined()) weights = weights.masked_fill(at::logical_not(decided), 0.0);
+  if (node_mask_name.empty()) return weights;
+  const std::string path = path_of("node_mask");
+  at::Tensor mask = node_mask(inputs.nodes, node_mask_name, path);
+  if (decided.defined()) mask = at::logical_and(mask, decided);
+  const at::Tensor rest = weights.masked_select(at::logical_not(mask));
+  if (!mask.any().item<bool>() || !(rest.sum().item<double>() > 0.0)) {
+    throw ConfigError(
+        path,
+        concat("'", node_mask_name, "' marks ", mask.sum().item<int64_t>(),
+               " nodes that count, and the others weigh nothing: no share can be kept"),
+        "leave it empty where all nodes keep their weights");
   }
   return reweighted_nodes(weights, mask, node_mask_share);
 }

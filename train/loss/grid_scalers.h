@@ -14,8 +14,8 @@ at::Tensor reweighted_nodes(const at::Tensor& weights, const at::Tensor& mask, d
 at::Tensor spectral_weights(int64_t modes, int64_t repeats);
 
 struct NodeWeightsKind : WeightsKind {
-  std::string node_attribute = "area_weight";
-  std::string node_mask;  // attribute of nodes that share `node_mask_share` of the weight
+  std::string node_attribute_name = "area_weight";
+  std::string node_mask_name;  // attribute of nodes that share `node_mask_share` of the weight
   double node_mask_share = 0.5;
   bool node_inverse = false;  // 1 where the attribute is 0, else 0
 
@@ -25,7 +25,7 @@ struct NodeWeightsKind : WeightsKind {
   void become_unnamed() override { norm = WeightNorm::kUnitSum; }
   std::vector<Axis> axes() const override { return {kGrid}; }
   GridUse grid_use() const override { return GridUse::kNodes; }
-  const char* key_to_use() const override { return node_mask.empty() ? nullptr : "node_mask"; }
+  const char* key_to_use() const override { return node_mask_name.empty() ? nullptr : "node_mask"; }
   at::Tensor weights(const ScalerPlace& place) const override;
 };
 

@@ -23,6 +23,7 @@ struct LossInputs {
   const graph::NodeSet& nodes;                            // of the data grid, all of them
   const graph::EdgeSet* edges = nullptr;  // from these nodes to these, if the graph has some
   std::string grid_name = {};             // graph.grid
+  at::Tensor output_mask = {};            // (N) bool, true where the network decides; none: all
   int64_t timestep_s = 0;
   int64_t times_out = 1;
   at::ScalarType dtype = at::kFloat;

@@ -89,11 +89,21 @@ LossPtr build_term(const LossTermOptions& term, const std::string& path, const L
   return term.scales.of_aggregates ? loss : of_scales(loss);
 }
 
+// Throws ConfigError for a loss that would count cells which the network does not decide.
+void check_output_mask(const LossTermOptions& term, const std::string& path,
+                       const LossInputs& inputs) {
+  if (!inputs.output_mask.defined() || term.kind->is_of_waves() || !term.scalers.empty()) return;
+  throw ConfigError(path + ".scalers",
+                    "is empty, so that cells outside model.output_mask would count, too",
+                    "name \"node_weights\", which are 0 there");
+}
+
 }  // namespace
 
 void check_loss(const LossOptions& options, const LossInputs& inputs) {
   options.check_names(inputs.variables, inputs.target_names);
   for (const auto& [path, term] : options.effective_terms()) {
+    check_output_mask(term, path, inputs);
     term.kind->check(inputs, path);
     for (const std::string& name : term.scalers) {
       const GridUse use = options.scaler(name, path + ".scalers").kind->grid_use();
@@ -111,8 +121,10 @@ Scaler build_scaler(const LossOptions& options, const std::string& name, const L
 LossPtr build_loss(const LossOptions& options, const LossInputs& inputs) {
   options.check_names(inputs.variables, inputs.target_names);
   std::vector<WeightedSum::Part> parts;
-  for (const auto& [path, term] : options.effective_terms())
+  for (const auto& [path, term] : options.effective_terms()) {
+    check_output_mask(term, path, inputs);
     parts.push_back({build_term(term, path, options, inputs), term.weight});
+  }
   if (parts.size() == 1 && parts[0].weight == 1.0) return parts[0].loss;
   return std::make_shared<WeightedSum>(std::move(parts));
 }

@@ -106,6 +106,27 @@ graph::GaussianGrid sphere_grid(const TransformOptions& options, const LossInput
   return grid;
 }
 
+// Fields outside the mask are no forecast: waves of them mean nothing.
+void check_mask(const TransformOptions& options, const at::Tensor& mask, const std::string& path) {
+  if (!options.projection.grid.empty()) {
+    throw ConfigError(path + ".projection.grid",
+                      "takes cells outside model.output_mask, too, which are not predicted",
+                      "use a transform of the cells themselves, with a subgrid");
+  }
+  const std::vector<int64_t>& rows = options.subgrid;
+  const at::Tensor covered = rows.empty() ? mask : mask.slice(0, rows[0], rows[1]);
+  if (covered.all().item<bool>()) return;
+  const at::Tensor inside = at::nonzero(mask).flatten();
+  const int64_t first = inside[0].item<int64_t>(), last = inside[-1].item<int64_t>() + 1;
+  throw ConfigError(
+      path + ".subgrid",
+      concat("the transform covers ", covered.size(0), " cells, of which ",
+             at::logical_not(covered).sum().item<int64_t>(), " are outside model.output_mask"),
+      last - first == inside.size(0)
+          ? concat("use [", first, ", ", last, "], the cells inside")
+          : "the cells inside are not in a row: waves need a rectangle of them");
+}
+
 }  // namespace
 
 void TransformOptions::check(const LossInputs& inputs, const std::string& path) const {
@@ -120,6 +141,7 @@ void TransformOptions::check(const LossInputs& inputs, const std::string& path) 
     }
     given = subgrid[1] - subgrid[0];
   }
+  if (inputs.output_mask.defined()) check_mask(*this, inputs.output_mask, path);
   if (given != points) {
     throw ConfigError(path, concat("a transform of ", points, " points for a field of ", given));
   }

@@ -81,3 +81,15 @@ TEST_CASE("a single dataset has no parts of a name", "[named_parts]") {
   REQUIRE(parts.encoder == &s.model.encoder);
   REQUIRE(parts.encoder_name == "0");
 }
+
+TEST_CASE("a dataset has the output mask of its name, or that of the model", "[named_parts]") {
+  const Sections s = read(R"({"output_mask": "cutout_mask", "output_masks": {"two": ""}})");
+  REQUIRE(fault(s) == "none");
+  REQUIRE(app::parts_of(s.model, s.data, 0).output_mask == "cutout_mask");
+  REQUIRE(app::parts_of(s.model, s.data, 0).output_mask_path == "model.output_mask");
+  REQUIRE(app::parts_of(s.model, s.data, 1).output_mask.empty());
+  REQUIRE(fault(read(R"({"output_masks": {"tow": "cutout_mask"}})")) == "model.output_masks.tow");
+  Sections one = read(R"({"output_masks": {"data": "cutout_mask"}})");
+  one.data.datasets.clear();
+  REQUIRE(fault(one) == "model.output_masks");
+}

@@ -202,6 +202,58 @@ TEST_CASE("a mask of nodes that marks none is an error of the configuration", "[
   }
 }
 
+TEST_CASE("cells that the network does not decide weigh nothing, before norm and share",
+          "[loss_setup]") {
+  Setup setup;  // weights 1, 2, 5
+  setup.nodes.attributes["last"] = {1, {0.0f, 0.0f, 1.0f}};
+  setup.nodes.attributes["ends"] = {1, {1.0f, 0.0f, 1.0f}};
+  LossInputs inputs = setup.inputs();
+  inputs.output_mask = at::tensor({0, 1, 1}, at::kByte).to(at::kBool);
+  const auto weights = [&](const char* scaler) {
+    const LossOptions options = read(concat(R"({"scalers": [], "named_scalers": {"own": {)",
+                                            R"("kind": "node_weights", )", scaler, "}}}"));
+    return values(build_scaler(options, "own", inputs));
+  };
+  REQUIRE(weights(R"("norm": "none")") == std::vector{0.0, 2.0, 5.0});
+  const std::vector<double> shares = weights(R"("norm": "unit-sum")");
+  REQUIRE(shares[0] == 0.0);
+  REQUIRE(shares[1] == Approx(2.0 / 7.0).epsilon(1e-7));
+  REQUIRE(weights(R"("node_inverse": true)") == std::vector{0.0, 0.0, 0.0});
+  // The share is one of the cells that count, here the last two.
+  for (const char* mask : {"last", "ends"}) {
+    const std::vector<double> reweighted =
+        weights(concat(R"("norm": "unit-sum", "node_mask_share": 0.25, "node_mask": ")", mask, "\"")
+                    .c_str());
+    REQUIRE(reweighted[0] == 0.0);
+    REQUIRE(reweighted[1] == Approx(0.75).epsilon(1e-6));
+    REQUIRE(reweighted[2] == Approx(0.25).epsilon(1e-6));
+  }
+  setup.nodes.attributes["both"] = {1, {0.0f, 1.0f, 1.0f}};
+  REQUIRE_THROWS_WITH(weights(R"("node_mask": "both")"), ContainsSubstring("weigh nothing"));
+}
+
+TEST_CASE("losses that would count cells outside the output mask are refused", "[loss_setup]") {
+  Setup setup;
+  LossInputs inputs = setup.inputs();
+  inputs.output_mask = at::tensor({0, 1, 1}, at::kByte).to(at::kBool);
+  const auto fault = [&](const std::string& loss) {
+    for (const bool builds : {false, true}) {
+      try {
+        if (builds)
+          build_loss(read(loss), inputs);
+        else
+          check_loss(read(loss), inputs);
+      } catch (const ConfigError& error) {
+        return error.path();
+      }
+    }
+    return std::string("none");
+  };
+  REQUIRE(fault(R"({"scalers": ["node_weights"]})") == "none");
+  REQUIRE(fault(R"({"scalers": []})") == "loss.scalers");
+  REQUIRE(fault(R"({"scalers": [], "terms": [{"kind": "mae"}]})") == "loss.terms.0.scalers");
+}
+
 TEST_CASE("graph scores use the edges of the graph if they are told to", "[loss_setup]") {
   Setup setup;
   graph::EdgeSet ring{"data", "data", {1, 2, 0}, {0, 1, 2}, {}};

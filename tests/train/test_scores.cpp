@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/scores.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.h"
+
+using namespace aifs;
+using namespace aifs::train;
+
+namespace {
+
+// Prognostic variables a and b; half the error of persistence, a quarter inside.
+ValidationResult result() {
+  LeadTimeScores scores{6 * 3600, 3, {1.0, 2.0}, {2.0, 4.0}};
+  scores.regions = {{"inside_lam", 0.25, {0.5, 1.0}, {2.0, 4.0}},
+                    {"outside_lam", 0.75, {1.5, 3.0}, {2.0, 4.0}}};
+  ValidationResult result;
+  result.num_dates = result.loss_dates = 3;
+  result.lead_times = {scores};
+  return result;
+}
+
+const data::VariableTable kVariables({"a", "b"}, {});
+
+}  // namespace
+
+TEST_CASE("scores of regions stand beside those of the whole, by name", "[scores]") {
+  const auto json = to_json(result(), kVariables)["lead_times"]["6h"];
+  REQUIRE(json["mean_ratio"] == 0.5);
+  REQUIRE(json["mean_ratio_inside_lam"] == 0.25);
+  REQUIRE(json["mean_ratio_outside_lam"] == 0.75);
+  REQUIRE(json["weight_inside_lam"] == 0.25);
+  REQUIRE(json["rmse_inside_lam"]["b"] == 1.0);
+  REQUIRE(json["persistence_rmse_outside_lam"]["a"] == 2.0);
+  ValidationResult whole = result();
+  whole.lead_times[0].regions.clear();
+  REQUIRE_FALSE(to_json(whole, kVariables)["lead_times"]["6h"].contains("rmse_inside_lam"));
+}
+
+TEST_CASE("tables of regions follow that of the whole", "[scores]") {
+  const std::string table = to_table(result(), kVariables);
+  const size_t whole = table.find("50.0%"), inside = table.find("inside_lam, 25% of the weight"),
+               outside = table.find("outside_lam, 75% of the weight");
+  REQUIRE(whole < inside);
+  REQUIRE(inside < table.find("75.0%"));
+  REQUIRE(table.find("75.0%") < outside);
+  REQUIRE(outside < table.find("25.0%"));
+  REQUIRE(table.find("25.0%") != std::string::npos);
+}
