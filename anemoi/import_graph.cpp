@@ -297,21 +297,32 @@ bool has_data_edges(const Translation& t) {
   });
 }
 
+// A graph that Anemoi stored is taken as it is, once it is in a file of ours.
+void import_stored(const Translation& t, const Place& stored) {
+  const std::string file = t.name + "_graph.nc";
+  const Section out = t.section("graph");
+  out.set("file", file, stored);
+  out.set("given", true, stored);
+  stored.note(concat("turn the graph into '", file,
+                     "' first: tools/anemoi_graph.py, then aifs-train graph import"));
+}
+
 void import_graph(Translation& t) {
   const Place graph = t.root["graph"];
   const Place stored = t.root["system"]["input"]["graph"];
-  if (!graph["nodes"]) {
-    const char* why =
-        "a graph that Anemoi stored is not read: it is built anew, by default as in o96.json. That "
-        "of a checkpoint comes with its weights (tools/anemoi_checkpoint.py)";
-    (stored ? stored : graph).not_honoured(why);
+  if (!graph["nodes"] && stored) {
+    import_stored(t, stored);
+  } else if (!graph["nodes"]) {
+    graph.not_honoured(
+        "names no nodes, and system.input.graph no file: a graph is built by default as in "
+        "o96.json");
   } else {
     stored.no_effect("graph.file names a file for the graph here, in another format");
   }
   GraphReader reader(t);
   reader.read(graph);
   reader.write(graph, t.section("graph"));
-  if (t.meshes.size() > 1 && !reader.has_all_meshes())
+  if (graph["nodes"] && t.meshes.size() > 1 && !reader.has_all_meshes())
     t.section("graph").set("file", t.name + ".nc", graph["nodes"]);
   graph["overwrite"].no_effect("a graph file is written once");
   for (const char* key : {"attributes", "edge_builders", "data", "hidden"})

@@ -308,7 +308,8 @@ void Checks::compare_weights() {
   }
   const DataCells cells(*data_);
   graph::GraphOptions options = config_.graph;
-  if (!request_.files || !path_exists(options.file)) options.file.clear();  // nothing is written
+  if (!options.given && (!request_.files || !path_exists(options.file)))
+    options.file.clear();  // nothing is written
   const graph::Graph graph = graph::load_or_build_joint_graph(options, cells.named());
   const at::ScalarType dtype = train::weight_type(config_.train.precision);
   model::ParameterSet parameters(dtype, /*seed=*/0);

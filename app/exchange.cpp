@@ -270,7 +270,8 @@ graph::Graph read_graph(const RunConfig& config, const fs::path& file,
                         const parallel::ProcessMesh& mesh) {
   graph::Graph graph = read_graph_tensors(SafetensorsFile(file));
   for (graph::NodeSet& nodes : graph.node_sets) {
-    if (nodes.name != "data" || nodes.attributes.count(kAreaWeight) != 0) continue;
+    const bool has_weights = nodes.name != "data" || nodes.attributes.count(kAreaWeight) != 0;
+    if (has_weights || config.graph.given) continue;
     const Run built(config, mesh, at::kCPU);
     nodes.attributes[kAreaWeight] =
         built.graph().graph.nodes(nodes.name).attributes.at(kAreaWeight);

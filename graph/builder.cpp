@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 
 #include "core/check.h"
@@ -331,9 +332,27 @@ Graph Construction::outline() {
   return graph;
 }
 
+// How far a node of a given graph may be from its cell [rad], 6 m: single precision has steps of
+// half as much, and another order of conversions ends in another one.
+constexpr double kSamePlace_rad = 1e-6;
+
+// True if two nodes are in the same place: to the bit where the graph was built here, whatever turn
+// longitudes are counted in and up to rounding where it is given.
+bool same_place(const NodeSet& a, const NodeSet& b, size_t i, bool given) {
+  if (a.lat_rad[i] == b.lat_rad[i] && a.lon_rad[i] == b.lon_rad[i]) return true;
+  if (!given) return false;
+  const double lat = static_cast<double>(a.lat_rad[i]), other = static_cast<double>(b.lat_rad[i]);
+  const double lon_apart = std::remainder(
+      static_cast<double>(a.lon_rad[i]) - static_cast<double>(b.lon_rad[i]), 2.0 * M_PI);
+  return std::hypot(lat - other, lon_apart * std::cos(lat)) <= kSamePlace_rad;
+}
+
 // Throws ConfigError unless the stored data nodes are the ones of this run.
-void check_same_nodes(const NodeSet& stored, const NodeSet& wanted, const std::string& file) {
-  const std::string hint = "delete the file to have the graph built again, or name another one";
+void check_same_nodes(const NodeSet& stored, const NodeSet& wanted, const GraphOptions& options) {
+  const std::string& file = options.file;
+  const std::string hint =
+      options.given ? "a given graph must have the cells of the dataset, in their order"
+                    : "delete the file to have the graph built again, or name another one";
   if (stored.num_nodes() != wanted.num_nodes()) {
     throw ConfigError("graph.file",
                       concat("'", file, "' has ", stored.num_nodes(), " ", wanted.name,
@@ -341,7 +360,7 @@ void check_same_nodes(const NodeSet& stored, const NodeSet& wanted, const std::s
                       hint);
   }
   for (size_t i = 0; i < stored.lat_rad.size(); ++i) {
-    if (stored.lat_rad[i] == wanted.lat_rad[i] && stored.lon_rad[i] == wanted.lon_rad[i]) continue;
+    if (same_place(stored, wanted, i, options.given)) continue;
     throw ConfigError(
         "graph.file",
         concat("'", file, "' was built for other coordinates: ", wanted.name, " node ", i,
@@ -390,7 +409,13 @@ Graph load_or_build_graph(const GraphOptions& options, const Coordinates& datase
 
 Graph load_or_build_joint_graph(const GraphOptions& options,
                                 const std::vector<NamedCells>& datasets, GraphReport* report) {
-  if (options.file.empty() || !path_exists(options.file)) {
+  options.validate("graph");
+  const bool is_there = !options.file.empty() && path_exists(options.file);
+  if (options.given && !is_there) {
+    throw ConfigError("graph.file", concat("'", options.file, "' does not exist"),
+                      "graph.given takes the graph from it: `aifs-train graph import` makes one");
+  }
+  if (!is_there) {
     // Building may take minutes: not for a file that cannot be written.
     if (!options.file.empty()) {
       constexpr double kQuiet_s = 600.0;  // writing may take minutes
@@ -403,12 +428,17 @@ Graph load_or_build_joint_graph(const GraphOptions& options,
     return graph;
   }
   StoredGraph stored = load_graph(options.file);
-  if (stored.options_hash != build_hash(options, datasets)) {
+  if (!options.given && stored.options_hash != build_hash(options, datasets)) {
+    const bool is_import = stored.options_hash == kGivenGraph;
     throw ConfigError("graph.file",
                       concat("'", options.file,
-                             "' was built with other options of the graph, or for a dataset that "
-                             "is combined of other grids"),
-                      "delete the file to have the graph built again, or name another one");
+                             is_import ? "' was imported, and not built with the options of the "
+                                         "graph"
+                                       : "' was built with other options of the graph, or for a "
+                                         "dataset that is combined of other grids"),
+                      is_import ? "graph.given takes it as it is"
+                                : "delete the file to have the graph built again, or name another "
+                                  "one");
   }
   for (const NodeSet& wanted : Construction(options, datasets).data_nodes()) {
     const auto has = [&](const NodeSet& set) { return set.name == wanted.name; };
@@ -416,9 +446,10 @@ Graph load_or_build_joint_graph(const GraphOptions& options,
       throw ConfigError(
           "graph.file",
           concat("'", options.file, "' has no nodes of the dataset '", wanted.name, "'"),
-          "delete the file to have the graph built again, or name another one");
+          options.given ? "name the datasets of the run as the graph does (data.datasets)"
+                        : "delete the file to have the graph built again, or name another one");
     }
-    check_same_nodes(stored.graph.nodes(wanted.name), wanted, options.file);
+    check_same_nodes(stored.graph.nodes(wanted.name), wanted, options);
   }
   if (report) *report = report_of(stored.graph);
   return std::move(stored.graph);

@@ -48,7 +48,8 @@ Graph graph_outline(const GraphOptions& options, const Coordinates& dataset);
 Graph joint_graph_outline(const GraphOptions& options, const std::vector<NamedCells>& datasets);
 
 // Loads options.file if it exists, and checks that it was made with these options for these data
-// nodes and grids (ConfigError otherwise); else builds the graph and, if a file is named, saves it
+// nodes and grids (ConfigError otherwise; of a given graph, that it has these data nodes); else
+// builds the graph and, if a file is named, saves it
 // there. Not for several ranks at once: one builds, the others call it when the file is there.
 Graph load_or_build_graph(const GraphOptions& options, const Coordinates& dataset,
                           GraphReport* report = nullptr);

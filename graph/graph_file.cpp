@@ -215,12 +215,14 @@ int define_group(const NcFile& file, const char* name) {
   return group;
 }
 
-void write_graph(const fs::path& path, const Graph& graph, const std::string& options_hash) {
+void write_graph(const fs::path& path, const Graph& graph, const std::string& options_hash,
+                 const std::string& origin) {
   NcFile file(path, NcFile::Mode::kCreate);
   write_root_text(file, "Conventions", kConventions);
   write_root_text(file, "about", kAbout);
   write_root_text(file, "content_hash", graph.content_hash());
   write_root_text(file, "options_hash", options_hash);
+  if (!origin.empty()) write_root_text(file, "origin", origin);
   const int nodes = define_group(file, "nodes"), edges = define_group(file, "edges");
   int position = 0;
   for (const NodeSet& set : graph.node_sets)
@@ -349,13 +351,14 @@ EdgeSet read_edges(const NcFile& file, int group) {
 
 }  // namespace
 
-void save_graph(const fs::path& path, const Graph& graph, const std::string& options_hash) {
+void save_graph(const fs::path& path, const Graph& graph, const std::string& options_hash,
+                const std::string& origin) {
   const std::lock_guard lock(netcdf_mutex());
   graph.check();
   make_directories(absolute_path(path).parent_path());
   const fs::path temporary = temporary_name(path);
   try {
-    write_graph(temporary, graph, options_hash);
+    write_graph(temporary, graph, options_hash, origin);
     sync_to_disk(temporary);
     replace_file(temporary, path);
   } catch (...) {
@@ -378,6 +381,8 @@ StoredGraph load_graph(const fs::path& path) {
   }
   StoredGraph stored;
   stored.options_hash = read_text(file, file.id(), "options_hash");
+  if (nc_inq_attid(file.id(), NC_GLOBAL, "origin", nullptr) == NC_NOERR)
+    stored.origin = read_text(file, file.id(), "origin");
   for (const int group : read_groups(file, "nodes"))
     stored.graph.node_sets.push_back(read_nodes(file, group));
   for (const int group : read_groups(file, "edges"))

@@ -93,6 +93,9 @@ void GraphOptions::bind(config::Binder& b) {
   b.text("file", file,
          {"NetCDF file of the graph: loaded if it exists, else written; empty: not stored"},
          config::TextKind::kPath);
+  b.boolean("given", given,
+            {"the graph in graph.file is taken as it is, whatever made it (aifs-train graph "
+             "import); nothing is built"});
 }
 
 namespace {
@@ -137,6 +140,16 @@ void check_names(const GraphOptions& options, const std::string& path) {
   }
 }
 
+// A graph that is there has all its nodes and edges: keys that describe others mean nothing.
+void check_given(const GraphOptions& options, const std::string& path) {
+  if (options.file.empty()) {
+    throw ConfigError(path + ".file", "names no file, and graph.given takes the graph from one",
+                      "name one that `aifs-train graph import` or `graph build` wrote");
+  }
+  config::refuse_unused(options, {"grid", "coordinates", "threads", "file", "given"}, path,
+                        "a given graph");
+}
+
 void check_short(const GraphOptions& options, const std::string& path) {
   const auto refinement = options.hidden.kind->refinement();
   const auto* multi_scale = options.processor.kind.as<MultiScaleKind>();
@@ -166,6 +179,7 @@ void GraphOptions::validate(const std::string& path) const {
                       "weights of cells are spherical, uniform, cosine_latitude, isolatitude or "
                       "planar");
   }
+  if (given) return check_given(*this, path);
   if (!is_long()) return check_short(*this, path);
   const GraphOptions plain;
   refuse_short(hidden, plain.hidden, path + ".hidden");
@@ -179,6 +193,7 @@ void GraphOptions::validate(const std::string& path) const {
 }
 
 bool GraphOptions::makes_nodes(const std::string& name) const {
+  if (given) return false;
   if (!is_long()) return name == "hidden";
   return std::any_of(nodes.begin(), nodes.end(),
                      [&](const auto& entry) { return entry.first == name; });
@@ -251,7 +266,9 @@ std::string options_hash(const GraphOptions& options) {
   GraphOptions relevant = options;
   relevant.threads.reset();
   relevant.file.clear();
-  return sha256_hex(written(relevant).dump());
+  Json json = written(relevant);
+  json.erase("given");
+  return sha256_hex(json.dump());
 }
 
 }  // namespace aifs::graph

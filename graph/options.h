@@ -94,6 +94,7 @@ struct GraphOptions {
   NodeAttributeOptions area_weight;
   std::optional<int64_t> threads;  // empty: all cores it may use
   std::string file;
+  bool given = false;  // the graph in `file` is taken as it is
 
   void bind(config::Binder& b);
   void validate(const std::string& path) const;
@@ -103,8 +104,8 @@ struct GraphOptions {
   bool makes_nodes(const std::string& name) const;
 };
 
-// SHA-256 of everything that changes the graph (not `threads`, not `file`). Of files of coordinates
-// the path counts, not what is in them.
+// SHA-256 of everything that changes the graph (not `threads`, `file` and `given`). Of files of
+// coordinates the path counts, not what is in them.
 std::string options_hash(const GraphOptions& options);
 
 }  // namespace aifs::graph

@@ -43,8 +43,8 @@ def load_tensors(path):
     return tensors
 
 
-def save_tensors(path, tensors):
-    header, offset = {}, 0
+def save_tensors(path, tensors, metadata=None):
+    header, offset = {"__metadata__": metadata} if metadata else {}, 0
     names = {dtype: name for name, dtype in DTYPES.items()}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     by_width = sorted(tensors, key=lambda name: -tensors[name].element_size())  # stable: all are aligned

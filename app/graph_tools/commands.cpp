@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/graph_tools/commands.h"
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -8,6 +9,7 @@
 #include "app/graph_tools/globe_page.h"
 #include "app/graph_tools/graph_summary.h"
 #include "app/run/exit_codes.h"
+#include "app/run/graph_tensors.h"
 #include "app/run/make_data.h"
 #include "app/run/network_plan.h"
 #include "app/run/run_config.h"
@@ -16,6 +18,7 @@
 #include "core/folder_trial.h"
 #include "core/join.h"
 #include "core/log.h"
+#include "core/safetensors.h"
 #include "graph/builder.h"
 #include "graph/graph_difference.h"
 #include "graph/graph_file.h"
@@ -24,6 +27,9 @@
 namespace aifs::app {
 
 namespace {
+
+// A little more than a quarter and a whole turn, for rounding.
+constexpr float kMostLatitude_rad = 1.5708F, kMostLongitude_rad = 6.2832F;
 
 void put(const std::string& text) {
   std::fputs(text.c_str(), stdout);
@@ -71,7 +77,13 @@ struct Source {
   graph::Graph graph;
   std::optional<graph::Recipe> recipe;  // none: a file
   std::string title;
+  std::string made_by = {};  // of a file: what its graph comes from, if it says so
 };
+
+Source read_file_source(const std::string& file) {
+  graph::StoredGraph stored = graph::load_graph(file);
+  return {std::move(stored.graph), {}, fs::path(file).filename().string(), stored.origin};
+}
 
 Source read_source(const std::string& file, const GraphConfig& config) {
   if (file.empty() == config.file.empty()) {
@@ -79,14 +91,16 @@ Source read_source(const std::string& file, const GraphConfig& config) {
         "", file.empty() ? "no graph is named" : "a file and a configuration are named",
         "name a graph file, or the configuration that it is built from: --config FILE");
   }
-  if (!file.empty()) return {graph::load_graph(file).graph, {}, fs::path(file).filename().string()};
+  if (!file.empty()) return read_file_source(file);
   RunConfig options = read_config(config);
-  if (!options.graph.file.empty() && !path_exists(options.graph.file))
+  if (!options.graph.given && !options.graph.file.empty() && !path_exists(options.graph.file))
     options.graph.file.clear();  // nothing is written
   const Cells cells(options);
-  return {graph::load_or_build_joint_graph(options.graph, cells.named()),
-          graph::recipe_of(options.graph, cells.names()),
-          fs::path(config.file).filename().string()};
+  Source source{graph::load_or_build_joint_graph(options.graph, cells.named()),
+                {},
+                fs::path(config.file).filename().string()};
+  if (!options.graph.given) source.recipe = graph::recipe_of(options.graph, cells.names());
+  return source;
 }
 
 // Leaves the named sets, and the edges among them.
@@ -118,6 +132,8 @@ int build(const GraphCommand& c, const GraphConfig& config) {
   if (config.file.empty())
     throw ConfigError("", "no configuration is named", "name it: --config FILE");
   RunConfig options = read_config(config);
+  if (options.graph.given)
+    throw ConfigError("graph.given", "is true: the graph is there, and nothing is built");
   const fs::path file = output_file(c.out);
   options.graph.file.clear();
   const Cells cells(options);
@@ -147,6 +163,7 @@ int info(const GraphCommand& c, const GraphConfig& config) {
   Source source = read_source(c.file, config);
   choose_sets(source.graph, c.sets);
   const Findings found = look_at(source);
+  if (!c.json && !source.made_by.empty()) put(concat("from    ", source.made_by, "\n"));
   put(c.json ? summary_json(found.statistics, found.unconnected).dump(1) + "\n"
              : summary_text(found.statistics, found.unconnected));
   return kSuccess;
@@ -177,6 +194,61 @@ int plot(const GraphCommand& c, const GraphConfig& config) {
   return kSuccess;
 }
 
+// Returns what the writer of a file of tensors says of where its graph comes from.
+std::string origin_of(const SafetensorsFile& tensors) {
+  const auto found = tensors.metadata().find("origin");
+  return found == tensors.metadata().end() ? "" : found->second;
+}
+
+// Throws DataError for a graph without what a network works on, and for names and coordinates that
+// no graph of ours has.
+void check_import(const graph::Graph& graph, const std::string& file) {
+  const auto fail = [&](const std::string& text, const std::string& hint = "") {
+    throw DataError(concat("'", file, "': ", text), hint);
+  };
+  if (graph.node_sets.empty()) {
+    fail("there are no nodes in it",
+         "tensors are called nodes/SET/latlon_rad and edges/A_to_B/edge_index: "
+         "tools/anemoi_graph.py writes such a file");
+  }
+  if (graph.edge_sets.empty()) fail("there are no edges in it");
+  for (const graph::NodeSet& nodes : graph.node_sets) {
+    graph::check_set_name(nodes.name, concat("nodes/", nodes.name));
+    for (const auto& [name, values] : nodes.attributes)
+      graph::check_attribute_name(name, concat("nodes/", nodes.name, "/", name));
+    for (size_t i = 0; i < nodes.lat_rad.size(); ++i) {
+      const float lat = nodes.lat_rad[i], lon = nodes.lon_rad[i];
+      if (std::abs(lat) <= kMostLatitude_rad && std::abs(lon) <= kMostLongitude_rad) continue;
+      fail(concat("node ", i, " of '", nodes.name, "' is at (", lat, ", ", lon, ") rad"),
+           "latitudes are within -pi/2 and pi/2, longitudes within -2 pi and 2 pi");
+    }
+  }
+  for (const graph::EdgeSet& edges : graph.edge_sets) {
+    for (const auto& [name, values] : edges.attributes)
+      graph::check_attribute_name(name,
+                                  concat("edges/", edges.source, "_to_", edges.target, "/", name));
+  }
+}
+
+int import_tensors(const GraphCommand& c) {
+  const fs::path file = output_file(c.out);
+  const SafetensorsFile tensors(c.file);
+  graph::Graph graph;
+  try {
+    graph = read_graph_tensors(tensors);
+  } catch (const DataError&) {
+    throw;
+  } catch (const Error& error) {
+    throw DataError(concat("'", c.file, "': ", error.what()), error.hint());
+  }
+  check_import(graph, c.file);
+  graph::save_graph(file, graph, graph::kGivenGraph, origin_of(tensors));
+  const auto statistics = graph::statistics_of(graph);
+  put(summary_text(statistics, graph::unconnected_nodes(statistics)));
+  log::info("wrote '", c.out, "', to be named in graph.file, with graph.given: true");
+  return kSuccess;
+}
+
 }  // namespace
 
 int run_graph_command(const GraphCommand& command, const GraphConfig& config) {
@@ -189,6 +261,8 @@ int run_graph_command(const GraphCommand& command, const GraphConfig& config) {
       return compare(command);
     case GraphCommand::Kind::kPlot:
       return plot(command, config);
+    case GraphCommand::Kind::kImport:
+      return import_tensors(command);
   }
   return kInternal;
 }

@@ -15,6 +15,7 @@ constexpr const char* kGraphFooter = R"(Examples
   aifs-train graph info --config configs/n320.json --json
   aifs-train graph compare old.nc new.nc
   aifs-train graph plot --config configs/demo.json --out globe.html
+  aifs-train graph import anemoi_graph.safetensors --out graph.nc
 
 A configuration whose graph.grid is a named grid needs no dataset.
 Exit code 8: the graphs of compare differ.)";
@@ -74,6 +75,12 @@ CLI::App* add_graph_commands(CLI::App& app, GraphCommand& c) {
                   "of more edges, those of every so many targets are in the page; 0: no limit")
       ->check(at_least(0))
       ->capture_default_str();
+  CLI::App& import = commands.add(
+      "import", "write a graph that tools/anemoi_graph.py took from Anemoi into a graph file",
+      GraphCommand::Kind::kImport);
+  import.add_option("TENSORS", c.file, "safetensors file of the graph")->required();
+  import.add_option("--out", c.out, "new file, to be named in graph.file beside graph.given")
+      ->required();
   return graph;
 }
 

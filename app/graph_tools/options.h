@@ -13,9 +13,9 @@ class App;
 namespace aifs::app {
 
 struct GraphCommand {
-  enum class Kind { kBuild, kInfo, kCompare, kPlot };
+  enum class Kind { kBuild, kInfo, kCompare, kPlot, kImport };
   Kind kind = Kind::kInfo;
-  std::string file, other;  // graph files; empty: the graph of --config
+  std::string file, other;  // graph files; empty: the graph of --config; of import: tensors
   std::string out;
   std::vector<std::string> sets;  // node sets that are looked at; empty: all
   bool json = false;

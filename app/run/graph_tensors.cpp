@@ -2,6 +2,7 @@
 #include "app/run/graph_tensors.h"
 
 #include <deque>
+#include <limits>
 
 #include "core/check.h"
 
@@ -29,8 +30,26 @@ std::map<std::string, graph::Attribute> read_attributes(const SafetensorsFile& f
   return attributes;
 }
 
+// Throws DataError unless a tensor is (rows, columns); -1 stands for any number of them.
+void check_shape(const SafetensorsFile& file, const std::string& name, int64_t rows,
+                 int64_t columns) {
+  const std::vector<int64_t>& shape = file.at(name).shape;
+  const auto is = [](int64_t size, int64_t wanted) { return wanted < 0 || size == wanted; };
+  if (shape.size() == 2 && is(shape[0], rows) && is(shape[1], columns)) return;
+  throw DataError(concat("'", name, "' in '", file.path().string(), "' is not of shape ",
+                         rows < 0 ? "(N, 2)" : "(2, M)"));
+}
+
+// Throws DataError for positions of nodes that a graph cannot have.
+int32_t position_of(int64_t index, const SafetensorsFile& file, const std::string& name) {
+  if (index >= 0 && index <= std::numeric_limits<int32_t>::max())
+    return static_cast<int32_t>(index);
+  throw DataError(concat("'", name, "' in '", file.path().string(), "' names node ", index));
+}
+
 graph::NodeSet read_nodes(const SafetensorsFile& file, const std::string& prefix,
                           const std::string& name) {
+  check_shape(file, prefix + kCoordinates, -1, 2);
   const std::vector<double> latlon = file.doubles(prefix + kCoordinates);
   graph::NodeSet nodes;
   nodes.name = name;
@@ -44,14 +63,15 @@ graph::NodeSet read_nodes(const SafetensorsFile& file, const std::string& prefix
 
 graph::EdgeSet read_edges(const SafetensorsFile& file, const std::string& prefix,
                           const std::string& source, const std::string& target) {
+  check_shape(file, prefix + kIndex, 2, -1);
   const std::vector<int64_t> index = file.integers(prefix + kIndex);
   const size_t count = index.size() / 2;
   graph::EdgeSet edges;
   edges.source = source;
   edges.target = target;
   for (size_t e = 0; e < count; ++e) {
-    edges.source_index.push_back(static_cast<int32_t>(index[e]));
-    edges.target_index.push_back(static_cast<int32_t>(index[count + e]));
+    edges.source_index.push_back(position_of(index[e], file, prefix + kIndex));
+    edges.target_index.push_back(position_of(index[count + e], file, prefix + kIndex));
   }
   edges.attributes = read_attributes(file, prefix, kIndex, edges.num_edges());
   return edges;

@@ -150,7 +150,7 @@ int64_t attribute_width(const graph::Graph& graph, const model::ModelOptions& mo
 // saved, for training would take it.
 graph::Graph graph_of_plan(const RunConfig& config, const PlanRequest& request) {
   graph::GraphOptions options = config.graph;
-  if (!path_exists(options.file)) options.file.clear();
+  if (!options.given && !path_exists(options.file)) options.file.clear();
   if (options.file.empty()) options.area_weight.kind.choose("uniform");
   graph::Coordinates cells;
   std::vector<int64_t> grids;

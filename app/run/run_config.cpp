@@ -318,6 +318,7 @@ std::vector<int64_t> layers_of_stages(const RunConfig& config) {
 }
 
 bool needs_graph_file(const RunConfig& config) {
+  if (config.graph.given) return true;
   const std::vector<std::string>& meshes = config.model.hierarchy.meshes;
   return std::any_of(meshes.begin(), meshes.end(),
                      [&](const std::string& mesh) { return !config.graph.makes_nodes(mesh); });

@@ -74,8 +74,8 @@ RunConfig parse_config(const std::string& json, const std::vector<std::string>& 
 // How many processor layers each stage of the pipeline has.
 std::vector<int64_t> layers_of_stages(const RunConfig& config);
 
-// True if the network works on meshes that section "graph" does not make: they come from
-// graph.file.
+// True if the graph is a given one, or the network works on meshes that section "graph" does not
+// make: they come from graph.file.
 bool needs_graph_file(const RunConfig& config);
 
 // The order of hidden nodes on ranks. Attention works in node order, and a window of it sees little

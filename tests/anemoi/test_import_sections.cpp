@@ -339,7 +339,12 @@ TEST_CASE("edges of an icosphere have the levels of the mesh", "[anemoi]") {
 TEST_CASE("a stored graph, weights of cells", "[anemoi]") {
   Json tree = json_config();
   tree["graph"] = {{"overwrite", false}};
-  REQUIRE(is_refused(imported(tree), "system.input.graph"));
+  const Imported given = imported(tree);
+  REQUIRE_FALSE(is_refused(given, "system.input.graph"));
+  REQUIRE(value_at(given, "/graph/given") == true);
+  REQUIRE(value_at(given, "/graph/file").get<std::string>().ends_with("_graph.nc"));
+  tree["system"]["input"]["graph"] = nullptr;
+  REQUIRE(is_refused(imported(tree), "graph"));
   const std::string weights = "/graph/nodes/data/attributes/area_weight";
   const Imported uniform = changed(
       {{weights, parse(R"({"_target_": "a.UniformWeights", "norm": null})")},

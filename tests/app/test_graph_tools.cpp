@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `aifs-train graph ...` as a user calls it.
 #include <algorithm>
+#include <deque>
+#include <functional>
 #include <regex>
 
 #include "core/file_io.h"
+#include "core/safetensors.h"
 #include "graph/graph_file.h"
 #include "tests/app/page_data.h"
 #include "tests/app/program.h"
@@ -45,6 +48,42 @@ class TinyGraph {
  private:
   test::TemporaryFolder folder_;
 };
+
+// Writes a graph as tools/anemoi_graph.py does; `edit` changes the items first.
+std::string write_tensors(const fs::path& path, const graph::Graph& graph,
+                          const std::function<void(std::vector<SafetensorsItem>&)>& edit = {}) {
+  std::vector<SafetensorsItem> items;
+  std::deque<std::vector<float>> floats;
+  std::deque<std::vector<int32_t>> integers;
+  for (const graph::NodeSet& nodes : graph.node_sets) {
+    std::vector<float>& latlon = floats.emplace_back();
+    for (size_t i = 0; i < nodes.lat_rad.size(); ++i)
+      latlon.insert(latlon.end(), {nodes.lat_rad[i], nodes.lon_rad[i]});
+    items.push_back({concat("nodes/", nodes.name, "/latlon_rad"),
+                     DType::kF32,
+                     {nodes.num_nodes(), 2},
+                     latlon.data()});
+    for (const auto& [name, attribute] : nodes.attributes)
+      items.push_back({concat("nodes/", nodes.name, "/", name),
+                       DType::kF32,
+                       {nodes.num_nodes(), attribute.width},
+                       attribute.values.data()});
+  }
+  for (const graph::EdgeSet& edges : graph.edge_sets) {
+    const std::string prefix = concat("edges/", edges.source, "_to_", edges.target, "/");
+    std::vector<int32_t>& index = integers.emplace_back(edges.source_index);
+    index.insert(index.end(), edges.target_index.begin(), edges.target_index.end());
+    items.push_back({prefix + "edge_index", DType::kI32, {2, edges.num_edges()}, index.data()});
+    for (const auto& [name, attribute] : edges.attributes)
+      items.push_back({prefix + name,
+                       DType::kF32,
+                       {edges.num_edges(), attribute.width},
+                       attribute.values.data()});
+  }
+  if (edit) edit(items);
+  write_safetensors(path, items, {{"origin", "graph.pt of Anemoi"}});
+  return path.string();
+}
 
 void require_refused(const std::string& arguments, int exit_code, const std::string& text) {
   const test::CommandResult result = graph_command(arguments);
@@ -253,4 +292,75 @@ TEST_CASE("requests that are no request are refused", "[graph_tools]") {
                   "is a folder");
   require_refused(concat("info ", kTiny, " --set graph.encoder.kind=nonsense"), 2, "graph.encoder");
   require_refused("", 2, "subcommand");
+}
+
+TEST_CASE("an imported graph is trained on with its own edges in their order", "[graph_tools]") {
+  const TinyGraph tiny;
+  graph::Graph graph = tiny.read();
+  graph::EdgeSet& edges = graph.edge_sets[0];
+  std::reverse(edges.source_index.begin(), edges.source_index.end());
+  std::reverse(edges.target_index.begin(), edges.target_index.end());
+  edges.source_index.pop_back();  // no recipe gives these edges
+  edges.target_index.pop_back();
+  for (auto& [name, attribute] : edges.attributes)
+    attribute.values.resize(attribute.values.size() - static_cast<size_t>(attribute.width));
+  const std::string tensors = write_tensors(tiny.file("graph.safetensors"), graph);
+  const std::string printed =
+      output(concat("import '", tensors, "' --out '", tiny.file("given.nc"), "'"));
+  CHECK_THAT(printed, ContainsSubstring("nodes  data"));
+  CHECK(output(concat("compare '", tiny.file("given.nc"), "' '", tiny.write("same.nc", graph),
+                      "'")) == "the graphs are equal\n");
+  CHECK_THAT(output(concat("info '", tiny.file("given.nc"), "'")),
+             ContainsSubstring("from    graph.pt of Anemoi\n"));
+  const std::string given =
+      concat("--set graph.file='", tiny.file("given.nc"),
+             "' --set graph.given=true --set graph.hidden=null --set graph.encoder=null "
+             "--set graph.processor=null --set graph.decoder=null");
+  const fs::path run = tiny.file("run");
+  const auto trained = test::run_train(run, concat("--set train.max_steps=1 ", given));
+  INFO(trained.err);
+  REQUIRE(trained.exit_code == 0);
+  CHECK_THAT(read_file(run / "train.log"), ContainsSubstring("; loaded in "));
+  const auto forgotten = test::run_train(
+      run, concat("--set train.max_steps=1 --set graph.file='", tiny.file("given.nc"), "'"));
+  CHECK(forgotten.exit_code == 2);
+  CHECK_THAT(forgotten.err, ContainsSubstring("graph.given takes it as it is"));
+}
+
+TEST_CASE("tensors that are no graph are refused by name", "[graph_tools]") {
+  const TinyGraph tiny;
+  const graph::Graph graph = tiny.read();
+  const auto refuse = [&](const std::function<void(std::vector<SafetensorsItem>&)>& edit,
+                          const std::string& text) {
+    const std::string file = write_tensors(tiny.file("bad.safetensors"), graph, edit);
+    require_refused(concat("import '", file, "' --out '", tiny.file("bad.nc"), "'"), 3, text);
+    CHECK_FALSE(fs::exists(tiny.file("bad.nc")));
+  };
+  using Items = std::vector<SafetensorsItem>;
+  const auto named = [](Items& items, const std::string& name) {
+    return std::find_if(items.begin(), items.end(),
+                        [&](const SafetensorsItem& item) { return item.name == name; });
+  };
+  refuse([](Items& items) { items.erase(items.begin(), items.end() - 1); }, "no nodes in it");
+  refuse([](Items& items) { items.resize(2); }, "no edges in it");
+  refuse([&](Items& items) { items.erase(named(items, "nodes/hidden/latlon_rad")); },
+         "no nodes 'hidden'");
+  refuse(
+      [&](Items& items) {
+        auto index = named(items, "edges/data_to_hidden/edge_index");
+        index->shape = {index->shape[1], 2};
+      },
+      "is not of shape (2, M)");
+  std::vector<float> degrees;
+  refuse(
+      [&](Items& items) {
+        auto latlon = named(items, "nodes/data/latlon_rad");
+        degrees.assign(static_cast<size_t>(latlon->shape[0]) * 2, 45.0F);
+        latlon->data = degrees.data();
+      },
+      "rad");
+  require_refused(concat("import '", tiny.file(), "' --out '", tiny.file("bad.nc"), "'"), 3,
+                  "tiny.nc");
+  require_refused(concat("import '", tiny.file("none"), "' --out '", tiny.file("bad.nc"), "'"), 3,
+                  "none");
 }

@@ -292,3 +292,40 @@ TEST_CASE("a stored graph of other data nodes is refused", "[builder]") {
   REQUIRE_THROWS_WITH(load_or_build_graph(options, nodes),
                       ContainsSubstring("has 544 data nodes, this run has 1600"));
 }
+
+TEST_CASE("a given graph is taken as it is, if its data nodes are the cells", "[builder]") {
+  const aifs::test::TemporaryFolder folder;
+  const Coordinates cells = gaussian_coordinates(parse_gaussian_grid("o8"));
+  Graph graph = build_graph(options_of("o8", 1), {});
+  std::reverse(graph.edge_sets[0].source_index.begin(), graph.edge_sets[0].source_index.end());
+  std::reverse(graph.edge_sets[0].target_index.begin(), graph.edge_sets[0].target_index.end());
+  for (float& lon : graph.node_sets[0].lon_rad)
+    if (lon > 3.2F) lon -= static_cast<float>(2 * M_PI);  // counted from -180 degrees
+  GraphOptions options;
+  options.file = (folder.path() / "graph.nc").string();
+  options.given = true;
+  REQUIRE_THROWS_WITH(load_or_build_graph(options, cells), ContainsSubstring("does not exist"));
+  save_graph(options.file, graph, kGivenGraph, "of another program");
+  REQUIRE(load_graph(options.file).origin == "of another program");
+  GraphReport report;
+  const Graph loaded = load_or_build_graph(options, cells, &report);
+  REQUIRE(loaded.content_hash() == graph.content_hash());
+  REQUIRE(report.edge_sets.size() == 3);
+
+  GraphOptions built = options_of("dataset", 1);
+  built.file = options.file;
+  REQUIRE_THROWS_WITH(load_or_build_graph(built, cells), ContainsSubstring("was imported"));
+
+  Coordinates other = cells;
+  other.lat_deg[5] -= 1e-4;  // 11 m
+  REQUIRE_THROWS_WITH(load_or_build_graph(options, other), ContainsSubstring("data node 5 is at"));
+  other.lat_deg[5] = cells.lat_deg[5];
+  other.lon_deg[5] -= 360.0;
+  REQUIRE(load_or_build_graph(options, other).content_hash() == graph.content_hash());
+  other.lat_deg.pop_back();
+  other.lon_deg.pop_back();
+  REQUIRE_THROWS_WITH(load_or_build_graph(options, other),
+                      ContainsSubstring("has 544 data nodes, this run has 543"));
+  REQUIRE_THROWS_WITH(load_or_build_joint_graph(options, {{"era5", cells}}),
+                      ContainsSubstring("no nodes of the dataset 'era5'"));
+}

@@ -91,3 +91,23 @@ TEST_CASE("options of other kinds of edges are refused", "[options]") {
   const GraphOptions options = parsed(R"({"decoder": {"kind": "cutoff", "cutoff_factor": 1}})");
   REQUIRE(options.decoder.kind.as<CutOffKind>()->cutoff_factor == 1.0);
 }
+
+TEST_CASE("a given graph comes from a file, and no other key says what is in it", "[options]") {
+  REQUIRE(parsed(R"({"given": true, "file": "g.nc", "grid": "o8", "threads": 2})").given);
+  REQUIRE_THROWS_WITH(parsed(R"({"given": true})"), ContainsSubstring("'graph.file': names no"));
+  REQUIRE_THROWS_WITH(
+      parsed(R"({"given": true, "file": "g.nc", "hidden": {"kind": "tri", "refinement": 3}})"),
+      ContainsSubstring("'graph.hidden': is not for a given graph"));
+  REQUIRE_THROWS_WITH(
+      parsed(R"({"given": true, "file": "g.nc", "post_process": [{"kind": "sort_edges"}]})"),
+      ContainsSubstring("graph.post_process"));
+  REQUIRE_FALSE(parsed(R"({"given": true, "file": "g.nc"})").makes_nodes("hidden"));
+}
+
+TEST_CASE("files of graphs with their nodes and edges listed keep their hash", "[options]") {
+  // Of the text that files were named by before there were given graphs.
+  const GraphOptions options = parsed(
+      R"({"grid": "o8", "nodes": {"hidden": {"kind": "tri", "refinement": 1}},
+          "edges": [{"source": "data", "target": "hidden", "kinds": [{"kind": "knn"}]}]})");
+  REQUIRE(options_hash(options).substr(0, 12) == "68d5c8fd4832");
+}
