@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "core/run_on_threads.h"
+#include "graph/base/parallel_for.h"
+
 namespace aifs::graph {
 
 EdgeList merge_edges(const EdgeList& a, const EdgeList& b) {
@@ -20,6 +23,25 @@ EdgeList merge_edges(const EdgeList& a, const EdgeList& b) {
   for (const uint64_t key : keys)
     merged.add(static_cast<int32_t>(key >> 32), static_cast<int32_t>(key & 0xFFFFFFFFU));
   return merged;
+}
+
+EdgeList joined(std::vector<EdgeList> lists, int64_t num_threads) {
+  std::vector<int64_t> begin{0};
+  for (const EdgeList& list : lists)
+    begin.push_back(begin.back() + list.num_edges());
+  EdgeList all;
+  all.source_index.resize(static_cast<size_t>(begin.back()));
+  all.target_index.resize(static_cast<size_t>(begin.back()));
+  run_on_threads(static_cast<int64_t>(lists.size()), effective_threads(num_threads),
+                 [&](int64_t i) {
+                   const EdgeList list = std::move(lists[static_cast<size_t>(i)]);
+                   const int64_t first = begin[static_cast<size_t>(i)];
+                   std::copy(list.source_index.begin(), list.source_index.end(),
+                             all.source_index.begin() + first);
+                   std::copy(list.target_index.begin(), list.target_index.end(),
+                             all.target_index.begin() + first);
+                 });
+  return all;
 }
 
 }  // namespace aifs::graph

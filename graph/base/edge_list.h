@@ -21,4 +21,7 @@ struct EdgeList {
 // (source, target).
 EdgeList merge_edges(const EdgeList& a, const EdgeList& b);
 
+// One list after the other; they are emptied on the way.
+EdgeList joined(std::vector<EdgeList> lists, int64_t num_threads);
+
 }  // namespace aifs::graph

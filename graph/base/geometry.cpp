@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "graph/base/parallel_for.h"
 
 namespace aifs::graph {
 
@@ -23,21 +24,23 @@ std::vector<float> radians_from_degrees(std::span<const double> degrees,
 
 template <class Real>
 std::vector<Point<Real>> unit_vectors(std::span<const float> lat_rad,
-                                      std::span<const float> lon_rad) {
+                                      std::span<const float> lon_rad, int64_t num_threads) {
   AIFS_CHECK(lat_rad.size() == lon_rad.size(), lat_rad.size(), " latitudes and ", lon_rad.size(),
              " longitudes");
   std::vector<Point<Real>> points(lat_rad.size());
-  for (size_t i = 0; i < points.size(); ++i) {
-    const double lat = lat_rad[i], lon = lon_rad[i];
-    const auto cos_lat = static_cast<Real>(std::cos(lat));
-    points[i] = {cos_lat * static_cast<Real>(std::cos(lon)),
-                 cos_lat * static_cast<Real>(std::sin(lon)), static_cast<Real>(std::sin(lat))};
-  }
+  parallel_for(static_cast<int64_t>(points.size()), num_threads,
+               [&](int64_t, int64_t begin, int64_t end) {
+                 UnitVectors<Real> unit_vector;
+                 for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+                   points[i] = unit_vector(lat_rad[i], lon_rad[i]);
+               });
   return points;
 }
 
-template std::vector<Point<float>> unit_vectors(std::span<const float>, std::span<const float>);
-template std::vector<Point<double>> unit_vectors(std::span<const float>, std::span<const float>);
+template std::vector<Point<float>> unit_vectors(std::span<const float>, std::span<const float>,
+                                                int64_t);
+template std::vector<Point<double>> unit_vectors(std::span<const float>, std::span<const float>,
+                                                 int64_t);
 
 double great_circle_angle(double lat1_rad, double lon1_rad, double lat2_rad, double lon2_rad) {
   const double sin_dlat = std::sin((lat1_rad - lat2_rad) / 2);

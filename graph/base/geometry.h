@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -33,11 +34,31 @@ enum class DegreeArithmetic { kFloat64, kFloat32 };
 std::vector<float> radians_from_degrees(std::span<const double> degrees,
                                         DegreeArithmetic arithmetic = DegreeArithmetic::kFloat64);
 
-// Unit vectors (N) of coordinates (N): sines, cosines and their products rounded to `Real` (float
-// or double).
+// Unit vectors of one place after the other: sines, cosines and their products rounded to `Real`
+// (float or double). Places on one latitude share its sine and cosine.
+template <class Real>
+class UnitVectors {
+ public:
+  Point<Real> operator()(float lat_rad, float lon_rad) {
+    if (lat_rad != lat_rad_) {
+      lat_rad_ = lat_rad;
+      sin_lat_ = static_cast<Real>(std::sin(static_cast<double>(lat_rad)));
+      cos_lat_ = static_cast<Real>(std::cos(static_cast<double>(lat_rad)));
+    }
+    const double lon = lon_rad;
+    return {cos_lat_ * static_cast<Real>(std::cos(lon)),
+            cos_lat_ * static_cast<Real>(std::sin(lon)), sin_lat_};
+  }
+
+ private:
+  float lat_rad_ = 0;
+  Real sin_lat_ = 0, cos_lat_ = 1;
+};
+
+// Unit vectors (N) of coordinates (N).
 template <class Real>
 std::vector<Point<Real>> unit_vectors(std::span<const float> lat_rad,
-                                      std::span<const float> lon_rad);
+                                      std::span<const float> lon_rad, int64_t num_threads = 1);
 
 // Great-circle angle in radians by the haversine formula, in double.
 double great_circle_angle(double lat1_rad, double lon1_rad, double lat2_rad, double lon2_rad);

@@ -5,49 +5,90 @@
 #include <cmath>
 
 #include "core/check.h"
-#include "graph/base/kd_tree.h"
 #include "graph/base/parallel_for.h"
+#include "graph/base/sphere_search.h"
 
 namespace aifs::graph {
 
 namespace {
 
 // The nodes that take part in a search.
-struct Selection {
-  std::vector<Point<float>> points;
-  std::vector<int32_t> index;  // numbers of the points among all nodes; empty: the points' own
-
-  explicit Selection(const SearchNodes& nodes)
-      : points(unit_vectors<float>(nodes.lat_rad, nodes.lon_rad)) {
+class Selection {
+ public:
+  explicit Selection(const SearchNodes& nodes) : nodes_(nodes) {
     if (nodes.mask.empty()) return;
-    AIFS_CHECK(nodes.mask.size() == points.size(), "a mask of ", nodes.mask.size(), " values for ",
-               points.size(), " nodes");
-    for (size_t i = 0; i < points.size(); ++i) {
-      if (nodes.mask[i] == 0) continue;
-      points[index.size()] = points[i];
-      index.push_back(static_cast<int32_t>(i));
-    }
-    points.resize(index.size());
+    AIFS_CHECK(nodes.mask.size() == nodes.lat_rad.size(), "a mask of ", nodes.mask.size(),
+               " values for ", nodes.lat_rad.size(), " nodes");
+    for (size_t i = 0; i < nodes.mask.size(); ++i)
+      if (nodes.mask[i] != 0) numbers_.push_back(static_cast<int32_t>(i));
   }
-  int64_t size() const { return static_cast<int64_t>(points.size()); }
-  int32_t node(int32_t point) const {
-    return index.empty() ? point : index[static_cast<size_t>(point)];
+  int64_t size() const {
+    return static_cast<int64_t>(nodes_.mask.empty() ? nodes_.lat_rad.size() : numbers_.size());
   }
+  int32_t node(int64_t i) const {
+    return numbers_.empty() ? static_cast<int32_t>(i) : numbers_[static_cast<size_t>(i)];
+  }
+  // For a selection with nodes.
+  SphereSearch<float> search(int64_t num_threads) const {
+    return {nodes_.lat_rad, nodes_.lon_rad, numbers_, num_threads};
+  }
+  // Calls make(block)(i, place) for every node; each block has a functor of its own.
+  template <class Make>
+  void for_each_place(int64_t num_threads, const Make& make) const {
+    parallel_for(size(), num_threads, [&](int64_t block, int64_t begin, int64_t end) {
+      auto body = make(block);
+      UnitVectors<float> unit_vector;
+      for (int64_t i = begin; i < end; ++i) {
+        const auto n = static_cast<size_t>(node(i));
+        const float lat = nodes_.lat_rad[n], lon = nodes_.lon_rad[n];
+        body(i, {lat, lon, unit_vector(lat, lon)});
+      }
+    });
+  }
+
+ private:
+  SearchNodes nodes_;
+  std::vector<int32_t> numbers_;  // ascending; empty: all
 };
 
-// Turns rows of found points into edges from the found to the searching nodes.
-EdgeList found_to_searching(const NeighbourLists& lists, const Selection& found,
-                            const Selection& searching) {
+using Place = SpherePlace<float>;
+
+// Edges from the `k` nearest nodes to each searching one.
+EdgeList nearest_edges(const SphereSearch<float>& search, const Selection& searching, int64_t k,
+                       int64_t num_threads) {
   EdgeList edges;
-  edges.source_index.reserve(lists.index.size());
-  edges.target_index.reserve(lists.index.size());
-  for (size_t q = 0; q + 1 < lists.offset.size(); ++q) {
-    const int32_t target = searching.node(static_cast<int32_t>(q));
-    for (auto i = static_cast<size_t>(lists.offset[q]);
-         i < static_cast<size_t>(lists.offset[q + 1]); ++i)
-      edges.add(found.node(lists.index[i]), target);
-  }
+  const auto width = static_cast<size_t>(k);
+  edges.source_index.resize(static_cast<size_t>(searching.size()) * width);
+  edges.target_index.resize(edges.source_index.size());
+  searching.for_each_place(num_threads, [&](int64_t) {
+    return [&, found = std::vector<Neighbour>(), reach = SearchReach()](
+               int64_t i, const Place& place) mutable {
+      search.nearest(place, k, reach, found);
+      const size_t first = static_cast<size_t>(i) * width;
+      for (size_t j = 0; j < width; ++j) {
+        edges.source_index[first + j] = found[j].index;
+        edges.target_index[first + j] = searching.node(i);
+      }
+    };
+  });
   return edges;
+}
+
+// The same from all nodes within a distance, the nearest ones if they are more than `most`.
+EdgeList edges_within(const SphereSearch<float>& search, const Selection& searching,
+                      double distance2, int64_t most, int64_t num_threads) {
+  const auto blocks = static_cast<size_t>(num_blocks(searching.size()));
+  std::vector<EdgeList> parts(blocks);
+  searching.for_each_place(num_threads, [&](int64_t block) {
+    return [&, &part = parts[static_cast<size_t>(block)], found = std::vector<Neighbour>()](
+               int64_t i, const Place& place) mutable {
+      search.within(place, distance2, found);
+      if (static_cast<int64_t>(found.size()) > most) found.resize(static_cast<size_t>(most));
+      for (const Neighbour& neighbour : found)
+        part.add(neighbour.index, searching.node(i));
+    };
+  });
+  return joined(std::move(parts), num_threads);
 }
 
 EdgeList reversed(EdgeList edges) {
@@ -58,23 +99,21 @@ EdgeList reversed(EdgeList edges) {
 }  // namespace
 
 double reference_distance(const SearchNodes& nodes, int64_t num_threads) {
-  const auto points = unit_vectors<float>(nodes.lat_rad, nodes.lon_rad);
-  const KdTree<float> tree(points, num_threads);
-  const auto num_points = static_cast<int64_t>(points.size());
-  std::vector<double> largest(static_cast<size_t>(num_blocks(num_points)), 0.0);
-  parallel_for(num_points, num_threads, [&](int64_t block, int64_t begin, int64_t end) {
-    std::vector<Neighbour> found;
-    double& most = largest[static_cast<size_t>(block)];
-    for (int64_t i = begin; i < end; ++i) {
-      tree.nearest(points[static_cast<size_t>(i)], 2, found);
+  const Selection all(SearchNodes(nodes.lat_rad, nodes.lon_rad));
+  const SphereSearch<float> search = all.search(num_threads);
+  std::vector<double> largest(static_cast<size_t>(num_blocks(all.size())), 0.0);
+  all.for_each_place(num_threads, [&](int64_t block) {
+    return [&, &most = largest[static_cast<size_t>(block)], found = std::vector<Neighbour>(),
+            reach = SearchReach()](int64_t, const Place& place) mutable {
+      search.nearest(place, 2, reach, found);
       most = std::max(most, found.back().distance2);
-    }
+    };
   });
   const double distance2 =
       largest.empty() ? 0.0 : *std::max_element(largest.begin(), largest.end());
   if (distance2 == 0.0) {
     throw Error(
-        concat("no reference distance: the set has ", num_points, " nodes, all at the same place"));
+        concat("no reference distance: the set has ", all.size(), " nodes, all at the same place"));
   }
   return std::sqrt(distance2);
 }
@@ -86,8 +125,7 @@ EdgeList knn_edges(const SearchNodes& source, const SearchNodes& target, int64_t
   if (k > from.size()) {
     throw Error(concat("cannot find ", k, " nearest neighbours among ", from.size(), " nodes"));
   }
-  const KdTree<float> tree(from.points, num_threads);
-  return found_to_searching(tree.nearest(to.points, k, num_threads), from, to);
+  return nearest_edges(from.search(num_threads), to, k, num_threads);
 }
 
 EdgeList reversed_knn_edges(const SearchNodes& source, const SearchNodes& target, int64_t k,
@@ -132,9 +170,9 @@ EdgeList cut_off_edges(const SearchNodes& source, const SearchNodes& target, con
   }
   const double radius = cut_off.radius(target, num_threads);
   const Selection from(source), to(target);
-  const KdTree<float> tree(from.points, num_threads);
-  return found_to_searching(
-      tree.within(to.points, radius * radius, cut_off.max_neighbours, num_threads), from, to);
+  if (from.size() == 0) return {};
+  return edges_within(from.search(num_threads), to, radius * radius, cut_off.max_neighbours,
+                      num_threads);
 }
 
 EdgeList reversed_cut_off_edges(const SearchNodes& source, const SearchNodes& target,

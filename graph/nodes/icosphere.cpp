@@ -71,7 +71,7 @@ class EdgeNumbers {
   std::vector<int32_t> begin_, smaller_;
 };
 
-Faces refine_faces(const Faces& faces, const EdgeNumbers& edges, int64_t num_vertices) {
+Faces refined_faces(const Faces& faces, const EdgeNumbers& edges, int64_t num_vertices) {
   Faces fine;
   fine.reserve(4 * faces.size());
   const auto midpoint = [&](int32_t a, int32_t b) {
@@ -111,7 +111,7 @@ Faces icosahedron_faces() {
 }
 
 Faces refine_faces(const Faces& faces, int64_t num_vertices) {
-  return refine_faces(faces, EdgeNumbers(faces, num_vertices), num_vertices);
+  return refined_faces(faces, EdgeNumbers(faces, num_vertices), num_vertices);
 }
 
 std::vector<Point<double>> icosphere_points(int64_t level) {
@@ -129,7 +129,7 @@ std::vector<Point<double>> icosphere_points(int64_t level) {
             &b = points[static_cast<size_t>(large)];
       points.push_back({(a[0] + b[0]) / 2, (a[1] + b[1]) / 2, (a[2] + b[2]) / 2});
     });
-    if (r + 1 < level) faces = refine_faces(faces, edges, num_vertices);
+    if (r + 1 < level) faces = refined_faces(faces, edges, num_vertices);
     push_to_sphere(points);
   }
   return points;

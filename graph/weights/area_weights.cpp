@@ -7,6 +7,7 @@
 
 #include "core/check.h"
 #include "graph/base/parallel_for.h"
+#include "graph/base/sphere_search.h"
 #include "graph/weights/convex_cell.h"
 
 namespace aifs::graph {
@@ -61,12 +62,17 @@ double solid_angle(const Vector& a, const Vector& b, const Vector& c) {
 
 class SphericalCells {
  public:
-  SphericalCells(std::vector<Vector> points, int64_t num_threads)
-      : points_(std::move(points)), tree_(points_, num_threads) {}
+  SphericalCells(std::span<const float> lat_rad, std::span<const float> lon_rad,
+                 int64_t num_threads)
+      : lat_rad_(lat_rad),
+        lon_rad_(lon_rad),
+        points_(unit_vectors<double>(lat_rad, lon_rad, num_threads)),
+        search_(lat_rad, lon_rad, {}, num_threads) {}
 
   struct Scratch {
     ConvexCell cell;
     std::vector<Neighbour> found;
+    double reach2 = 0.0;  // of the cell before
   };
 
   double area(int64_t node, Scratch& scratch) const {
@@ -74,7 +80,7 @@ class SphericalCells {
     ConvexCell& cell = scratch.cell;
     const TangentPlane plane(p);
     cell.reset(kHalfWidth);
-    cut_by_neighbours(tree_, p, scratch.found, [&](const Neighbour& neighbour) {
+    const auto cut = [&](const Neighbour& neighbour) {
       if (neighbour.index != node) {
         if (neighbour.distance2 < kLeastDistance * kLeastDistance) throw SamePlace();
         const Vector d = difference(points_[static_cast<size_t>(neighbour.index)], p);
@@ -83,11 +89,29 @@ class SphericalCells {
       // A point can cut only if it is nearer than twice the angle of the farthest vertex.
       const double radius2 = cell.radius2();
       return 4 * radius2 / (1 + radius2);
-    });
+    };
+    if (search_.bands())
+      cut_by_bands(node, scratch, cut);
+    else
+      cut_by_neighbours(*search_.tree(), p, scratch.found, cut);
     return cell.touches_border() ? area_of_large_cell(node, scratch) : area_around(cell);
   }
 
  private:
+  template <class Cut>
+  void cut_by_bands(int64_t node, Scratch& scratch, const Cut& cut) const {
+    const auto n = static_cast<size_t>(node);
+    const SpherePlace<double> place{lat_rad_[n], lon_rad_[n], points_[n]};
+    const auto within = [&](double distance2, std::vector<Neighbour>& found) {
+      search_.bands()->within(place, distance2, found);
+    };
+    // Cells of regular grids are complete after 8 to 13 neighbours.
+    constexpr double kFew = 14;
+    const auto num_points = static_cast<double>(points_.size());
+    const double first2 = scratch.reach2 > 0 ? 1.02 * scratch.reach2 : 4 * kFew / num_points;
+    scratch.reach2 = cut_in_rings(search_.num_points(), first2, within, scratch.found, cut);
+  }
+
   // Up to 89.99 degrees from the node; cells that reach farther are treated as large.
   static constexpr double kHalfWidth = 1e4;
 
@@ -112,7 +136,7 @@ class SphericalCells {
   double area_of_large_cell(int64_t node, Scratch& scratch) const {
     const Vector& p = points_[static_cast<size_t>(node)];
     Vector sum{0, 0, 0};
-    for (int64_t other = 0; other < tree_.num_points(); ++other) {
+    for (int64_t other = 0; other < search_.num_points(); ++other) {
       if (other == node) continue;
       const Vector normal = normalised(difference(p, points_[static_cast<size_t>(other)]));
       sum = {sum[0] + normal[0], sum[1] + normal[1], sum[2] + normal[2]};
@@ -120,7 +144,7 @@ class SphericalCells {
     const TangentPlane plane(normalised(sum));
     ConvexCell& cell = scratch.cell;
     cell.reset(1e7);
-    for (int64_t other = 0; other < tree_.num_points(); ++other) {
+    for (int64_t other = 0; other < search_.num_points(); ++other) {
       if (other == node) continue;
       const Vector d = difference(points_[static_cast<size_t>(other)], p);
       cell.cut(dot(d, plane.e1), dot(d, plane.e2), -dot(d, plane.centre),
@@ -128,7 +152,7 @@ class SphericalCells {
     }
     if (cell.vertices().empty() || cell.touches_border()) {
       throw DataError(concat("the Voronoi cell of node ", node, " has no bounds: the ",
-                             tree_.num_points(), " nodes are too few, or all on one circle"),
+                             search_.num_points(), " nodes are too few, or all on one circle"),
                       kWithoutCells);
     }
     double area = 0.0;
@@ -142,8 +166,9 @@ class SphericalCells {
     return area;
   }
 
+  std::span<const float> lat_rad_, lon_rad_;
   std::vector<Vector> points_;
-  KdTree<double> tree_;
+  SphereSearch<double> search_;
 };
 
 // "nodes 0 to 71, 90", the first few ranges of ascending numbers.
@@ -183,15 +208,17 @@ double rounded_degrees(double radians) {
 
 // "nodes 12 and 37 are at the same place (...)" for the first such pair away from the poles; else
 // nothing.
-std::string first_pair(const std::vector<Vector>& points, int64_t threads) {
-  const KdTree<double> tree(points, threads);
+std::string first_pair(std::span<const float> lat_rad, std::span<const float> lon_rad,
+                       const std::vector<Vector>& points, int64_t threads) {
+  const SphereSearch<double> search(lat_rad, lon_rad, {}, threads);
   std::vector<int32_t> partner(points.size(), -1);  // the first other node at the same place
-  parallel_for(tree.num_points(), threads, [&](int64_t, int64_t begin, int64_t end) {
+  parallel_for(search.num_points(), threads, [&](int64_t, int64_t begin, int64_t end) {
     std::vector<Neighbour> found;
     for (int64_t i = begin; i < end; ++i) {
-      const Vector& p = points[static_cast<size_t>(i)];
+      const auto n = static_cast<size_t>(i);
+      const Vector& p = points[n];
       if (std::hypot(p[0], p[1]) < kLeastDistance) continue;
-      tree.within(p, kLeastDistance * kLeastDistance, found);
+      search.within({lat_rad[n], lon_rad[n], p}, kLeastDistance * kLeastDistance, found);
       int32_t& first = partner[static_cast<size_t>(i)];
       for (const Neighbour& neighbour : found) {
         if (neighbour.index != i && (first < 0 || neighbour.index < first)) first = neighbour.index;
@@ -213,8 +240,9 @@ std::string first_pair(const std::vector<Vector>& points, int64_t threads) {
 
 void require_distinct_nodes(std::span<const float> lat_rad, std::span<const float> lon_rad,
                             int64_t num_threads) {
-  const std::vector<Vector> points = unit_vectors<double>(lat_rad, lon_rad);
-  const std::string poles = nodes_at_poles(points), pair = first_pair(points, num_threads);
+  const std::vector<Vector> points = unit_vectors<double>(lat_rad, lon_rad, num_threads);
+  const std::string poles = nodes_at_poles(points),
+                    pair = first_pair(lat_rad, lon_rad, points, num_threads);
   if (poles.empty() && pair.empty()) return;
   throw DataError(concat(poles, poles.empty() || pair.empty() ? "" : "; ", pair,
                          ": they have no Voronoi cell of their own on the sphere"),
@@ -223,7 +251,7 @@ void require_distinct_nodes(std::span<const float> lat_rad, std::span<const floa
 
 std::vector<double> spherical_area_weights(std::span<const float> lat_rad,
                                            std::span<const float> lon_rad, int64_t num_threads) {
-  const SphericalCells cells(unit_vectors<double>(lat_rad, lon_rad), num_threads);
+  const SphericalCells cells(lat_rad, lon_rad, num_threads);
   std::vector<double> areas(lat_rad.size());
   const auto fill = [&](int64_t, int64_t begin, int64_t end) {
     SphericalCells::Scratch scratch;

@@ -68,4 +68,30 @@ void cut_by_neighbours(const KdTree<double>& tree, const Point<double>& centre,
   }
 }
 
+// The same by a search of the caller: within(distance2, found) gives all points at most that far
+// away, in any order. Few points are sorted, so that the cell is that of cut_by_neighbours() to the
+// last bit. `first2`: how far to look first; returns how far points mattered.
+template <class Within, class Cut>
+double cut_in_rings(int64_t num_points, double first2, const Within& within,
+                    std::vector<Neighbour>& found, const Cut& cut) {
+  constexpr size_t kMostSorted = 1024;
+  double reach2 = std::numeric_limits<double>::infinity(), seen2 = 0.0;
+  for (double next2 = first2; seen2 < reach2; next2 = std::min(4 * seen2, 1.02 * reach2)) {
+    within(next2, found);
+    const bool is_sorted = found.size() <= kMostSorted;
+    if (is_sorted) std::sort(found.begin(), found.end());
+    for (const Neighbour& neighbour : found) {
+      if (neighbour.distance2 <= seen2 && seen2 > 0) continue;
+      if (neighbour.distance2 < reach2) {
+        reach2 = cut(neighbour);
+      } else if (is_sorted) {
+        return reach2;
+      }
+    }
+    if (static_cast<int64_t>(found.size()) == num_points) break;
+    seen2 = next2;
+  }
+  return reach2;
+}
+
 }  // namespace aifs::graph
