@@ -152,6 +152,8 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
   const auto* import_command = add_import_config(app, import_config);
   ForecastCommand forecast;
   const auto* forecast_command = add_forecast_command(app, forecast);
+  VerifyCommand verify;
+  const auto* verify_command = add_verify_command(app, verify);
   DataCommand data;
   const auto* data_command = add_data_commands(app, data);
   GraphCommand graph;
@@ -163,6 +165,7 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
     if (to_others->parsed() || from_others->parsed()) c.exchange = exchange;
     if (import_command->parsed()) c.import_config = import_config;
     if (forecast_command->parsed()) c.forecast = forecast;
+    if (verify_command->parsed()) c.verify = verify;
     if (data_command->parsed()) c.data = data;
     if (graph_command->parsed()) c.graph = graph;
     c.resume = run.resume->count() > 0;

@@ -10,6 +10,7 @@
 #include "app/forecast_tools/forecast_options.h"
 #include "app/graph_tools/options.h"
 #include "app/run/plan_request.h"
+#include "app/verify_tools/verify_options.h"
 
 namespace aifs::app {
 
@@ -42,6 +43,7 @@ struct CommandLine {
   std::optional<ExchangeCommand> exchange;
   std::optional<ImportConfigCommand> import_config;
   std::optional<ForecastCommand> forecast;
+  std::optional<VerifyCommand> verify;
   std::optional<DataCommand> data;
   std::optional<GraphCommand> graph;
 };

@@ -32,6 +32,7 @@
 #include "app/run/signals.h"
 #include "app/run/versions.h"
 #include "app/run/wiring.h"
+#include "app/verify_tools/verify_command.h"
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/folder_trial.h"
@@ -340,18 +341,28 @@ struct Request {
   bool validate = false;
 };
 
-// Forecasts take the configuration of their checkpoint, unless one is given.
-RunConfig config_of(const CommandLine& c) {
-  if (!c.forecast || !c.config.empty()) return load_config(c.config, c.overrides);
-  const train::CheckpointInfo checkpoint = find_checkpoint(c.forecast->from, "forecast");
+// The configuration that is given, else that of a run or checkpoint; `named_by` is who names it.
+RunConfig config_of(const CommandLine& c, const std::string& from, const std::string& named_by) {
+  if (!c.config.empty()) return load_config(c.config, c.overrides);
+  const train::CheckpointInfo checkpoint = find_checkpoint(from, named_by);
   return parse_config(checkpoint.meta.config_json, c.overrides);
+}
+
+int verify(const CommandLine& c) {
+  if (c.verify->truth.empty() && c.config.empty())
+    throw ConfigError("--truth", "what the truth is, was not said",
+                      "name a run or checkpoint, or --config FILE");
+  const RunConfig config = config_of(c, c.verify->truth, "--truth");
+  log::set_level(static_cast<log::Level>(config.run.log_level));
+  return run_verify_command(*c.verify, forecast_config(config));
 }
 
 Request read_request(const ParsedCommandLine& parsed) {
   if (parsed.exit_code)
     throw ConfigError("", parsed.err.substr(0, parsed.err.find_last_not_of('\n') + 1));
   const CommandLine& c = parsed.command;
-  Request request{config_of(c)};
+  Request request{c.forecast ? config_of(c, c.forecast->from, "forecast")
+                             : load_config(c.config, c.overrides)};
   log::set_level(static_cast<log::Level>(request.config.run.log_level));
   if (c.forecast) {
     request.config = forecast_config(std::move(request.config));
@@ -419,6 +430,7 @@ int execute(const ParsedCommandLine& parsed, char** argv) {
   }
   if (parsed.exit_code) return run_with_others(parsed, argv);
   if (c.exchange) return exchange_model(c);
+  if (c.verify) return verify(c);
   if (c.import_config) return import_config(*c.import_config);
   if (c.data) return run_data_command(*c.data);
   if (c.graph) return run_graph_command(*c.graph, {c.config, c.overrides});

@@ -20,10 +20,11 @@ MAY_INCLUDE = {
     "plan": ["core", "graph", "model"],
     "train": ["core", "graph", "parallel", "data", "model"],
     "forecast": ["core", "parallel", "data", "model", "train"],
+    "verify": ["core", "data"],
     "anemoi": ["core"],
-    "app": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "anemoi"],
-    "conformance": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "anemoi", "app"],
-    "bench": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "app"],
+    "app": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "verify", "anemoi"],
+    "conformance": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "verify", "anemoi", "app"],
+    "bench": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "verify", "app"],
 }
 # Third-party headers and where they may stand (prefixes of file paths).
 THIRD_PARTY = {
@@ -37,7 +38,7 @@ THIRD_PARTY = {
     r"catch2/.*": ["tests/"],
     # Only in sources that link the library: two versions of it may be there.
     r"CLI/.*": ["app/cli", "app/data_tools/cli_checks.h", "app/data_tools/options.cpp",
-               "app/forecast_tools/forecast_options.cpp",
+               "app/forecast_tools/forecast_options.cpp", "app/verify_tools/verify_options.cpp",
                "app/graph_tools/options.cpp", "bench/main.cpp"],
 }
 NO_TORCH = ["data/zarr/"]

@@ -12,7 +12,12 @@ OutputChain::OutputChain(data::Normaliser normaliser, data::Remapper remapper,
     : normaliser_(std::move(normaliser)),
       remapper_(std::move(remapper)),
       post_(std::move(post)),
-      columns_(std::move(columns)) {}
+      columns_(std::move(columns)) {
+  for (const int64_t column : columns_) {
+    add_.push_back(normaliser_.add[static_cast<size_t>(column)]);
+    mul_.push_back(normaliser_.mul[static_cast<size_t>(column)]);
+  }
+}
 
 at::Tensor OutputChain::physical(const at::Tensor& normalised) const {
   const size_t width = columns_.size();
@@ -21,9 +26,10 @@ at::Tensor OutputChain::physical(const at::Tensor& normalised) const {
   at::Tensor result = normalised.detach()
                           .to(at::kCPU, at::kFloat, /*non_blocking=*/false, /*copy=*/true)
                           .contiguous();
+  // Normaliser::inverse() of all values.
+  result.sub_(at::tensor(at::ArrayRef<float>(add_), at::kFloat));
+  result.div_(at::tensor(at::ArrayRef<float>(mul_), at::kFloat));
   const std::span<float> values(result.data_ptr<float>(), static_cast<size_t>(result.numel()));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = normaliser_.inverse(values[i], columns_[i % width]);
   remapper_.inverse(values, columns_);
   post_.apply(values);
   return result;
@@ -31,10 +37,7 @@ at::Tensor OutputChain::physical(const at::Tensor& normalised) const {
 
 at::Tensor OutputChain::comparable(const at::Tensor& normalised) const {
   if (is_affine()) return normalised;
-  std::vector<float> factors;
-  for (const int64_t column : columns_)
-    factors.push_back(normaliser_.mul[static_cast<size_t>(column)]);
-  const at::Tensor factor = at::tensor(at::ArrayRef<float>(factors), at::kFloat);
+  const at::Tensor factor = at::tensor(at::ArrayRef<float>(mul_), at::kFloat);
   return (physical(normalised) * factor).to(normalised.options());
 }
 

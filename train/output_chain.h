@@ -33,6 +33,7 @@ class OutputChain {
   data::Remapper remapper_;
   data::PostProcessor post_;
   std::vector<int64_t> columns_;
+  std::vector<float> add_, mul_;  // the normaliser's, of the outputs
 };
 
 }  // namespace aifs::train

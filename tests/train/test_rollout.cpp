@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
 
 #include "tests/support/catch.h"
 #include "tests/support/small_graph.h"
