@@ -9,6 +9,7 @@
 #include "app/graph_tools/graph_summary.h"
 #include "app/run/exit_codes.h"
 #include "app/run/make_data.h"
+#include "app/run/model_graph.h"
 #include "app/run/network_plan.h"
 #include "app/run/run_config.h"
 #include "core/check.h"
@@ -71,6 +72,7 @@ struct Source {
   graph::Graph graph;
   std::optional<graph::Recipe> recipe;  // none: a file
   std::string title;
+  std::optional<RunConfig> config = {};  // none: a file
 };
 
 Source read_source(const std::string& file, const GraphConfig& config) {
@@ -85,8 +87,8 @@ Source read_source(const std::string& file, const GraphConfig& config) {
     options.graph.file.clear();  // nothing is written
   const Cells cells(options);
   return {graph::load_or_build_joint_graph(options.graph, cells.named()),
-          graph::recipe_of(options.graph, cells.names()),
-          fs::path(config.file).filename().string()};
+          graph::recipe_of(options.graph, cells.names()), fs::path(config.file).filename().string(),
+          options};
 }
 
 // Leaves the named sets, and the edges among them.
@@ -124,7 +126,7 @@ int build(const GraphCommand& c, const GraphConfig& config) {
   graph::GraphReport report;
   const graph::Graph graph = graph::build_joint_graph(options.graph, cells.named(), &report);
   put(report.text());
-  for (const std::string& warning : report.warnings)
+  for (const std::string& warning : graph_warnings(options, graph, report))
     log::warning(warning);
   graph::save_graph(file, graph, graph::build_hash(options.graph, cells.named()));
   log::info("wrote '", c.out, "', to be named in graph.file");
@@ -139,6 +141,7 @@ struct Findings {
 Findings look_at(const Source& source) {
   Findings found{.statistics = graph::statistics_of(source.graph)};
   found.unconnected = graph::unconnected_nodes(found.statistics);
+  if (source.config) leave_out_given(found.unconnected, *source.config, source.graph);
   graph::explain(found.unconnected, source.graph, source.recipe ? &*source.recipe : nullptr);
   return found;
 }
