@@ -98,7 +98,36 @@ def check_family(program, file, folder, write):
     print(f"{file.stem}: {len(interface.state_dict())} tensors, there and back the same bits")
 
 
+def check_region(program, demo, folder):
+    """A limited area or a stretched grid: its graph, weights and mask, there and back."""
+    run(program, "--config", ROOT / f"configs/{demo}.json", "--set", f"run.dir={folder / 'run'}", "--set",
+        "train.max_steps=1", "--set", "model.channels=8", "--set", "run.device=cpu")
+    run(program, "export", folder / "run", folder / "out")
+    interface = exchange.load_interface(folder / "out")
+    mask = interface.supporting_arrays["data"].get("output_mask")
+    region = interface.graph_data["data"].cutout_mask.bool().squeeze().numpy()
+    if demo == "lam_demo":
+        from anemoi.training.utils.masks import Boolean1DMask
+
+        own = Boolean1DMask(interface.graph_data["data"], "cutout_mask").supporting_arrays["output_mask"]
+        require(mask is not None and (mask == own).all(), "the output mask of Anemoi's class")
+    else:
+        require(mask is None, "a stretched grid has no output mask")
+    require(0 < region.sum() < len(region), "the region of the exported graph")
+    exchange.to_anemoi(folder / "out", folder / "model.ckpt")
+    exchange.from_anemoi(folder / "model.ckpt", folder / "back")
+    run(program, "import", "--config", folder / "out/config.json", folder / "back", folder / "again")
+    require_same_bits(exchange.load_tensors(folder / "run/checkpoints/step-00000001/parameters.safetensors"),
+                      exchange.load_tensors(folder / "again/checkpoints/step-00000000/parameters.safetensors"),
+                      f"{demo}, there and back")
+    run(program, "--config", folder / "again/config.json", "--resume", "--set", "train.max_steps=2")
+    print(f"{demo}: {region.sum()} of {len(region)} cells in the region, there and back the same bits, goes on")
+
+
 def check_families(program, write):
+    for demo in ("lam_demo", "stretched_demo"):
+        with tempfile.TemporaryDirectory() as folder:
+            check_region(program, demo, pathlib.Path(folder))
     for file in sorted(STATE_DICTS.glob("*.txt")):
         with tempfile.TemporaryDirectory() as folder:
             check_family(program, file, pathlib.Path(folder), write)
@@ -210,8 +239,18 @@ def begin_in_anemoi(program, plain, sizes, arguments, folder):
     return [program, "--config", folder / "run/config.json", "--resume"]
 
 
+def output_mask(interface, config):
+    """Anemoi's mask of a limited area, or none."""
+    from anemoi.training.utils.masks import Boolean1DMask
+
+    attribute = config["model"]["output_mask"]
+    return Boolean1DMask(interface.graph_data["data"], attribute) if attribute else None
+
+
 def forecast_scores(interface, dataset, config):
-    """{lead time: {variable: RMSE over cells and validation dates}} of Anemoi's forecasts."""
+    """{lead time: {variable: RMSE over predicted cells and validation dates}} of Anemoi's forecasts."""
+    mask = output_mask(interface, config)
+    inside = slice(None) if mask is None else mask.mask.numpy()
     leads = [int(lead.removesuffix("h")) // 6 for lead in config["train"]["validation"]["lead_times"]]
     fields = torch.from_numpy(np.stack([row[:, 0].T for row in dataset[:]])).float().numpy()
     first = list(dataset.dates.astype("datetime64[s]").astype(str)).index(config["data"]["validation"]["start"])
@@ -222,9 +261,10 @@ def forecast_scores(interface, dataset, config):
     errors = {lead: [] for lead in leads}
     for row in range(first, len(fields) - times):
         steps = min(max(leads), len(fields) - times - row)
-        results = forecast(interface, fields[row:row + times + steps], steps)
+        results = forecast(interface, fields[row:row + times + steps], steps, mask)
         for lead in [lead for lead in leads if lead <= steps]:
-            errors[lead].append(results[lead - 1] - fields[row + times + lead - 1][:, output.full.numpy()])
+            error = results[lead - 1] - fields[row + times + lead - 1][:, output.full.numpy()]
+            errors[lead].append(error[inside])
     return {f"{6 * lead}h": dict(zip(names, np.sqrt(np.mean(np.square(error, dtype=np.float64), axis=(0, 1)))))
             for lead, error in errors.items()}
 
@@ -284,6 +324,24 @@ def check_refusals(plain, folder):
             sys.exit(f"FAILED: {option} is not refused")
 
 
+def check_limited_area(program, store, folder):
+    """Forecasts that go on from the truth at the boundary of a region, by Anemoi's own mask."""
+    from anemoi.datasets import open_dataset
+
+    folder.mkdir()
+    config = {"base": [str(ROOT / "tests/app/tiny.json"), str(ROOT / "configs/graphs/limited_area.json")]}
+    (folder / "run.json").write_text(json.dumps(config))
+    cutout = [{"dataset": str(store), "area": [70, 0, 0, 90]}, str(store)]
+    dataset = open_dataset(cutout=cutout, min_distance_km=0, drop=["sst"], start="2020-01-02T18:00:00")
+    whole = {"cutout": cutout, "min_distance_km": 0, "drop": ["sst"]}
+    graph = options(graph__area_weight=None, graph__nodes__hidden__refinement=3, graph__nodes__hidden__margin_km=1200)
+    data = [argument for value in of_store(store)[1::2] if not value.startswith(("graph.area_weight", "data.dataset"))
+            for argument in ("--set", value)]
+    training = [program, "--config", folder / "run.json", *data, *options(data__dataset=whole), *graph,
+                *options(model__output_mask="cutout_mask", train__rollout={"start": 2, "maximum": 2})]
+    check_forecast("limited area", program, training, dataset, folder)
+
+
 def check_forecasts(program, write):
     from anemoi.datasets import open_dataset
 
@@ -302,6 +360,7 @@ def check_forecasts(program, write):
             training = [program, "--config", ROOT / "tests/app/tiny.json", *of_store(unpacked / "base.zarr"), *files]
             check_forecast(name, program, training, dataset, folder)
         check_refusals(plain / "out", unpacked / "refused")
+        check_limited_area(program, unpacked / "base.zarr", unpacked / "limited area")
         for name, (sizes, arguments) in HIERARCHIES.items():
             folder = unpacked / name
             folder.mkdir()
@@ -323,11 +382,11 @@ def of_store(store):
 
 # ---------------------------------------------------------------- trained models
 
-def forecast(interface, fields, steps):
-    """Model outputs of every step in physical units; `fields` (T + steps, N, V), physical."""
+def forecast(interface, fields, steps, mask=None):
+    """Model outputs of every step in physical units; `fields` (T + steps, N, V), physical. `mask`: Anemoi's, or none."""
     index = interface.data_indices["data"]
-    x = interface.pre_processors["data"](torch.from_numpy(fields)[None, :, None], in_place=False)
-    x = x[..., index.data.input.full]
+    batch = interface.pre_processors["data"](torch.from_numpy(fields)[None, :, None], in_place=False)
+    x = batch[..., index.data.input.full]
     times = interface.n_step_input
     state, results = x[:, :times], []
     for step in range(steps):
@@ -335,6 +394,8 @@ def forecast(interface, fields, steps):
         results.append(interface.post_processors["data"](y.double(), in_place=False)[0, 0].numpy())
         following = x[:, times + step].clone()
         following[..., index.model.input.prognostic] = y[..., index.model.output.prognostic]
+        if mask is not None:
+            following = mask.rollout_boundary(following, batch[:, times + step], index)
         state = torch.cat([state[:, 1:], following[:, None]], dim=1)
     return results
 
