@@ -361,22 +361,20 @@ Json member_of(const Json& object, const Json& key) {
   return has ? object[key.get<std::string>()] : Json();
 }
 
-// The region that metrics with "inside_lam" in their names are of: a mask of the data nodes that one
-// of their scalers is made of, else the output mask, outside which node weights are 0.
+// The region that metrics with "inside_lam" in their names are of: a mask of the data nodes that
+// one of their scalers is made of, else the output mask, outside which node weights are 0.
 void import_region(Translation& t, const Place& metrics, const Place& definitions) {
   const Json attributes = t.root["graph"]["nodes"][t.datasets[0]]["attributes"].unseen_whole();
   const Json scalers = definitions.unseen_whole();
   const Section out = t.section("train")["validation"];
   for (const auto& [name, metric] : metrics.members()) {
     if (name.find("inside_lam") == std::string::npos) continue;
-    if (const Json* mask = t.section("model").find("output_mask"))
-      out.set("region", *mask, metric);
+    if (const Json* mask = t.section("model").find("output_mask")) out.set("region", *mask, metric);
     for (const Json& used : member_of(metric.unseen_whole(), "scalers")) {
       const Json attribute = member_of(member_of(scalers, used), "nodes_attribute_name");
       const Json type = member_of(member_of(attributes, attribute), "_target_");
-      const std::string text = type.is_string() ? type.get<std::string>() : "";
-      if (text.find("Mask") == std::string::npos && text.find("Boolean") == std::string::npos)
-        continue;
+      const std::string text = type.is_string() ? last_part(type.get<std::string>()) : "";
+      if (!text.ends_with("Mask") && !text.starts_with("Boolean")) continue;
       out.set("region", attribute, metric);
       t.node_attributes.push_back(attribute.get<std::string>());
       return;

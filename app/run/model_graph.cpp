@@ -7,7 +7,9 @@
 
 #include "app/run/named_parts.h"
 #include "core/check.h"
-#include "train/node_mask.h"
+#include "graph/statistics.h"
+#include "graph/unconnected.h"
+#include "train/loss/node_mask.h"
 
 namespace aifs::app {
 
@@ -109,6 +111,29 @@ at::Tensor output_mask(const model::ModelOptions& model, const data::DataOptions
   if (parts.output_mask.empty()) return {};
   return mask_or_nothing(graph.nodes(data.names()[dataset]), parts.output_mask,
                          parts.output_mask_path);
+}
+
+std::vector<std::string> graph_warnings(const RunConfig& config, const graph::Graph& graph,
+                                        const graph::GraphReport& report) {
+  std::vector<std::string> warnings = report.warnings;
+  const std::vector<std::string> names = config.data.names();
+  std::vector<graph::UnconnectedNodes> all;
+  for (size_t d = 0; d < names.size(); ++d) {
+    if (warnings.empty() || parts_of(config.model, config.data, d).output_mask.empty()) continue;
+    const at::Tensor mask = output_mask(config.model, config.data, d, graph);
+    const bool* decided = mask.const_data_ptr<bool>();
+    if (all.empty()) all = graph::unconnected_nodes(graph::degrees_of(graph));
+    for (graph::UnconnectedNodes nodes : all) {
+      if (nodes.set != names[d] || nodes.are_sources) continue;
+      const std::string text = nodes.text();
+      std::erase_if(warnings, [&](const std::string& w) { return w.starts_with(text); });
+      std::erase_if(nodes.nodes, [&](int32_t n) { return !decided[n]; });
+      if (nodes.nodes.empty()) continue;
+      warnings.push_back(
+          concat(nodes.text(), ": they are in model.output_mask, ", "and get no forecast"));
+    }
+  }
+  return warnings;
 }
 
 at::Tensor validation_region(const RunConfig& config, const graph::Graph& graph, size_t dataset) {

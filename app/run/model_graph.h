@@ -11,6 +11,7 @@
 #include "app/run/run_config.h"
 #include "data/options.h"
 #include "graph/base/graph.h"
+#include "graph/graph_report.h"
 #include "model/network/options.h"
 
 namespace aifs::app {
@@ -24,6 +25,11 @@ void check_graph(const model::ModelOptions& model, const graph::Graph& graph,
 // ConfigError for an attribute that the nodes have not, or that marks none.
 at::Tensor output_mask(const model::ModelOptions& model, const data::DataOptions& data,
                        size_t dataset, const graph::Graph& graph);
+
+// The warnings of a graph, with those of cells without a forecast for the cells that the network
+// decides.
+std::vector<std::string> graph_warnings(const RunConfig& config, const graph::Graph& graph,
+                                        const graph::GraphReport& report);
 
 // (N) bool, true for the cells of a dataset that are in train.validation.region; undefined: there
 // is none, or of several datasets this one's nodes have no such attribute. One of them must have

@@ -141,7 +141,7 @@ Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device,
   const std::string overlap =
       overlap_warning(data().training->info(), data().validation->info(), data().window);
   if (!overlap.empty() && config_.train.validation.is_on()) log::warning(overlap);
-  for (const std::string& warning : graph_.report.warnings)
+  for (const std::string& warning : graph_warnings(config_, graph_.graph, graph_.report))
     log::warning("graph: ", warning);
   phases_.end("graph");
 }

@@ -49,6 +49,11 @@ TEST_CASE("an ensemble on a reduced Gaussian mesh is honoured in full", "[anemoi
   require_expected("ensemble_crps.json", {});
 }
 
+TEST_CASE("limited areas and stretched grids are honoured in full", "[anemoi]") {
+  require_expected("lam.yaml", {});
+  require_expected("stretched.yaml", {});
+}
+
 TEST_CASE("the keys of 2025 mean the same", "[anemoi]") {
   require_expected("o96_gnn_2025.yaml", {});
 }

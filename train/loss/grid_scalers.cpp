@@ -4,7 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "core/check.h"
-#include "train/node_mask.h"
+#include "train/loss/node_mask.h"
 
 namespace aifs::train {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/node_mask.h"
+#include "train/loss/node_mask.h"
 
 #include <ATen/ATen.h>
 
