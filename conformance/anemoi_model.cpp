@@ -42,10 +42,11 @@ Json simple_residual(const Json& json) {
 // "encoder", "processor" and "decoder" at the top, as Anemoi's own layout.
 Json simple_model(const Json& json) {
   const Json& m = json.at("model");
-  require_known_keys(m, {"encoder", "processor", "decoder", "decoder_target_features",
-                         "layer_norm_eps", "activation", "latent_skip", "node_trainable",
-                         "edge_trainable", "edge_attributes_in_order", "input_dim",
-                         "input_dim_latent", "target_dim", "output_dim", "parameters_trainable"});
+  require_known_keys(
+      m,
+      {"encoder", "processor", "decoder", "decoder_target_features", "layer_norm_eps", "activation",
+       "latent_skip", "node_trainable", "edge_trainable", "edge_attributes_in_order", "input_dim",
+       "input_dim_latent", "target_dim", "output_dim", "parameters_trainable", "output_mask"});
   const auto part = [&](const char* name) {
     Json one = m.at(name);
     one["activation"] = plain_name(m.value("activation", std::string("GELU (erf)")));

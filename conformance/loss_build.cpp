@@ -116,6 +116,11 @@ void check_dimensions(const Json& dimensions, const train::ScalerOptions& scaler
     throw NotSupported(concat("scaler ", name, " over ", dimensions.dump()));
 }
 
+// Those of the case, or the groups of all cases without.
+Json variable_groups(const Json& json) {
+  return json.value("variable_groups", Json{{"pl", {"q", "t", "u", "v", "w", "z"}}});
+}
+
 // Returns the options that a case asks for, by way of a training's configuration.
 train::LossOptions options_of(const LossGrid& grid, const Json& config,
                               const at::Tensor& sample_weights,
@@ -123,11 +128,11 @@ train::LossOptions options_of(const LossGrid& grid, const Json& config,
   const LossFile& file = grid.file;
   anemoi::LossRules rules{.keeps_names = true, .also = also, .has_data_edges = true};
   Json training{{"training_loss", anemoi_form(config)},
-                {"variable_groups", {{"pl", {"q", "t", "u", "v", "w", "z"}}}}};
+                {"variable_groups", variable_groups(file.json)}};
   Json stored = Json::object();
   if (file.has_scaler_options()) {
     for (const auto& [name, scaler] : file.json["scalers"].items())
-      training["scalers"][name] = anemoi_form(scaler.at("options"));
+      training["scalers"][name] = anemoi_form(*file.scaler_options(name));
   } else {
     std::set<std::string> names;
     add_scaler_names(config, names);
@@ -149,8 +154,8 @@ train::LossOptions options_of(const LossGrid& grid, const Json& config,
   train::LossOptions options;
   config::read(options, section, "loss", {});
   for (const auto& [name, scaler] : options.named_scalers) {
-    if (!stored.contains(name))
-      check_dimensions(file.json["scalers"].at(name).at("dimensions"), scaler, name);
+    if (stored.contains(name) || !file.json["scalers"].at(name).contains("dimensions")) continue;
+    check_dimensions(file.json["scalers"][name]["dimensions"], scaler, name);
   }
   return options;
 }
@@ -213,16 +218,20 @@ std::optional<graph::EdgeSet> edges_of(const LossGrid& grid) {
 // All that a training would give to its losses.
 class CaseInputs {
  public:
-  CaseInputs(const LossGrid& grid, const Json& config, at::ScalarType dtype)
+  CaseInputs(const LossGrid& grid, const Json& config, const LossUse& use)
       : variables_(grid.file.variables),
-        nodes_(nodes_of(grid, config)),
+        nodes_(use.nodes ? *use.nodes : nodes_of(grid, config)),
         edges_(edges_of(grid)),
         times_out_(grid.lengths().time),
-        dtype_(dtype) {
+        use_(use) {
     const SafetensorsFile& tensors = grid.file.tensors;
-    if (!tensors.contains("input/stdev") || !tensors.contains("input/stdev_tendency")) return;
-    statistics_.stdev = tensors.doubles("input/stdev");
-    tendencies_[kTimestep_s].stdev = tensors.doubles("input/stdev_tendency");
+    const auto take = [&](const std::string& stdev, const std::string& tendency) {
+      if (!tensors.contains(stdev) || !tensors.contains(tendency)) return;
+      statistics_.stdev = tensors.doubles(stdev);
+      tendencies_[kTimestep_s].stdev = tensors.doubles(tendency);
+    };
+    take("input/stdev", "input/stdev_tendency");
+    take("statistics/stdev", "statistics_tendencies/stdev");
   }
 
   train::LossInputs inputs() const {
@@ -231,10 +240,12 @@ class CaseInputs {
             .tendencies = tendencies_,
             .nodes = nodes_,
             .edges = edges_ ? &*edges_ : nullptr,
+            .output_mask = use_.output_mask,
             .timestep_s = kTimestep_s,
             .times_out = times_out_,
-            .dtype = dtype_,
-            .target_names = variables_.names()};
+            .dtype = use_.dtype,
+            .device = use_.device,
+            .target_names = use_.of_outputs ? std::vector<std::string>() : variables_.names()};
   }
 
  private:
@@ -244,18 +255,18 @@ class CaseInputs {
   graph::NodeSet nodes_;
   std::optional<graph::EdgeSet> edges_;
   int64_t times_out_;
-  at::ScalarType dtype_;
+  LossUse use_;
 };
 
 }  // namespace
 
 BuiltLoss build_case_loss(const LossGrid& grid, const Json& config,
-                          const at::Tensor& sample_weights, at::ScalarType dtype,
+                          const at::Tensor& sample_weights, const LossUse& use,
                           const std::vector<train::SparseRowsPtr>& matrices) {
   BuiltLoss built;
   add_limits_of_all(config, built);
   const train::LossOptions options = options_of(grid, config, sample_weights);
-  const CaseInputs of_case(grid, config, dtype);
+  const CaseInputs of_case(grid, config, use);
   train::LossInputs inputs = of_case.inputs();
   inputs.matrix_used = [&](const train::SparseRowsPtr& matrix) {
     const size_t number = built.matrices.size();
@@ -266,11 +277,10 @@ BuiltLoss build_case_loss(const LossGrid& grid, const Json& config,
   return built;
 }
 
-train::Scaler build_case_scaler(const LossGrid& grid, const std::string& name,
-                                at::ScalarType dtype) {
+train::Scaler build_case_scaler(const LossGrid& grid, const std::string& name, const LossUse& use) {
   const Json config{{"class", "MSELoss"}, {"scalers", Json::array()}};
   return train::build_scaler(options_of(grid, config, {}, {name}), name,
-                             CaseInputs(grid, config, dtype).inputs());
+                             CaseInputs(grid, config, use).inputs());
 }
 
 }  // namespace aifs::conformance

@@ -20,16 +20,25 @@ struct BuiltLoss {
   bool noisy = false;
 };
 
+// What a loss works on, besides what its file says.
+struct LossUse {
+  at::ScalarType dtype = at::kFloat;
+  at::Device device = at::kCPU;
+  // Targets have the columns of predictions, as in training; else those of the whole dataset.
+  bool of_outputs = false;
+  const graph::NodeSet* nodes = nullptr;  // of the data in the case's graph, if it has one
+  at::Tensor output_mask = {};            // (N) bool, true where the network decides
+};
+
 // `sample_weights` is for losses that take them, undefined otherwise. Throws NotSupported for a
 // class or an option that is not known, other errors for what is not defined. With `matrices` those
 // are used instead of what the options give: weights of neighbours are float32 numbers, whose last
 // bit depends on the library's exponential.
 BuiltLoss build_case_loss(const LossGrid& grid, const Json& config,
-                          const at::Tensor& sample_weights, at::ScalarType dtype,
+                          const at::Tensor& sample_weights, const LossUse& use,
                           const std::vector<train::SparseRowsPtr>& matrices = {});
 
 // One scaler of a file that gives their options. A NaN mask has no factor: it comes with a batch.
-train::Scaler build_case_scaler(const LossGrid& grid, const std::string& name,
-                                at::ScalarType dtype);
+train::Scaler build_case_scaler(const LossGrid& grid, const std::string& name, const LossUse& use);
 
 }  // namespace aifs::conformance

@@ -26,7 +26,7 @@ constexpr double kScaler = 2.4e-7;
 constexpr double kMatrix = 1e-6;  // of weights that sum to about 1
 
 void check_scaler(const LossFile& file, const std::string& name, Comparison& comparison) {
-  const at::Tensor values = build_case_scaler({file, "input/"}, name, at::kFloat).factor;
+  const at::Tensor values = build_case_scaler({file, "input/"}, name, {}).factor;
   if (!values.defined()) {
     // The stored one is a placeholder; the mask belongs to the batch.
     const at::Tensor mask = read_tensor(file.tensors, "input/nan_mask");
@@ -59,7 +59,7 @@ LossCase make_case(const LossGrid& grid, const Json& json, at::ScalarType dtype,
   const at::Tensor weights =
       input == "det_weights" ? grid.read("sample_weights", dtype) : at::Tensor();
   LossCase result;
-  result.built = build_case_loss(grid, json.at("config"), weights, dtype, matrices);
+  result.built = build_case_loss(grid, json.at("config"), weights, {.dtype = dtype}, matrices);
   if (input == "det" || input == "det_weights") {
     result.prediction = grid.read("pred", dtype);
   } else if (input == "det_nan") {

@@ -10,6 +10,12 @@
 
 namespace aifs::conformance {
 
+const Json* LossFile::scaler_options(const std::string& name) const {
+  if (!json.contains("scalers") || !json["scalers"].contains(name)) return nullptr;
+  const Json& scaler = json["scalers"][name];
+  return scaler.contains("options") ? &scaler["options"] : &scaler;
+}
+
 at::Tensor LossGrid::read(const std::string& tensor, at::ScalarType dtype) const {
   return read_tensor(file.tensors, prefix + tensor, dtype);
 }
@@ -47,8 +53,11 @@ AxisLengths LossGrid::lengths() const {
     const std::vector<int64_t>& shape = file.tensors.at(prefix + fields).shape;
     lengths.grid = shape.at(train::kGrid);
     lengths.time = file.json.value("times_out", shape.at(train::kTime));
-    break;
+    return lengths;
   }
+  if (!contains("data_raw")) return lengths;
+  lengths.grid = file.tensors.at(prefix + "data_raw").shape.at(2);  // times, members, nodes, ...
+  lengths.time = file.json.value("times_out", int64_t{1});
   return lengths;
 }
 

@@ -22,6 +22,8 @@ struct LossFile {
 
   // True if scalers are given by options.
   bool has_scaler_options() const { return json.contains("scalers"); }
+  // The class of a scaler and its options; null: there is no such scaler.
+  const Json* scaler_options(const std::string& name) const;
 };
 
 // Lengths of a prediction.

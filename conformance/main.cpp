@@ -36,13 +36,13 @@ void run_file(const CaseFile& file, Report& report) {
     if (some_has(json, "cases", key)) return run_graph_builder_cases(file, report);
   }
   if (describes_datasets(json)) return run_dataset_cases(file, report);
-  if (has_keys(json, {"model", "loss", "graph_file", "times_in"}) && !json.contains("schedule")) {
+  if (has_keys(json, {"model", "variables", "times_in"}) && !json.contains("schedule")) {
     return run_model_case(file, report);
   }
   if (has_keys(json, {"model", "options", "store", "newest_input_row"})) {
     return run_trained_case(file, report);
   }
-  if (has_keys(json, {"model", "optimizer", "schedule", "sampling", "graph_file"})) {
+  if (has_keys(json, {"model", "variables", "optimizer", "schedule"})) {
     return run_training_case(file, report);
   }
   if (has_keys(json, {"octahedral_rows", "cases"})) return run_spectral_cases(file, report);

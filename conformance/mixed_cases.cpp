@@ -29,27 +29,6 @@ constexpr double kHalfFactor = 10.0;
 // A tensor whose gradient is this small against the largest is noise of the others.
 constexpr double kNoise = 1e-4;
 
-// A loss of a case, which looks for its columns among all variables of a dataset.
-class OfOutputs : public train::Loss {
- public:
-  OfOutputs(train::LossPtr loss, const data::VariableTable& variables)
-      : loss_(std::move(loss)),
-        num_variables_(variables.num_variables()),
-        outputs_(at::tensor(variables.output_columns(), at::kLong)) {}
-
-  at::Tensor operator()(const at::Tensor& prediction, const at::Tensor& target,
-                        const train::LossCall& call) const override {
-    std::vector<int64_t> sizes = target.sizes().vec();
-    sizes.back() = num_variables_;
-    return (*loss_)(prediction, target.new_zeros(sizes).index_copy(-1, outputs_, target), call);
-  }
-
- private:
-  train::LossPtr loss_;
-  int64_t num_variables_;
-  at::Tensor outputs_;
-};
-
 // The model, batch and loss of a model case with one dataset and one step, and steps of training.
 struct MixedCase {
   CaseFile file;
@@ -70,17 +49,15 @@ struct MixedCase {
     batch.emplace_back().values = read_tensor(tensors, dataset.prefix + "batch", at::kFloat);
     batch[0].anchors.resize(static_cast<size_t>(batch[0].values.size(0)));
     const auto& layout = model.network->layout();
-    const train::LossPtr loss = case_loss(file.json, tensors, dataset, at::kFloat);
+    const train::LossPtr loss = case_loss(
+        file.json, tensors, dataset, {.of_outputs = true, .nodes = model.nodes_of(dataset.name)});
     train::StepOptions options{.optimizer = optimizer_options(file.json)};
     options.train.precision = precision;
-    step.emplace(
-        options,
-        train::StepParts{
-            .parameters = model.parameters,
-            .network = *model.network,
-            .datasets = {{dataset.variables, std::make_shared<OfOutputs>(loss, dataset.variables)}},
-            .window = {layout.times_in, layout.times_out},
-            .mesh = mesh});
+    step.emplace(options, train::StepParts{.parameters = model.parameters,
+                                           .network = *model.network,
+                                           .datasets = {{dataset.variables, loss}},
+                                           .window = {layout.times_in, layout.times_out},
+                                           .mesh = mesh});
     step->begin();
   }
 

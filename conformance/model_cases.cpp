@@ -8,8 +8,7 @@
 
 #include "conformance/case_loss.h"
 #include "conformance/cases.h"
-#include "conformance/limits.h"
-#include "conformance/model_setup.h"
+#include "conformance/model_compare.h"
 #include "conformance/tensors.h"
 #include "train/rollout.h"
 #include "train/training_step.h"
@@ -18,78 +17,9 @@ namespace aifs::conformance {
 
 namespace {
 
-// Limits of ../golden/README.md for one precision.
-struct Limits {
-  double output, loss, gradient, parameters, step_losses;
-};
-constexpr Limits kSingle{5e-6, 1e-6, 1e-5, 5e-5, 5e-6};
-constexpr Limits kDouble{1e-12, 1e-12, kGradientF64, 1e-10, 1e-12};
-// In fp32 a tensor whose gradients are tiny is compared on the scale of the whole model.
-constexpr double kTinyGradient = 1e-4, kTinyLimit = 1e-6;
-
-// Results of the reference, in fp32 with those in fp64 beside them: it may be further from these
-// than the limits allow for, as larger models are.
-class Expected {
- public:
-  explicit Expected(const SafetensorsFile& tensors, const SafetensorsFile* twin = nullptr)
-      : tensors_(tensors), twin_(twin) {}
-
-  const SafetensorsFile& tensors() const { return tensors_; }
-  // Of a tensor, as its largest difference; 0 where it is not known.
-  double own_error(const std::string& name) const {
-    if (!twin_ || !twin_->contains(name)) return 0.0;
-    return max_difference(read_tensor(tensors_, name), read_tensor(*twin_, name));
-  }
-
- private:
-  const SafetensorsFile& tensors_;
-  const SafetensorsFile* twin_;
-};
-
-// The bias of keys has no true gradient unless keys are normalised: what is stored is rounding
-// noise, which the optimiser turns into steps.
-bool is_noise(const CaseModel& model, const std::string& name) {
-  const std::string leaf = "lin_key.bias";
-  if (!name.ends_with(leaf)) return false;
-  const std::string block = name.substr(0, name.size() - leaf.size());
-  return !model.parameters.contains(block + "k_norm.weight");
-}
-
-// `of_model`: in fp32 all gradients are compared on the scale of the whole model.
-void compare_gradients(const CaseModel& model, const Expected& expected, const Limits& limits,
-                       bool of_model, Comparison& comparison) {
-  double largest = 0.0;
-  for (const auto& [name, entry] : expected.tensors().entries()) {
-    if (name.starts_with("grad/"))
-      largest = std::max(largest, max_abs(read_tensor(expected.tensors(), name)));
-  }
-  for (const model::Parameter& parameter : model.parameters.entries()) {
-    const std::string name = "grad/" + parameter.name;
-    if (!expected.tensors().contains(name) || is_noise(model, parameter.name)) continue;
-    const at::Tensor reference = read_tensor(expected.tensors(), name);
-    const double error = max_difference(model.parameters.gradient(parameter), reference);
-    const double of_tensor = max_abs(reference);
-    const bool single = model.parameters.dtype() == at::kFloat;
-    const bool tiny = single && (of_model || of_tensor < kTinyGradient * largest);
-    const double scale = !single ? gradient_scale_f64(of_tensor, largest)
-                         : tiny  ? largest
-                                 : std::max(of_tensor, 1e-300);
-    const double limit = limits.gradient * (tiny ? kTinyLimit / kSingle.gradient : 1.0);
-    comparison.add(name, error / scale, limit, expected.own_error(name) / scale);
-  }
-}
-
-void compare_parameters(const CaseModel& model, const Expected& expected, const std::string& prefix,
-                        double limit, bool relative, Comparison& comparison) {
-  for (const model::Parameter& parameter : model.parameters.entries()) {
-    const std::string name = prefix + parameter.name;
-    if (!expected.tensors().contains(name) || is_noise(model, parameter.name)) continue;
-    const at::Tensor reference = read_tensor(expected.tensors(), name);
-    const double scale = relative ? std::max(max_abs(reference), 1e-300) : 1.0;
-    comparison.add(name, max_difference(parameter.tensor, reference) / scale, limit,
-                   expected.own_error(name) / scale);
-  }
-}
+// Weights after more updates than these are as far off as those of a training run may be.
+constexpr size_t kFewUpdates = 3;
+constexpr double kManyUpdates = 1e-4;
 
 // The betas and so on of the case, or what all cases without them use.
 train::AdamWOptions adamw_options(const Json& json) {
@@ -130,8 +60,8 @@ struct TrainingCase {
   std::vector<train::ForecastColumns> columns;
   std::vector<train::LossPtr> losses;
   std::vector<at::Tensor> batches;
-  std::vector<at::Tensor> noise;  // per step, or empty
-  at::Tensor output_mask;
+  std::vector<at::Tensor> noise;         // per step, or empty
+  std::vector<at::Tensor> output_masks;  // per dataset
   int64_t steps;
   bool has_trained_step;       // loss and gradients come from the reference's own training step
   parallel::ProcessMesh mesh;  // of one rank
@@ -145,12 +75,15 @@ struct TrainingCase {
     if (steps < 1) throw NotSupported(concat("rollout_steps ", steps));
     for (const CaseDataset& dataset : datasets) {
       columns.emplace_back(dataset.variables, at::kCPU);
-      losses.push_back(case_loss(file.json, tensors, dataset, dtype));
+      output_masks.push_back(output_mask_of(file, tensors, model.graph, dataset));
+      const LossUse use{.dtype = dtype,
+                        .nodes = model.nodes_of(dataset.name),
+                        .output_mask = output_masks.back()};
+      losses.push_back(case_loss(file.json, tensors, dataset, use));
       batches.push_back(read_tensor(tensors, dataset.prefix + "batch", dtype));
     }
     for (int64_t step = 0; tensors.contains(concat("noise/", step)); ++step)
       noise.push_back(read_tensor(tensors, concat("noise/", step), dtype));
-    if (tensors.contains("output_mask")) output_mask = read_tensor(tensors, "output_mask");
     const auto& layout = model.network->layout();
     train::StepParts parts{.parameters = model.parameters,
                            .network = *model.network,
@@ -216,7 +149,7 @@ PassResult forward_backward(TrainingCase& c, int64_t number) {
       result.x.back().push_back(c.model.network->prepare(x[d], d).detach());
     result.y.push_back(y);
     for (size_t d = 0; step + 1 < c.steps && d < y.size(); ++d)
-      x[d] = train::advance_inputs(x[d], y[d], c.truth(d, step), c.columns[d], c.output_mask);
+      x[d] = train::advance_inputs(x[d], y[d], c.truth(d, step), c.columns[d], c.output_masks[d]);
   }
   total = total / static_cast<double>(c.steps);
   c.training->backward(total, {.rollout = c.steps});
@@ -225,22 +158,9 @@ PassResult forward_backward(TrainingCase& c, int64_t number) {
   return result;
 }
 
-// Every further step of a rollout may be twice as far off.
-double widened(double limit, size_t step) {
-  return std::ldexp(limit, static_cast<int>(step));
-}
-
-void compare_loss(const std::string& name, double loss, const Expected& expected, double limit,
-                  Comparison& comparison) {
-  const double reference = expected.tensors().doubles(name).at(0);
-  comparison.add(name, relative_difference(loss, reference), limit,
-                 expected.own_error(name) / std::abs(reference));
-}
-
 void compare_pass(const TrainingCase& c, const PassResult& pass, const SafetensorsFile& tensors,
-                  const Expected& expected, const Limits& limits, Comparison& comparison) {
+                  const Expected& expected, const ModelLimits& limits, Comparison& comparison) {
   const SafetensorsFile& stored = expected.tensors();
-  const bool is_double = c.model.parameters.dtype() == at::kDouble;
   for (size_t step = 0; step < pass.y.size(); ++step) {
     const std::string in_step = tensors.contains("step0/y_pred") ? concat("step", step, "/") : "";
     for (size_t d = 0; d < c.datasets.size(); ++d) {
@@ -250,13 +170,11 @@ void compare_pass(const TrainingCase& c, const PassResult& pass, const Safetenso
         comparison.add(prefix + "x", max_difference(pass.x[step][d], x),
                        step == 0 && at::equal(pass.x[step][d], c.inputs()[d])
                            ? 0.0
-                           : widened(kSingle.output, step));
+                           : widened(kModelFp32.output, step));
       }
       if (!stored.contains(prefix + "y_pred")) continue;
-      const at::Tensor y = read_tensor(stored, prefix + "y_pred");
-      comparison.add(prefix + "y_pred",
-                     max_difference(pass.y[step][d], y) / (is_double ? max_abs(y) : 1.0),
-                     widened(limits.output, step), expected.own_error(prefix + "y_pred"));
+      compare_output(prefix + "y_pred", pass.y[step][d], expected, widened(limits.output, step),
+                     comparison);
     }
     if (stored.contains(in_step + "loss") && !in_step.empty()) {
       compare_loss(in_step + "loss", pass.step_losses[step], expected, widened(limits.loss, step),
@@ -265,9 +183,8 @@ void compare_pass(const TrainingCase& c, const PassResult& pass, const Safetenso
   }
   const size_t last = pass.y.size() - 1;
   compare_loss("loss", pass.loss, expected, widened(limits.loss, last), comparison);
-  Limits gradients = limits;
-  gradients.gradient = widened(limits.gradient, last);
-  compare_gradients(c.model, expected, gradients, c.has_trained_step, comparison);
+  compare_gradients(c.model.parameters, expected, widened(limits.gradient, last),
+                    c.has_trained_step, comparison);
 }
 
 double learning_rate(const Json& json) {
@@ -279,7 +196,7 @@ double learning_rate(const Json& json) {
 }
 
 void compare_optimizer(const CaseFile& file, TrainingCase& c, const Expected& expected,
-                       const Limits& limits, Comparison& comparison) {
+                       const ModelLimits& limits, Comparison& comparison) {
   if (!expected.tensors().contains("adamw_losses")) return;
   const std::vector<double> losses = expected.tensors().doubles("adamw_losses");
   const double limit = widened(limits.step_losses, static_cast<size_t>(c.steps - 1));
@@ -293,22 +210,30 @@ void compare_optimizer(const CaseFile& file, TrainingCase& c, const Expected& ex
     c.training->update(learning_rate(file.json));
     c.training->finish(/*updated=*/true);
   }
-  compare_parameters(c.model, expected, "after3/",
-                     widened(limits.parameters, static_cast<size_t>(c.steps - 1)),
-                     c.model.parameters.dtype() == at::kDouble, comparison);
+  const size_t updates = losses.size() - 1;
+  const bool is_double = c.model.parameters.dtype() == at::kDouble;
+  compare_parameters(c.model.parameters, expected, concat("after", updates, "/"),
+                     widened(is_double || updates <= kFewUpdates ? limits.parameters : kManyUpdates,
+                             static_cast<size_t>(c.steps - 1)),
+                     is_double, comparison);
 }
 
 void check_training(const CaseFile& file, const SafetensorsFile& tensors, const Expected& expected,
                     at::ScalarType dtype, Comparison& comparison) {
-  const Limits& limits = dtype == at::kDouble ? kDouble : kSingle;
+  const ModelLimits& limits = dtype == at::kDouble ? kModelFp64 : kModelFp32;
   TrainingCase c(file, tensors, dtype);
+  for (size_t d = 0; d < c.datasets.size(); ++d) {
+    const CaseDataset& dataset = c.datasets[d];
+    const LossUse use{.nodes = c.model.nodes_of(dataset.name), .output_mask = c.output_masks[d]};
+    compare_scalers(file.json, tensors, dataset, use, comparison);
+  }
   const PassResult pass = forward_backward(c, /*number=*/0);
   compare_pass(c, pass, tensors, expected, limits, comparison);
   if (tensors.contains("residual_output")) {
     const at::Tensor all = read_tensor(tensors, "residual_output");
     const at::Tensor guess = c.model.network->residual(c.inputs()[0]);
     const at::Tensor stored = all.index_select(-1, c.columns[0].input_prognostic);
-    comparison.add("residual_output", max_difference_of_repeated(guess, stored), kSingle.output);
+    comparison.add("residual_output", max_difference_of_repeated(guess, stored), kModelFp32.output);
   }
   compare_optimizer(file, c, expected, limits, comparison);
 }

@@ -28,6 +28,42 @@ graph::Graph graph_of(const CaseFile& file, const SafetensorsFile& tensors) {
                   "it is looked for beside the case and in the two folders above");
 }
 
+namespace {
+
+// {"class": "Boolean1DMask", "attribute_name": "cutout_mask"} as a tensor; null is no mask.
+at::Tensor mask_of_attribute(const std::string& dataset, const Json& mask,
+                             const graph::Graph& graph) {
+  if (mask.is_null()) return {};
+  const auto name = mask.value("class", mask.value("_target_", std::string()));
+  if (name.ends_with("NoOutputMask")) return {};
+  const auto attribute = mask.value("attribute_name", std::string());
+  const graph::NodeSet& nodes = graph.nodes(dataset);
+  const auto found = nodes.attributes.find(attribute);
+  if (!name.ends_with("Boolean1DMask") || found == nodes.attributes.end())
+    throw NotSupported("output mask " + mask.dump());
+  return at::tensor(at::ArrayRef<float>(found->second.values)) != 0.0;
+}
+
+}  // namespace
+
+at::Tensor output_mask_of(const CaseFile& file, const SafetensorsFile& tensors,
+                          const graph::Graph& graph, const CaseDataset& dataset) {
+  at::Tensor mask;
+  for (const Json& owner : {file.json, file.json.at("model")}) {
+    if (!owner.contains("output_mask") || !owner["output_mask"].is_object()) continue;
+    const Json& masks = owner["output_mask"];
+    const Json own =
+        masks.contains("datasets") ? masks["datasets"].value(dataset.name, Json()) : masks;
+    mask = mask_of_attribute(dataset.name, own, graph);
+  }
+  const std::string name = dataset.prefix + "output_mask";
+  if (!tensors.contains(name)) return mask;
+  const at::Tensor stored = read_tensor(tensors, name).flatten() != 0;
+  if (mask.defined() && !at::equal(mask, stored))
+    throw Error("the stored output mask is not the attribute of the graph that is named for it");
+  return stored;
+}
+
 CaseModel::CaseModel(const CaseFile& file, const SafetensorsFile& tensors, at::ScalarType dtype)
     : parameters(dtype, /*seed=*/1) {
   build(file, tensors, at::kCPU);
@@ -62,14 +98,14 @@ void drop_unused_edges(const model::NetworkPlan& plan, const SafetensorsFile& te
 }  // namespace
 
 void CaseModel::build(const CaseFile& file, const SafetensorsFile& tensors, at::Device device) {
-  graph::Graph graph = graph_of(file, tensors);
+  graph = graph_of(file, tensors);
   const TemporaryFolder matrices;
   try {
     const NetworkConfig config = network_config(file.json, tensors, graph, matrices.path());
     const model::NetworkPlan plan = app::network_plan(
         config.model, config.data, data_parts(file.json, tensors, config.data), &graph);
     drop_unused_edges(plan, tensors, graph);
-    make(config, plan, graph, device);
+    make(config, plan, device);
   } catch (const ConfigError& error) {
     throw NotSupported(error.what());
   }
@@ -80,15 +116,20 @@ void CaseModel::build(const CaseFile& file, const SafetensorsFile& tensors, at::
 }
 
 CaseModel::CaseModel(const NetworkConfig& config, const std::vector<app::DataParts>& data,
-                     const graph::Graph& graph, const SafetensorsFile& tensors,
-                     at::ScalarType dtype)
-    : parameters(dtype, /*seed=*/1) {
-  make(config, app::network_plan(config.model, config.data, data, &graph), graph, at::kCPU);
+                     const graph::Graph& on, const SafetensorsFile& tensors, at::ScalarType dtype)
+    : parameters(dtype, /*seed=*/1), graph(on) {
+  make(config, app::network_plan(config.model, config.data, data, &graph), at::kCPU);
   load(tensors, at::kCPU);
 }
 
+const graph::NodeSet* CaseModel::nodes_of(const std::string& dataset) const {
+  for (const graph::NodeSet& nodes : graph.node_sets)
+    if (nodes.name == dataset) return &nodes;
+  return nullptr;
+}
+
 void CaseModel::make(const NetworkConfig& config, const model::NetworkPlan& plan,
-                     const graph::Graph& graph, at::Device device) {
+                     at::Device device) {
   network = std::make_unique<model::EncoderProcessorDecoder>(
       parameters, plan,
       model::GraphTensors::create(graph, config.model.edge_attributes, parameters.dtype())

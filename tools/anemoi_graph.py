@@ -6,8 +6,8 @@ usage: anemoi_graph.py GRAPH.pt GRAPH.safetensors [--trust]
        aifs-train graph import GRAPH.safetensors --out GRAPH.nc
        ... and in the configuration {"graph": {"file": "GRAPH.nc", "given": true}}
 
-Runs in the environment that made the graph (torch and torch-geometric). Without --trust only the classes that
-torch and torch-geometric declare as safe are loaded from the file, and no other code of it is run.
+Runs in the environment that made the graph (torch and torch-geometric). Without --trust only tensors, numbers, texts
+and the containers of a graph are loaded from the file; nothing else that it names is run.
 docs/graphs.md says what becomes of the graph.
 """
 import argparse
@@ -28,22 +28,30 @@ def refuse(what, why):
     raise SystemExit(f"anemoi_graph.py: {what}: {why}")
 
 
+def safe_classes():
+    """The containers of a graph, which torch-geometric does not declare to torch itself."""
+    try:
+        from torch_geometric.data import HeteroData, storage
+    except ImportError:
+        refuse("torch_geometric", "is not installed here: run this where anemoi-graphs is")
+    return [HeteroData, storage.BaseStorage, storage.NodeStorage, storage.EdgeStorage]
+
+
 def load(path, trust):
     """The object in a file of torch.save()."""
     if not path.is_file():
         refuse(path, "there is no such file")
     if not zipfile.is_zipfile(path):
         refuse(path, "is no file of torch.save(): name the graph that system.input.graph of the training names")
-    try:
-        import torch_geometric.data  # noqa: F401  declares its classes to torch
-    except ImportError:
-        refuse("torch_geometric", "is not installed here: run this where anemoi-graphs is")
+    torch.serialization.add_safe_globals(safe_classes())
     try:
         return torch.load(path, map_location="cpu", weights_only=not trust)
     except pickle.UnpicklingError as error:
-        first = str(error).strip().splitlines()[0]
-        hint = "" if trust else "; if you made the file yourself, --trust loads whatever is in it"
-        refuse(path, f"cannot be loaded: {first}{hint}")
+        if trust:
+            refuse(path, f"cannot be loaded: {error}")
+        others = torch.serialization.get_unsafe_globals_in_checkpoint(path)
+        refuse(path, f"holds objects that are no part of a graph ({', '.join(others) or error}); if you made the file "
+                     "yourself, --trust loads whatever is in it")
     except (RuntimeError, EOFError, AttributeError, ModuleNotFoundError) as error:
         refuse(path, f"cannot be loaded: {error}")
 

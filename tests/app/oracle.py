@@ -4,6 +4,7 @@
 
 usage: oracle.py families PROGRAM [--write]   tiny models of all families, there and back
        oracle.py forecasts PROGRAM [--write]  scores of the program's forecasts and of Anemoi's; hierarchies begin in Anemoi
+       oracle.py graphs PROGRAM               graph files of anemoi-graphs, with their own edges
        oracle.py trained PROGRAM              weights that Anemoi trained, and its forecast with them; needs AIFS_SHARED
 """
 import argparse
@@ -380,6 +381,94 @@ def of_store(store):
         train__validation__max_dates=0)
 
 
+# ---------------------------------------------------------------- graphs
+
+def stored_graph(store, file):
+    """A graph of Anemoi's recipe on the cells of a dataset, in a file, with masks and two builders of edges."""
+    from anemoi.graphs.create import GraphCreator
+
+    nodes, edges = "anemoi.graphs.nodes.", "anemoi.graphs.edges."
+    attributes = {"edge_length": {"_target_": edges + "attributes.EdgeLength", "norm": "unit-std"},
+                  "edge_dirs": {"_target_": edges + "attributes.EdgeDirection", "norm": "unit-std"}}
+
+    def between(source, target, *builders):
+        return {"source_name": source, "target_name": target, "attributes": attributes,
+                "edge_builders": [{"_target_": edges + name, **values} for name, values in builders]}
+
+    config = {
+        "nodes": {"data": {"node_builder": {"_target_": nodes + "AnemoiDatasetNodes", "dataset": str(store)},
+                           "attributes": {"area_weight": {"_target_": nodes + "attributes.UniformWeights"},
+                                          "land": {"_target_": nodes + "attributes.NonzeroAnemoiDatasetVariable",
+                                                   "variable": "lsm"}}},
+                  "hidden": {"node_builder": {"_target_": nodes + "TriNodes", "resolution": 2}}},
+        "edges": [between("data", "hidden", ("CutOffEdges", {"cutoff_factor": 0.8}),
+                          ("KNNEdges", {"num_nearest_neighbours": 2})),
+                  between("hidden", "hidden", ("MultiScaleEdges", {"x_hops": 1, "scale_resolutions": 2})),
+                  between("hidden", "data", ("KNNEdges", {"num_nearest_neighbours": 3}))]}
+    return GraphCreator(exchange.OmegaConf.create(config)).create(save_path=file, overwrite=True)
+
+
+def refused(*arguments):
+    result = subprocess.run([str(a) for a in arguments], capture_output=True, text=True)
+    require(result.returncode != 0, f"{' '.join(map(str, arguments))} is refused")
+    return result.stderr
+
+
+def check_refused_graphs(graph, folder):
+    """Files that are no graph are refused in words."""
+    def convert(file):
+        return refused(sys.executable, ROOT / "tools/anemoi_graph.py", file, folder / "bad.safetensors")
+
+    def changed(edit):
+        other = graph.clone()
+        edit(other)
+        torch.save(other, folder / "bad.pt")
+        return convert(folder / "bad.pt")
+
+    def drop_coordinates(other):
+        del other["hidden"]["x"]
+
+    def turn_to_degrees(other):
+        other["data"].x = torch.rad2deg(other["data"].x)
+
+    def break_edges(other):
+        other["data", "to", "hidden"].edge_index[0, 3] = -1
+
+    (folder / "text.pt").write_text("no graph")
+    torch.save({"state_dict": {}}, folder / "checkpoint.pt")
+    torch.save([1, 2], folder / "list.pt")
+    torch.save(pathlib.PurePosixPath("a"), folder / "objects.pt")
+    for text, told in {
+            "there is no such file": convert(folder / "none.pt"), "no file of torch.save": convert(folder / "text.pt"),
+            "from-anemoi": convert(folder / "checkpoint.pt"), "list": convert(folder / "list.pt"),
+            "--trust": convert(folder / "objects.pt"), "nodes 'hidden'": changed(drop_coordinates),
+            "not radians": changed(turn_to_degrees), "join nodes that 'data' has not": changed(break_edges)}.items():
+        require(text in told, f"'{told}' says '{text}'")
+        require("Traceback" not in told, told)
+
+
+def check_graphs(program):
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        with tarfile.open(ROOT / "tests/fixtures/datasets/variants.tar") as tar:
+            tar.extractall(folder, filter="data")
+        graph = stored_graph(folder / "base.zarr", folder / "anemoi.pt")
+        told = run(sys.executable, ROOT / "tools/anemoi_graph.py", folder / "anemoi.pt", folder / "graph.safetensors")
+        require("nodes/data/land" in told, "the mask is taken")
+        run(program, "graph", "import", folder / "graph.safetensors", "--out", folder / "graph.nc")
+        require("AnemoiDatasetNodes" in run(program, "graph", "info", folder / "graph.nc"), "types of nodes are shown")
+        run(program, "--config", ROOT / "tests/app/tiny.json", *of_store(folder / "base.zarr"), *options(
+            graph__file=str(folder / "graph.nc"), graph__given=True, graph__hidden=None, graph__area_weight=None,
+            run__dir=str(folder / "run"), train__max_steps=1))
+        run(program, "export", folder / "run", folder / "out")
+        theirs, ours = exchange.graph_tensors(graph), exchange.load_tensors(folder / "out/graph.safetensors")
+        require(sorted(theirs) == sorted(ours), "names of tensors of the graph")
+        for name, tensor in theirs.items():
+            require(torch.equal(tensor, ours[name]), f"{name} is the same to the bit, in its order")
+        check_refused_graphs(graph, folder)
+        print(f"graph of Anemoi: {len(theirs)} tensors, the same bits in the same order")
+
+
 # ---------------------------------------------------------------- trained models
 
 def forecast(interface, fields, steps, mask=None):
@@ -450,7 +539,7 @@ def check_all_trained(program):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("families", "forecasts", "trained"))
+    parser.add_argument("what", choices=("families", "forecasts", "graphs", "trained"))
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("--write", action="store_true", help="write state dicts to tests/fixtures")
     arguments = parser.parse_args()
@@ -459,6 +548,8 @@ def main():
         check_families(arguments.program, arguments.write)
     elif arguments.what == "forecasts":
         check_forecasts(arguments.program, arguments.write)
+    elif arguments.what == "graphs":
+        check_graphs(arguments.program)
     else:
         check_all_trained(arguments.program)
 

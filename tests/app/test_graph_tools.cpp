@@ -322,7 +322,8 @@ TEST_CASE("an imported graph is trained on with its own edges in their order", "
   REQUIRE(trained.exit_code == 0);
   CHECK_THAT(read_file(run / "train.log"), ContainsSubstring("; loaded in "));
   const auto forgotten = test::run_train(
-      run, concat("--set train.max_steps=1 --set graph.file='", tiny.file("given.nc"), "'"));
+      tiny.file("other_run"),
+      concat("--set train.max_steps=1 --set graph.file='", tiny.file("given.nc"), "'"));
   CHECK(forgotten.exit_code == 2);
   CHECK_THAT(forgotten.err, ContainsSubstring("graph.given takes it as it is"));
 }

@@ -138,3 +138,40 @@ TEST_CASE("stored scalers act where their length fits, whatever they are called"
   models.change("gnn.safetensors", "scaler/areas", 1e-3f);
   models.require_failures({"gnn", "gnn.f64"});
 }
+
+TEST_CASE("training on a region depends on its mask, its boundary and the share of its nodes",
+          "[conformance]") {
+  const auto runs = [](const std::string& name) {
+    std::vector<std::string> cases;
+    for (const char* precision : {".fp32", ".bf16-mixed", ".fp64"})
+      cases.push_back(name + precision);
+    return cases;
+  };
+  const Copy mask("regional");
+  REQUIRE(mask.counts().failed == 0);
+  mask.replace("tiny_lam_train.json", "\"Boolean1DMask\"", "\"NoOutputMask\"");
+  mask.rewrite("tiny_lam_train.safetensors",
+               [](Copy::Tensors& tensors) { tensors.erase("output_mask"); });
+  mask.require_failures(runs("tiny_lam_train"));
+
+  const Copy steps("regional");
+  steps.replace("tiny_lam_train.json", "\"rollout_steps\": 2", "\"rollout_steps\": 1");
+  steps.require_failures(runs("tiny_lam_train"));
+
+  const Copy share("regional");
+  share.replace("tiny_stretched_train.json", "\"weight_frac_of_total\": 0.4",
+                "\"weight_frac_of_total\": 0.41");
+  share.require_failures(runs("tiny_stretched_train"));
+
+  const Copy weights("regional");
+  weights.change("tiny_stretched_train.safetensors", "after12/processor.proc.0.lin_query.weight",
+                 1e-2f);
+  weights.require_failures({"tiny_stretched_train.fp32"});
+}
+
+TEST_CASE("the mask of a case is the attribute that it names", "[conformance]") {
+  const Copy regional("regional");
+  regional.replace("tiny_lam_model.json", "\"attribute_name\": \"cutout_mask\"",
+                   "\"attribute_name\": \"boundary_mask\"");
+  regional.require_failures({"tiny_lam_model"});
+}
