@@ -20,6 +20,7 @@
 #include "graph/graph_difference.h"
 #include "graph/graph_file.h"
 #include "graph/recipe.h"
+#include "graph/stored_graph.h"
 
 namespace aifs::app {
 
@@ -81,9 +82,9 @@ Source read_source(const std::string& file, const GraphConfig& config) {
   }
   if (!file.empty()) return {graph::load_graph(file).graph, {}, fs::path(file).filename().string()};
   RunConfig options = read_config(config);
-  if (!options.graph.file.empty() && !path_exists(options.graph.file))
-    options.graph.file.clear();  // nothing is written
   const Cells cells(options);
+  options.graph.file = graph::stored_graph(options.graph, cells.named());
+  options.graph.cache.clear();  // nothing is written
   return {graph::load_or_build_joint_graph(options.graph, cells.named()),
           graph::recipe_of(options.graph, cells.names()),
           fs::path(config.file).filename().string()};
@@ -120,6 +121,7 @@ int build(const GraphCommand& c, const GraphConfig& config) {
   RunConfig options = read_config(config);
   const fs::path file = output_file(c.out);
   options.graph.file.clear();
+  options.graph.cache.clear();
   const Cells cells(options);
   graph::GraphReport report;
   const graph::Graph graph = graph::build_joint_graph(options.graph, cells.named(), &report);

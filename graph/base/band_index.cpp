@@ -188,13 +188,13 @@ void BandIndex<Real>::visit_near(const SpherePlace<Real>& place, double distance
   const double cos_lat = std::sqrt(static_cast<double>(x) * static_cast<double>(x) +
                                    static_cast<double>(y) * static_cast<double>(y));
   const double angle = angle_of(distance2) + kRounding_rad;
-  cells_.visit_around(
-      place.lat_rad, place.lon_rad, cos_lat, angle, [&](int32_t first, int32_t last) {
-        const Item* item = items_.data() + begin_[static_cast<size_t>(first)];
-        const Item* end = items_.data() + begin_[static_cast<size_t>(last)];
-        for (; item != end; ++item)
-          visit(squared_distance(place.point, item->point), item->number);
-      });
+  cells_.visit_around(place.lat_rad, place.lon_rad, cos_lat, angle,
+                      [&](int32_t first, int32_t last) {
+                        const Item* item = items_.data() + begin_[static_cast<size_t>(first)];
+                        const Item* end = items_.data() + begin_[static_cast<size_t>(last)];
+                        for (; item != end; ++item)
+                          visit(squared_distance(place.point, item->point), item->number);
+                      });
 }
 
 template <class Real>
