@@ -15,6 +15,7 @@
 #include "data/sources/netcdf_dataset.h"
 #include "graph/builder.h"
 #include "graph/graph_file.h"
+#include "graph/stored_graph.h"
 #include "model/nodes/matrix_file.h"
 #include "train/epoch_requests.h"
 
@@ -308,8 +309,10 @@ void Checks::compare_weights() {
   }
   const DataCells cells(*data_);
   graph::GraphOptions options = config_.graph;
-  if (!options.given && (!request_.files || !path_exists(options.file)))
-    options.file.clear();  // nothing is written
+  if (!options.given) {
+    options.file = request_.files ? graph::stored_graph(options, cells.named()) : "";
+    options.cache.clear();  // nothing is written
+  }
   const graph::Graph graph = graph::load_or_build_joint_graph(options, cells.named());
   const at::ScalarType dtype = train::weight_type(config_.train.precision);
   model::ParameterSet parameters(dtype, /*seed=*/0);

@@ -16,6 +16,7 @@
 #include "core/log.h"
 #include "core/time.h"
 #include "graph/graph_file.h"
+#include "graph/stored_graph.h"
 
 namespace aifs::app {
 
@@ -308,6 +309,7 @@ fs::path import_model(RunConfig config, const fs::path& folder, const parallel::
   config.graph.file = "";
   const graph::Graph graph = read_graph(config, folder / kGraph, mesh);
   config.graph.file = absolute_path(run_dir / "graph.nc").string();
+  config.graph.cache = "";
   make_directories(run_dir);
   const std::vector<DataParts> parts = make_datasets(config, open_stores(config));
   graph::save_graph(config.graph.file, graph,

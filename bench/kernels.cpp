@@ -16,8 +16,8 @@
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/first_line.h"
-#include "graph/builder.h"
 #include "graph/nodes/tri_kinds.h"
+#include "graph/stored_graph.h"
 #include "model/nodes/graph_tensors.h"
 
 namespace aifs::bench {

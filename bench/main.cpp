@@ -16,6 +16,7 @@
 #include "bench/comm.h"
 #include "bench/compare.h"
 #include "bench/decode.h"
+#include "bench/graphs.h"
 #include "bench/kernels.h"
 #include "bench/step.h"
 #include "core/check.h"
@@ -46,6 +47,8 @@ struct CommandLine {
   std::vector<int64_t> readers;
   double cells = 1.0;
   bool warm_only = false;
+  GraphBenchOptions graphs;
+  std::string folder;
 };
 
 template <class E>
@@ -270,6 +273,22 @@ int run_decode(const CommandLine& c) {
   return sound ? app::kSuccess : app::kNumerical;
 }
 
+// Times the building, storing and loading of graphs; fails if one has other numbers of edges.
+int run_graphs(const CommandLine& c) {
+  GraphBenchOptions options = c.graphs;
+  options.threads = c.threads;
+  options.folder = c.folder.empty() ? fs::temp_directory_path() : fs::path(c.folder);
+  Json json{{"results", time_graphs(options, [](const Json& result) {
+               std::puts(graph_text(result).c_str());
+               std::fflush(stdout);
+             })}};
+  bool sound = true;
+  for (const Json& result : json["results"])
+    sound = sound && !result.contains("error") && result.value("within", true);
+  write_signed(json, c, at::kCPU);
+  return sound ? app::kSuccess : app::kNumerical;
+}
+
 int run_steps(const CommandLine& c) {
   parallel::Runtime runtime(/*timeout_s=*/300.0);
   const at::Device device = own_device(c, runtime.local_rank());
@@ -342,6 +361,19 @@ void add_reading_options(CLI::App& reading, CommandLine& c) {
       ->check(app::at_least(1));
 }
 
+void add_graph_options(CLI::App& graphs, CommandLine& c) {
+  graphs
+      .add_option("--graph", c.graphs.graphs,
+                  "<data grid>-tri<n> or <data grid>-<hidden grid>; repeatable; those up to O1280 "
+                  "if none is named (o2560-tri9 takes a minute and 5 GiB)")
+      ->take_all()
+      ->allow_extra_args(false);
+  graphs.add_option("--repetitions", c.graphs.repetitions, "the fastest one counts")
+      ->check(app::at_least(1));
+  graphs.add_option("--folder", c.folder,
+                    "for the files, which are removed; else that of the system");
+}
+
 struct Command {
   CLI::App* app;
   int (*run)(const CommandLine& c);
@@ -364,6 +396,9 @@ std::vector<Command> add_commands(CLI::App& program, CommandLine& c) {
       "decode", "decoding whole dates on the GPU, step by step, against the reading threads");
   for (CLI::App* reading : {data, decode})
     add_reading_options(*reading, c);
+  CLI::App* graphs = program.add_subcommand(
+      "graph", "building, storing and loading graphs, with their numbers of edges");
+  add_graph_options(*graphs, c);
   data->add_option("--cells", c.cells, "share of the cells that is read")
       ->check(CLI::Range(1e-6, 1.0));
   data->add_flag("--warm-only", c.warm_only, "no pass from disk");
@@ -376,11 +411,9 @@ std::vector<Command> add_commands(CLI::App& program, CommandLine& c) {
                      "or 1 % more memory")
         ->check(CLI::ExistingFile);
   }
-  const std::vector<Command> commands{{step, run_steps},
-                                      {comm, run_comm},
-                                      {kernels, run_kernels},
-                                      {data, run_data},
-                                      {decode, run_decode}};
+  const std::vector<Command> commands{{step, run_steps},      {comm, run_comm},
+                                      {kernels, run_kernels}, {data, run_data},
+                                      {decode, run_decode},   {graphs, run_graphs}};
   for (const Command& any : commands) {
     any.app->add_option("--device", c.device, "auto, cpu or cuda");
     any.app->add_option("--threads", c.threads, "CPU threads; 0: all")->check(app::at_least(0));

@@ -7,11 +7,7 @@
 #include <map>
 
 #include "core/check.h"
-#include "core/file_io.h"
-#include "core/folder_trial.h"
 #include "core/join.h"
-#include "core/stale_files.h"
-#include "graph/graph_file.h"
 #include "graph/nodes/grid_kinds.h"
 #include "graph/recipe.h"
 
@@ -86,7 +82,6 @@ class Construction {
     recipe_ = recipe_of(options, names_of(datasets));
   }
 
-  // The cells of each dataset as nodes, without attributes.
   std::vector<NodeSet> data_nodes() const {
     std::vector<NodeSet> sets;
     for (const RecipeNodes& nodes : recipe_.nodes)
@@ -332,58 +327,7 @@ Graph Construction::outline() {
   return graph;
 }
 
-// How far a node of a given graph may be from its cell [rad], 6 m: single precision has steps of
-// half as much, and another order of conversions ends in another one.
-constexpr double kSamePlace_rad = 1e-6;
-
-// True if two nodes are in the same place: to the bit where the graph was built here, whatever turn
-// longitudes are counted in and up to rounding where it is given.
-bool same_place(const NodeSet& a, const NodeSet& b, size_t i, bool given) {
-  if (a.lat_rad[i] == b.lat_rad[i] && a.lon_rad[i] == b.lon_rad[i]) return true;
-  if (!given) return false;
-  const double lat = static_cast<double>(a.lat_rad[i]), other = static_cast<double>(b.lat_rad[i]);
-  const double lon_apart = std::remainder(
-      static_cast<double>(a.lon_rad[i]) - static_cast<double>(b.lon_rad[i]), 2.0 * M_PI);
-  return std::hypot(lat - other, lon_apart * std::cos(lat)) <= kSamePlace_rad;
-}
-
-// Throws ConfigError unless the stored data nodes are the ones of this run.
-void check_same_nodes(const NodeSet& stored, const NodeSet& wanted, const GraphOptions& options) {
-  const std::string& file = options.file;
-  const std::string hint =
-      options.given ? "a given graph must have the cells of the dataset, in their order"
-                    : "delete the file to have the graph built again, or name another one";
-  if (stored.num_nodes() != wanted.num_nodes()) {
-    throw ConfigError("graph.file",
-                      concat("'", file, "' has ", stored.num_nodes(), " ", wanted.name,
-                             " nodes, this run has ", wanted.num_nodes()),
-                      hint);
-  }
-  for (size_t i = 0; i < stored.lat_rad.size(); ++i) {
-    if (same_place(stored, wanted, i, options.given)) continue;
-    throw ConfigError(
-        "graph.file",
-        concat("'", file, "' was built for other coordinates: ", wanted.name, " node ", i,
-               " is at (", stored.lat_rad[i], ", ", stored.lon_rad[i], ") rad, in this run at (",
-               wanted.lat_rad[i], ", ", wanted.lon_rad[i], ")"),
-        hint);
-  }
-}
-
 }  // namespace
-
-std::string build_hash(const GraphOptions& options, const std::vector<NamedCells>& datasets) {
-  const bool from_dataset = options.grid == "dataset" || options.is_long();
-  std::string grids;
-  for (const NamedCells& dataset : datasets) {
-    if (dataset.grids.empty() || !from_dataset) continue;
-    grids += concat("\n", dataset.name, ":");
-    for (const int64_t cells : dataset.grids)
-      grids += concat(" ", cells);
-  }
-  const std::string hash = options_hash(options);
-  return grids.empty() ? hash : sha256_hex(hash + grids);
-}
 
 Graph build_graph(const GraphOptions& options, const Coordinates& dataset, GraphReport* report) {
   return build_joint_graph(options, single(dataset), report);
@@ -402,57 +346,9 @@ Graph joint_graph_outline(const GraphOptions& options, const std::vector<NamedCe
   return Construction(options, datasets).outline();
 }
 
-Graph load_or_build_graph(const GraphOptions& options, const Coordinates& dataset,
-                          GraphReport* report) {
-  return load_or_build_joint_graph(options, single(dataset), report);
-}
-
-Graph load_or_build_joint_graph(const GraphOptions& options,
-                                const std::vector<NamedCells>& datasets, GraphReport* report) {
-  options.validate("graph");
-  const bool is_there = !options.file.empty() && path_exists(options.file);
-  if (options.given && !is_there) {
-    throw ConfigError("graph.file", concat("'", options.file, "' does not exist"),
-                      "graph.given takes the graph from it: `aifs-train graph import` makes one");
-  }
-  if (!is_there) {
-    // Building may take minutes: not for a file that cannot be written.
-    if (!options.file.empty()) {
-      constexpr double kQuiet_s = 600.0;  // writing may take minutes
-      const fs::path file = absolute_path(options.file);
-      check_writable(file.parent_path());
-      remove_stale_files(file.parent_path(), file.filename().string() + ".tmp-", kQuiet_s);
-    }
-    Graph graph = build_joint_graph(options, datasets, report);
-    if (!options.file.empty()) save_graph(options.file, graph, build_hash(options, datasets));
-    return graph;
-  }
-  StoredGraph stored = load_graph(options.file);
-  if (!options.given && stored.options_hash != build_hash(options, datasets)) {
-    const bool is_import = stored.options_hash == kGivenGraph;
-    throw ConfigError("graph.file",
-                      concat("'", options.file,
-                             is_import ? "' was imported, and not built with the options of the "
-                                         "graph"
-                                       : "' was built with other options of the graph, or for a "
-                                         "dataset that is combined of other grids"),
-                      is_import ? "graph.given takes it as it is"
-                                : "delete the file to have the graph built again, or name another "
-                                  "one");
-  }
-  for (const NodeSet& wanted : Construction(options, datasets).data_nodes()) {
-    const auto has = [&](const NodeSet& set) { return set.name == wanted.name; };
-    if (std::none_of(stored.graph.node_sets.begin(), stored.graph.node_sets.end(), has)) {
-      throw ConfigError(
-          "graph.file",
-          concat("'", options.file, "' has no nodes of the dataset '", wanted.name, "'"),
-          options.given ? "name the datasets of the run as the graph does (data.datasets)"
-                        : "delete the file to have the graph built again, or name another one");
-    }
-    check_same_nodes(stored.graph.nodes(wanted.name), wanted, options);
-  }
-  if (report) *report = report_of(stored.graph);
-  return std::move(stored.graph);
+std::vector<NodeSet> graph_data_nodes(const GraphOptions& options,
+                                      const std::vector<NamedCells>& datasets) {
+  return Construction(options, datasets).data_nodes();
 }
 
 }  // namespace aifs::graph

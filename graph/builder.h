@@ -22,10 +22,6 @@ struct NamedCells {
   std::vector<int64_t> grids = {};  // cells of each grid of a combined dataset; empty: one grid
 };
 
-// What a graph file is known by: options_hash(), and where datasets are combined of grids the sizes
-// of these, which masks of nodes depend on. A named grid is one grid.
-std::string build_hash(const GraphOptions& options, const std::vector<NamedCells>& datasets);
-
 // `dataset` gives the data nodes if options.grid is "dataset"; with a named grid it may be empty,
 // else it must have as many points. Deterministic, whatever the number of threads. `report`, if
 // given, is overwritten. Throws ConfigError (paths start with "graph.") for a mesh that is much
@@ -47,14 +43,8 @@ Graph build_joint_graph(const GraphOptions& options, const std::vector<NamedCell
 Graph graph_outline(const GraphOptions& options, const Coordinates& dataset);
 Graph joint_graph_outline(const GraphOptions& options, const std::vector<NamedCells>& datasets);
 
-// Loads options.file if it exists, and checks that it was made with these options for these data
-// nodes and grids (ConfigError otherwise; of a given graph, that it has these data nodes); else
-// builds the graph and, if a file is named, saves it
-// there. Not for several ranks at once: one builds, the others call it when the file is there.
-Graph load_or_build_graph(const GraphOptions& options, const Coordinates& dataset,
-                          GraphReport* report = nullptr);
-Graph load_or_build_joint_graph(const GraphOptions& options,
-                                const std::vector<NamedCells>& datasets,
-                                GraphReport* report = nullptr);
+// The cells of each dataset as nodes, without attributes.
+std::vector<NodeSet> graph_data_nodes(const GraphOptions& options,
+                                      const std::vector<NamedCells>& datasets);
 
 }  // namespace aifs::graph

@@ -10,10 +10,12 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <future>
 
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/netcdf_lock.h"
+#include "graph/base/content_hash.h"
 
 namespace aifs::graph {
 
@@ -215,14 +217,15 @@ int define_group(const NcFile& file, const char* name) {
   return group;
 }
 
-void write_graph(const fs::path& path, const Graph& graph, const std::string& options_hash,
-                 const std::string& origin) {
+std::string write_graph(const fs::path& path, const Graph& graph, const std::string& options_hash,
+                        const std::string& origin) {
   NcFile file(path, NcFile::Mode::kCreate);
   write_root_text(file, "Conventions", kConventions);
   write_root_text(file, "about", kAbout);
-  write_root_text(file, "content_hash", graph.content_hash());
   write_root_text(file, "options_hash", options_hash);
   if (!origin.empty()) write_root_text(file, "origin", origin);
+  std::future<std::string> hash =
+      std::async(std::launch::async, [&] { return graph.content_hash(); });
   const int nodes = define_group(file, "nodes"), edges = define_group(file, "edges");
   int position = 0;
   for (const NodeSet& set : graph.node_sets)
@@ -230,7 +233,10 @@ void write_graph(const fs::path& path, const Graph& graph, const std::string& op
   position = 0;
   for (const EdgeSet& set : graph.edge_sets)
     write_edges(file, edges, set, position++);
+  const std::string content_hash = hash.get();
+  write_root_text(file, "content_hash", content_hash);
   file.close();
+  return content_hash;
 }
 
 std::string read_text(const NcFile& file, int group, const char* key) {
@@ -297,70 +303,117 @@ std::vector<Variable> read_variables(const NcFile& file, int group) {
   return variables;
 }
 
-const Variable& find(const NcFile& file, const std::vector<Variable>& variables, const char* name) {
-  for (const Variable& variable : variables) {
-    if (variable.name == name) return variable;
+// Hashes what is read on a thread of its own, while the next array is read.
+class HashBehind {
+ public:
+  template <class Step>  // step(hash): the next one
+  void then(Step step) {
+    last_ = std::async(std::launch::async, [this, step, before = std::move(last_)]() mutable {
+      if (before.valid()) before.get();
+      step(hash_);
+    });
   }
-  file.damaged(concat("there is no variable '", name, "'"));
-}
-
-std::vector<float> read_floats(const NcFile& file, const Variable& variable) {
-  std::vector<float> values(static_cast<size_t>(variable.rows * variable.width));
-  file.check(nc_get_var_float(variable.group, variable.id, values.data()), variable.name);
-  return values;
-}
-
-std::vector<int32_t> read_integers(const NcFile& file, const Variable& variable) {
-  std::vector<int32_t> values(static_cast<size_t>(variable.rows * variable.width));
-  file.check(nc_get_var_int(variable.group, variable.id, values.data()), variable.name);
-  return values;
-}
-
-// Everything but the two variables that every group has.
-std::map<std::string, Attribute> read_attributes(const NcFile& file,
-                                                 const std::vector<Variable>& variables,
-                                                 const std::array<const char*, 2>& others) {
-  std::map<std::string, Attribute> attributes;
-  for (const Variable& variable : variables) {
-    if (variable.name == others[0] || variable.name == others[1]) continue;
-    attributes[variable.name] = {variable.width, read_floats(file, variable)};
+  void text(const std::string& text) {
+    then([text](ContentHash& hash) { hash.text(text); });
   }
-  return attributes;
-}
+  // The values may move, not change.
+  template <class T>
+  void values(const std::vector<T>& values) {
+    then([view = std::span<const T>(values)](ContentHash& hash) { hash.values(view); });
+  }
+  std::string finish() {
+    if (last_.valid()) last_.get();
+    return hash_.finish();
+  }
 
-NodeSet read_nodes(const NcFile& file, int group) {
-  const auto variables = read_variables(file, group);
-  NodeSet nodes;
+ private:
+  ContentHash hash_;
+  std::future<void> last_;  // waits when destroyed
+};
+
+// The arrays of one group of the file being read, hashed in the order of the calls.
+class GroupReader {
+ public:
+  GroupReader(const NcFile& file, int group, HashBehind& hash)
+      : file_(file), hash_(hash), variables_(read_variables(file, group)) {}
+
+  std::vector<float> floats(const char* name) const { return floats(find(name)); }
+  std::vector<int32_t> integers(const char* name) const {
+    const Variable& variable = find(name);
+    std::vector<int32_t> values(static_cast<size_t>(variable.rows * variable.width));
+    file_.check(nc_get_var_int(variable.group, variable.id, values.data()), variable.name);
+    hash_.values(values);
+    return values;
+  }
+  // Everything but the two variables that every group has.
+  void attributes(const std::array<const char*, 2>& others,
+                  std::map<std::string, Attribute>& attributes) const {
+    std::map<std::string, const Variable*> by_name;
+    for (const Variable& variable : variables_)
+      if (variable.name != others[0] && variable.name != others[1])
+        by_name[variable.name] = &variable;
+    for (const auto& [name, variable] : by_name) {
+      hash_.then([name, width = variable->width](ContentHash& hash) {
+        hash.text(name);
+        hash.width(width);
+      });
+      attributes[name] = {variable->width, floats(*variable)};
+    }
+  }
+
+ private:
+  const Variable& find(const char* name) const {
+    for (const Variable& variable : variables_) {
+      if (variable.name == name) return variable;
+    }
+    file_.damaged(concat("there is no variable '", name, "'"));
+  }
+  std::vector<float> floats(const Variable& variable) const {
+    std::vector<float> values(static_cast<size_t>(variable.rows * variable.width));
+    file_.check(nc_get_var_float(variable.group, variable.id, values.data()), variable.name);
+    hash_.values(values);
+    return values;
+  }
+
+  const NcFile& file_;
+  HashBehind& hash_;
+  std::vector<Variable> variables_;
+};
+
+// Both fill a set that outlives the hash, also when they throw.
+void read_nodes(const NcFile& file, int group, HashBehind& hash, NodeSet& nodes) {
   nodes.name = group_name(file, group);
-  nodes.lat_rad = read_floats(file, find(file, variables, "latitude"));
-  nodes.lon_rad = read_floats(file, find(file, variables, "longitude"));
-  nodes.attributes = read_attributes(file, variables, {"latitude", "longitude"});
-  return nodes;
+  hash.text(nodes.name);
+  const GroupReader reader(file, group, hash);
+  nodes.lat_rad = reader.floats("latitude");
+  nodes.lon_rad = reader.floats("longitude");
+  reader.attributes({"latitude", "longitude"}, nodes.attributes);
 }
 
-EdgeSet read_edges(const NcFile& file, int group) {
-  const auto variables = read_variables(file, group);
-  EdgeSet edges;
+void read_edges(const NcFile& file, int group, HashBehind& hash, EdgeSet& edges) {
   edges.source = read_text(file, group, "source");
   edges.target = read_text(file, group, "target");
-  edges.source_index = read_integers(file, find(file, variables, "source_index"));
-  edges.target_index = read_integers(file, find(file, variables, "target_index"));
-  edges.attributes = read_attributes(file, variables, {"source_index", "target_index"});
-  return edges;
+  hash.text(edges.source);
+  hash.text(edges.target);
+  const GroupReader reader(file, group, hash);
+  edges.source_index = reader.integers("source_index");
+  edges.target_index = reader.integers("target_index");
+  reader.attributes({"source_index", "target_index"}, edges.attributes);
 }
 
 }  // namespace
 
-void save_graph(const fs::path& path, const Graph& graph, const std::string& options_hash,
-                const std::string& origin) {
+std::string save_graph(const fs::path& path, const Graph& graph, const std::string& options_hash,
+                       const std::string& origin) {
   const std::lock_guard lock(netcdf_mutex());
   graph.check();
   make_directories(absolute_path(path).parent_path());
   const fs::path temporary = temporary_name(path);
   try {
-    write_graph(temporary, graph, options_hash, origin);
+    std::string content_hash = write_graph(temporary, graph, options_hash, origin);
     sync_to_disk(temporary);
     replace_file(temporary, path);
+    return content_hash;
   } catch (...) {
     std::error_code ignored;
     fs::remove(temporary, ignored);
@@ -383,11 +436,13 @@ StoredGraph load_graph(const fs::path& path) {
   stored.options_hash = read_text(file, file.id(), "options_hash");
   if (nc_inq_attid(file.id(), NC_GLOBAL, "origin", nullptr) == NC_NOERR)
     stored.origin = read_text(file, file.id(), "origin");
+  stored.content_hash = read_text(file, file.id(), "content_hash");
+  HashBehind hash;  // waits before the arrays go
   for (const int group : read_groups(file, "nodes"))
-    stored.graph.node_sets.push_back(read_nodes(file, group));
+    read_nodes(file, group, hash, stored.graph.node_sets.emplace_back());
   for (const int group : read_groups(file, "edges"))
-    stored.graph.edge_sets.push_back(read_edges(file, group));
-  if (stored.graph.content_hash() != read_text(file, file.id(), "content_hash")) {
+    read_edges(file, group, hash, stored.graph.edge_sets.emplace_back());
+  if (hash.finish() != stored.content_hash) {
     file.damaged("its content does not have the stored hash");
   }
   file.close();

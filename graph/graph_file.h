@@ -17,13 +17,14 @@ constexpr const char* kGivenGraph = "given";
 struct StoredGraph {
   Graph graph;
   std::string options_hash;  // build_hash() of what it was built of, as given to save_graph()
+  std::string content_hash;  // of the graph
   std::string origin = {};   // for people: what made a graph that was not built here
 };
 
-// Writes beside `path` and renames. Throws Error naming the file and the variable if the NetCDF
-// library refuses.
-void save_graph(const fs::path& path, const Graph& graph, const std::string& options_hash,
-                const std::string& origin = {});
+// Writes beside `path` and renames; returns the content hash of the graph. Throws Error naming the
+// file and the variable if the NetCDF library refuses.
+std::string save_graph(const fs::path& path, const Graph& graph, const std::string& options_hash,
+                       const std::string& origin = {});
 
 // Throws DataError naming the file if it is missing, no such file, or damaged: the content must
 // have the hash that is stored with it.

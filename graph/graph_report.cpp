@@ -62,8 +62,8 @@ GraphReport report_of(const Graph& graph) {
 void measure_lengths(const Graph& graph, GraphReport& report) {
   for (EdgeSetReport& set : report.edge_sets) {
     const EdgeSet& edges = graph.edges(set.source, set.target);
-    set.length_km = spread_of(
-        edge_lengths_km(edges, graph.nodes(set.source), graph.nodes(set.target), /*threads=*/0));
+    set.length_km = edge_length_spread_km(edges, graph.nodes(set.source), graph.nodes(set.target),
+                                          /*threads=*/0);
   }
 }
 

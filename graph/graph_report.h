@@ -31,6 +31,7 @@ struct GraphReport {
   std::vector<std::string> warnings;  // data nodes that are not seen, or get no forecast
   std::vector<std::string> notes;     // mesh nodes that hear no data
   std::vector<Part> parts;            // where the time went; empty for a loaded graph
+  std::string content_hash;           // of the graph, where loading or storing told; else empty
 
   // A small table for people.
   std::string text() const;

@@ -96,6 +96,11 @@ void GraphOptions::bind(config::Binder& b) {
   b.boolean("given", given,
             {"the graph in graph.file is taken as it is, whatever made it (aifs-train graph "
              "import); nothing is built"});
+  b.text(
+      "cache", cache,
+      {"in place of \"file\": folder of the graphs of many runs, found by all that they are built "
+       "of; empty: none"},
+      config::TextKind::kPath);
 }
 
 namespace {
@@ -166,6 +171,10 @@ void check_short(const GraphOptions& options, const std::string& path) {
 }  // namespace
 
 void GraphOptions::validate(const std::string& path) const {
+  if (!file.empty() && !cache.empty()) {
+    throw ConfigError(path + ".cache", "a folder is named, and a file in graph.file",
+                      "use one of the two: \"\" takes away what a file underneath says");
+  }
   if (grid != "dataset") {
     try {
       parse_gaussian_grid(grid);
@@ -259,6 +268,17 @@ std::string former_text(const GraphOptions& options) {
       .dump();
 }
 
+// Puts the hash of the file of coordinates in place of its name.
+void name_by_content(const NodeKind& kind, Json& json) {
+  const std::string file = kind.coordinate_file();
+  if (file.empty()) return;
+  if (!path_exists(file)) {
+    throw DataError(concat("there is no file '", file, "'"),
+                    "the coordinates of a graph are in it; a stored graph is known by its content");
+  }
+  json.at("file") = sha256_hex(MappedFile(file).bytes());
+}
+
 }  // namespace
 
 std::string options_hash(const GraphOptions& options) {
@@ -268,6 +288,10 @@ std::string options_hash(const GraphOptions& options) {
   relevant.file.clear();
   Json json = written(relevant);
   json.erase("given");
+  json.erase("cache");  // files written before there was one have the hash without
+  name_by_content(*options.hidden.kind, json["hidden"]);
+  for (const auto& [name, nodes] : options.nodes)
+    name_by_content(*nodes.kind, json["nodes"][name]);
   return sha256_hex(json.dump());
 }
 

@@ -93,7 +93,7 @@ struct GraphOptions {
   Norm edge_dirs_norm = Norm::kUnitStd;
   NodeAttributeOptions area_weight;
   std::optional<int64_t> threads;  // empty: all cores it may use
-  std::string file;
+  std::string file, cache;
   bool given = false;  // the graph in `file` is taken as it is
 
   void bind(config::Binder& b);
@@ -104,8 +104,8 @@ struct GraphOptions {
   bool makes_nodes(const std::string& name) const;
 };
 
-// SHA-256 of everything that changes the graph (not `threads`, `file` and `given`). Of files of
-// coordinates the path counts, not what is in them.
+// SHA-256 of everything that changes the graph (not `threads`, `file`, `cache`, `given`). Of files
+// of coordinates their content counts, not where they are. Throws DataError if one cannot be read.
 std::string options_hash(const GraphOptions& options);
 
 }  // namespace aifs::graph

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 
+#include "core/run_on_threads.h"
 #include "graph/base/geometry.h"
 #include "graph/base/parallel_for.h"
 
@@ -67,7 +69,7 @@ Spread spread_of(const std::vector<float>& values) {
 DegreeStatistics degree_statistics(const std::vector<int32_t>& index, int64_t num_nodes) {
   DegreeStatistics statistics;
   if (num_nodes == 0) return statistics;
-  std::vector<int64_t> degrees(static_cast<size_t>(num_nodes), 0);
+  std::vector<int32_t> degrees(static_cast<size_t>(num_nodes), 0);
   for (const int32_t node : index)
     ++degrees[static_cast<size_t>(node)];
   const auto [least, most] = std::minmax_element(degrees.begin(), degrees.end());
@@ -83,23 +85,55 @@ DegreeStatistics degree_statistics(const std::vector<int32_t>& index, int64_t nu
   return statistics;
 }
 
-std::vector<float> edge_lengths_km(const EdgeSet& edges, const NodeSet& source,
-                                   const NodeSet& target, int64_t threads) {
-  const auto from = unit_vectors<float>(source.lat_rad, source.lon_rad);
-  const auto to = unit_vectors<float>(target.lat_rad, target.lon_rad);
-  std::vector<float> lengths(edges.source_index.size());
-  parallel_for(edges.num_edges(), threads, [&](int64_t /*block*/, int64_t begin, int64_t end) {
+namespace {
+
+// Calls visit(block, edge, length) for all edges, those of a block in their order.
+template <class Visit>
+void visit_lengths_km(const EdgeSet& edges, const NodeSet& source, const NodeSet& target,
+                      int64_t threads, const Visit& visit) {
+  const auto from = unit_vectors<float>(source.lat_rad, source.lon_rad, threads);
+  const auto to = unit_vectors<float>(target.lat_rad, target.lon_rad, threads);
+  parallel_for(edges.num_edges(), threads, [&](int64_t block, int64_t begin, int64_t end) {
     for (auto e = static_cast<size_t>(begin); e < static_cast<size_t>(end); ++e) {
       const double chord =
           std::sqrt(squared_distance(from[static_cast<size_t>(edges.source_index[e])],
                                      to[static_cast<size_t>(edges.target_index[e])]));
-      lengths[e] = static_cast<float>(arc_of_chord(chord));
+      visit(static_cast<size_t>(block), e, static_cast<float>(arc_of_chord(chord)));
     }
   });
+}
+
+}  // namespace
+
+std::vector<float> edge_lengths_km(const EdgeSet& edges, const NodeSet& source,
+                                   const NodeSet& target, int64_t threads) {
+  std::vector<float> lengths(edges.source_index.size());
+  visit_lengths_km(edges, source, target, threads,
+                   [&](size_t, size_t edge, float length) { lengths[edge] = length; });
   return lengths;
 }
 
-GraphStatistics degrees_of(const Graph& graph) {
+Spread edge_length_spread_km(const EdgeSet& edges, const NodeSet& source, const NodeSet& target,
+                             int64_t threads) {
+  if (edges.num_edges() == 0) return {};
+  struct Block {
+    double min = std::numeric_limits<double>::infinity(), max = 0.0, sum = 0.0;
+  };
+  std::vector<Block> blocks(static_cast<size_t>(num_blocks(edges.num_edges())));
+  visit_lengths_km(edges, source, target, threads, [&](size_t block, size_t, float length) {
+    const auto km = static_cast<double>(length);
+    Block& own = blocks[block];
+    own.min = std::min(own.min, km);
+    own.max = std::max(own.max, km);
+    own.sum += km;
+  });
+  Block all;
+  for (const Block& block : blocks)
+    all = {std::min(all.min, block.min), std::max(all.max, block.max), all.sum + block.sum};
+  return {all.min, all.sum / static_cast<double>(edges.num_edges()), all.max};
+}
+
+GraphStatistics degrees_of(const Graph& graph, int64_t threads) {
   GraphStatistics statistics;
   for (const NodeSet& nodes : graph.node_sets)
     statistics.node_sets.push_back({nodes.name, nodes.num_nodes(), is_data(nodes), {}});
@@ -108,14 +142,22 @@ GraphStatistics degrees_of(const Graph& graph) {
     set.source = edges.source;
     set.target = edges.target;
     set.num_edges = edges.num_edges();
-    set.sources = degree_statistics(edges.source_index, graph.nodes(edges.source).num_nodes());
-    set.targets = degree_statistics(edges.target_index, graph.nodes(edges.target).num_nodes());
   }
+  const auto num_sides = static_cast<int64_t>(2 * graph.edge_sets.size());
+  run_on_threads(num_sides, effective_threads(threads), [&](int64_t side) {
+    const auto i = static_cast<size_t>(side / 2);
+    const EdgeSet& edges = graph.edge_sets[i];
+    EdgeSetStatistics& set = statistics.edge_sets[i];
+    if (side % 2 == 0)
+      set.sources = degree_statistics(edges.source_index, graph.nodes(edges.source).num_nodes());
+    else
+      set.targets = degree_statistics(edges.target_index, graph.nodes(edges.target).num_nodes());
+  });
   return statistics;
 }
 
 GraphStatistics statistics_of(const Graph& graph, int64_t threads) {
-  GraphStatistics statistics = degrees_of(graph);
+  GraphStatistics statistics = degrees_of(graph, threads);
   for (size_t i = 0; i < graph.node_sets.size(); ++i)
     statistics.node_sets[i].attributes = attribute_statistics(graph.node_sets[i].attributes);
   for (size_t i = 0; i < graph.edge_sets.size(); ++i) {

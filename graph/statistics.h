@@ -67,10 +67,13 @@ DegreeStatistics degree_statistics(const std::vector<int32_t>& index, int64_t nu
 // Lengths (M) of edges between two sets in km on a sphere of kEarthRadius_km.
 std::vector<float> edge_lengths_km(const EdgeSet& edges, const NodeSet& source,
                                    const NodeSet& target, int64_t threads);
+// The spread of them, which takes no memory for each.
+Spread edge_length_spread_km(const EdgeSet& edges, const NodeSet& source, const NodeSet& target,
+                             int64_t threads);
 Spread spread_of(const std::vector<float>& values);
 
-// Without lengths and attributes: a pass over the indices.
-GraphStatistics degrees_of(const Graph& graph);
+// Without lengths and attributes: a pass over the indices. `threads` as below.
+GraphStatistics degrees_of(const Graph& graph, int64_t threads = 0);
 // All of it. `threads` 0: all of the machine; what comes out does not depend on it.
 GraphStatistics statistics_of(const Graph& graph, int64_t threads = 0);
 

@@ -24,6 +24,7 @@
 #include "graph/graph_difference.h"
 #include "graph/graph_file.h"
 #include "graph/recipe.h"
+#include "graph/stored_graph.h"
 
 namespace aifs::app {
 
@@ -78,7 +79,7 @@ struct Source {
   graph::Graph graph;
   std::optional<graph::Recipe> recipe;  // none: a file
   std::string title;
-  std::string made_by = {};  // of a file: what its graph comes from, if it says so
+  std::string made_by = {};              // of a file: what its graph comes from, if it says so
   std::optional<RunConfig> config = {};  // none: a file
 };
 
@@ -95,9 +96,11 @@ Source read_source(const std::string& file, const GraphConfig& config) {
   }
   if (!file.empty()) return read_file_source(file);
   RunConfig options = read_config(config);
-  if (!options.graph.given && !options.graph.file.empty() && !path_exists(options.graph.file))
-    options.graph.file.clear();  // nothing is written
   const Cells cells(options);
+  if (!options.graph.given) {
+    options.graph.file = graph::stored_graph(options.graph, cells.named());
+    options.graph.cache.clear();  // nothing is written
+  }
   Source source{.graph = graph::load_or_build_joint_graph(options.graph, cells.named()),
                 .recipe = {},
                 .title = fs::path(config.file).filename().string()};
@@ -139,6 +142,7 @@ int build(const GraphCommand& c, const GraphConfig& config) {
     throw ConfigError("graph.given", "is true: the graph is there, and nothing is built");
   const fs::path file = output_file(c.out);
   options.graph.file.clear();
+  options.graph.cache.clear();
   const Cells cells(options);
   graph::GraphReport report;
   const graph::Graph graph = graph::build_joint_graph(options.graph, cells.named(), &report);

@@ -14,7 +14,7 @@
 #include "data/combine/open_dataset.h"
 #include "data/sources/analytic_dataset.h"
 #include "data/sources/anemoi_dataset.h"
-#include "graph/builder.h"
+#include "graph/stored_graph.h"
 #include "plan/report.h"
 
 namespace aifs::app {
@@ -150,8 +150,6 @@ int64_t attribute_width(const graph::Graph& graph, const model::ModelOptions& mo
 // saved, for training would take it.
 graph::Graph graph_of_plan(const RunConfig& config, const PlanRequest& request) {
   graph::GraphOptions options = config.graph;
-  if (!options.given && !path_exists(options.file)) options.file.clear();
-  if (options.file.empty()) options.area_weight.kind.choose("uniform");
   graph::Coordinates cells;
   std::vector<int64_t> grids;
   const bool reads_cells = options.is_long() && request.variables.empty() &&
@@ -161,7 +159,13 @@ graph::Graph graph_of_plan(const RunConfig& config, const PlanRequest& request) 
     cells = {info.latitudes_deg, info.longitudes_deg};
     grids = info.grids;
   }
-  return graph::load_or_build_joint_graph(options, {{"data", cells, grids}});
+  const std::vector<graph::NamedCells> datasets{{"data", cells, grids}};
+  if (!options.given) {
+    options.file = graph::stored_graph(options, datasets);
+    options.cache.clear();
+  }
+  if (options.file.empty()) options.area_weight.kind.choose("uniform");
+  return graph::load_or_build_joint_graph(options, datasets);
 }
 
 }  // namespace

@@ -29,8 +29,8 @@
 #include "core/seconds_since.h"
 #include "core/time.h"
 #include "data/sources/analytic_dataset.h"
-#include "graph/builder.h"
 #include "graph/nodes/gaussian_grid.h"
+#include "graph/stored_graph.h"
 #include "parallel/gather_text.h"
 #include "parallel/launch/runtime.h"
 #include "parallel/together.h"
@@ -88,7 +88,8 @@ GraphParts make_graph(const RunConfig& config, const std::vector<DataParts>& dat
   parts.graph = graph::load_or_build_joint_graph(config.graph, cells.named(), &parts.report);
   for (const DataParts& data : datasets)
     check_same_grid(parts.graph.nodes(data.name), data.training->info());
-  parts.hash = parts.graph.content_hash();
+  parts.hash =
+      parts.report.content_hash.empty() ? parts.graph.content_hash() : parts.report.content_hash;
   graph::measure_lengths(parts.graph, parts.report);
   parts.seconds = seconds_since(start);
   return parts;

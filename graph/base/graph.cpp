@@ -2,28 +2,22 @@
 #include "graph/base/graph.h"
 
 #include "core/check.h"
-#include "core/file_io.h"
+#include "graph/base/content_hash.h"
 
 namespace aifs::graph {
 
 namespace {
 
 template <class T>
-void hash_vector(Sha256& hash, const std::vector<T>& values) {
-  const auto count = static_cast<uint64_t>(values.size());
-  hash.update(&count, sizeof count);
-  hash.update(values.data(), values.size() * sizeof(T));
+void hash_values(ContentHash& hash, const std::vector<T>& values) {
+  hash.values(std::span<const T>(values));
 }
 
-void hash_text(Sha256& hash, const std::string& text) {
-  hash_vector(hash, std::vector<char>(text.begin(), text.end()));
-}
-
-void hash_attributes(Sha256& hash, const std::map<std::string, Attribute>& attributes) {
+void hash_attributes(ContentHash& hash, const std::map<std::string, Attribute>& attributes) {
   for (const auto& [name, attribute] : attributes) {
-    hash_text(hash, name);
-    hash.update(&attribute.width, sizeof attribute.width);
-    hash_vector(hash, attribute.values);
+    hash.text(name);
+    hash.width(attribute.width);
+    hash_values(hash, attribute.values);
   }
 }
 
@@ -57,18 +51,18 @@ const EdgeSet& Graph::edges(const std::string& source, const std::string& target
 }
 
 std::string Graph::content_hash() const {
-  Sha256 hash;
+  ContentHash hash;
   for (const NodeSet& set : node_sets) {
-    hash_text(hash, set.name);
-    hash_vector(hash, set.lat_rad);
-    hash_vector(hash, set.lon_rad);
+    hash.text(set.name);
+    hash_values(hash, set.lat_rad);
+    hash_values(hash, set.lon_rad);
     hash_attributes(hash, set.attributes);
   }
   for (const EdgeSet& set : edge_sets) {
-    hash_text(hash, set.source);
-    hash_text(hash, set.target);
-    hash_vector(hash, set.source_index);
-    hash_vector(hash, set.target_index);
+    hash.text(set.source);
+    hash.text(set.target);
+    hash_values(hash, set.source_index);
+    hash_values(hash, set.target_index);
     hash_attributes(hash, set.attributes);
   }
   return hash.finish();

@@ -18,7 +18,7 @@ EdgeValues<Real> normed(const Own& own, const EdgeEnds& ends, const std::string&
       normalise_grouped(own.norm, values.rows, values.width, ends.target_index,
                         ends.target.num_nodes());
     else
-      normalise(own.norm, values.rows);
+      normalise(own.norm, values.rows, ends.num_threads);
     return values;
   } catch (const NumericalError& error) {
     throw ConfigError(norm_path, error.what(), "choose another norm, for example \"none\"");

@@ -2,60 +2,115 @@
 #include "graph/edges/edge_attributes.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <type_traits>
 
 #include "core/check.h"
 #include "graph/base/geometry.h"
 #include "graph/base/parallel_for.h"
+#include "graph/edges/short_edges.h"
 
 namespace aifs::graph {
 
 namespace {
 
-struct EdgeCoordinates {
-  double source_lat, source_lon, target_lat, target_lon;
+// Sines and cosines of nodes, kept for the edges that follow: targets come in a row, and sources
+// are near each other.
+class NodeAngles {
+ public:
+  struct Angles {
+    int32_t node = -1;
+    double lat, lon, sin_lat, cos_lat, sin_lon, cos_lon;
+  };
+
+  NodeAngles(const NodeSet& nodes, bool longitudes) : nodes_(nodes), longitudes_(longitudes) {}
+
+  const Angles& of(int32_t node) {
+    Angles& kept = kept_[static_cast<size_t>(node) % kept_.size()];
+    if (kept.node != node) fill(kept, node);
+    return kept;
+  }
+
+ private:
+  void fill(Angles& kept, int32_t node) const {
+    const auto n = static_cast<size_t>(node);
+    kept.node = node;
+    kept.lat = nodes_.lat_rad[n];
+    kept.lon = nodes_.lon_rad[n];
+    kept.sin_lat = std::sin(kept.lat);
+    kept.cos_lat = std::cos(kept.lat);
+    if (!longitudes_) return;
+    kept.sin_lon = std::sin(kept.lon);
+    kept.cos_lon = std::cos(kept.lon);
+  }
+
+  const NodeSet& nodes_;
+  bool longitudes_;
+  std::array<Angles, 256> kept_;
 };
 
-EdgeCoordinates coordinates(const EdgeEnds& ends, size_t edge) {
-  const auto s = static_cast<size_t>(ends.source_index[edge]);
-  const auto t = static_cast<size_t>(ends.target_index[edge]);
-  return {ends.source.lat_rad[s], ends.source.lon_rad[s], ends.target.lat_rad[t],
-          ends.target.lon_rad[t]};
-}
+// The ends of some edges that follow each other.
+class EndAngles {
+ public:
+  explicit EndAngles(const EdgeEnds& ends)
+      : ends_(ends), source_(ends.source, false), target_(ends.target, true) {}
+
+  EdgeAngles of(size_t edge) {
+    const auto& s = source_.of(ends_.source_index[edge]);
+    const auto& t = target_.of(ends_.target_index[edge]);
+    return {s.lat, s.lon,     s.sin_lat, s.cos_lat, t.lat,
+            t.lon, t.sin_lat, t.cos_lat, t.sin_lon, t.cos_lon};
+  }
+
+ private:
+  const EdgeEnds& ends_;
+  NodeAngles source_, target_;
+};
 
 // Components of the unit vector to the source in the horizontal plane of the target.
 struct Horizontal {
   double east, north;
 };
 
-Horizontal horizontal(const EdgeCoordinates& c) {
-  const double cos_source = std::cos(c.source_lat), dlon = c.source_lon - c.target_lon;
-  return {cos_source * std::sin(dlon), std::cos(c.target_lat) * std::sin(c.source_lat) -
-                                           std::sin(c.target_lat) * cos_source * std::cos(dlon)};
+Horizontal horizontal(const EdgeAngles& a) {
+  const double dlon = a.source_lon - a.target_lon;
+  return {
+      a.cos_source_lat * std::sin(dlon),
+      a.cos_target_lat * a.sin_source_lat - a.sin_target_lat * a.cos_source_lat * std::cos(dlon)};
 }
 
 // The rotation of the target to the pole turns its horizontal plane by its longitude.
-std::array<double, 2> direction(const EdgeCoordinates& c) {
-  const auto [east, north] = horizontal(c);
-  const double sin_lon = std::sin(c.target_lon), cos_lon = std::cos(c.target_lon);
-  const double x = -north * cos_lon - east * sin_lon;
-  const double y = -north * sin_lon + east * cos_lon;
+template <class Real>
+std::array<Real, 2> direction(const EdgeAngles& a) {
+  if constexpr (std::is_same_v<Real, float>) {
+    if (const auto quick = short_edge_direction(a)) return *quick;
+  }
+  const auto [east, north] = horizontal(a);
+  const double x = -north * a.cos_target_lon - east * a.sin_target_lon;
+  const double y = -north * a.sin_target_lon + east * a.cos_target_lon;
   const double length = std::max(std::hypot(x, y), 1e-8);
-  return {x / length, y / length};
+  return {static_cast<Real>(x / length), static_cast<Real>(y / length)};
 }
 
-double length(const EdgeCoordinates& c) {
-  return great_circle_angle(c.source_lat, c.source_lon, c.target_lat, c.target_lon);
+template <class Real>
+Real length(const EdgeAngles& a) {
+  if constexpr (std::is_same_v<Real, float>) {
+    if (const auto quick = short_edge_length(a)) return *quick;
+  }
+  return static_cast<Real>(
+      great_circle_angle(a.source_lat, a.source_lon, a.target_lat, a.target_lon));
 }
 
-// Fills rows of `width` values: row(edge, values).
+// Fills rows of `width` values: row(edge, angles of its ends, values).
 template <class Real, class Row>
 std::vector<Real> rows_of(const EdgeEnds& ends, size_t width, const Row& row) {
   std::vector<Real> values(ends.num_edges() * width);
   parallel_for(static_cast<int64_t>(ends.num_edges()), ends.num_threads,
                [&](int64_t, int64_t begin, int64_t end) {
+                 EndAngles angles(ends);
                  for (auto e = static_cast<size_t>(begin); e < static_cast<size_t>(end); ++e)
-                   row(e, values.data() + e * width);
+                   row(e, angles.of(e), values.data() + e * width);
                });
   return values;
 }
@@ -75,24 +130,23 @@ void check(const RadialBasis& basis, double scale) {
 
 template <class Real>
 std::vector<Real> edge_length(const EdgeEnds& ends) {
-  return rows_of<Real>(ends, 1, [&](size_t e, Real* row) {
-    row[0] = static_cast<Real>(length(coordinates(ends, e)));
-  });
+  return rows_of<Real>(
+      ends, 1, [&](size_t, const EdgeAngles& angles, Real* row) { row[0] = length<Real>(angles); });
 }
 
 template <class Real>
 std::vector<Real> edge_direction(const EdgeEnds& ends) {
-  return rows_of<Real>(ends, 2, [&](size_t e, Real* row) {
-    const auto [x, y] = direction(coordinates(ends, e));
-    row[0] = static_cast<Real>(x);
-    row[1] = static_cast<Real>(y);
+  return rows_of<Real>(ends, 2, [&](size_t, const EdgeAngles& angles, Real* row) {
+    const auto [x, y] = direction<Real>(angles);
+    row[0] = x;
+    row[1] = y;
   });
 }
 
 template <class Real>
 std::vector<Real> edge_azimuth(const EdgeEnds& ends) {
-  return rows_of<Real>(ends, 1, [&](size_t e, Real* row) {
-    const auto [east, north] = horizontal(coordinates(ends, e));
+  return rows_of<Real>(ends, 1, [&](size_t, const EdgeAngles& angles, Real* row) {
+    const auto [east, north] = horizontal(angles);
     row[0] = static_cast<Real>(std::atan2(east, north));
   });
 }
@@ -100,8 +154,9 @@ std::vector<Real> edge_azimuth(const EdgeEnds& ends) {
 template <class Real>
 std::vector<Real> directional_harmonics(const EdgeEnds& ends, int64_t order) {
   if (order < 1) throw Error(concat("the order of harmonics must be positive, got ", order));
-  return rows_of<Real>(ends, 2 * static_cast<size_t>(order), [&](size_t e, Real* row) {
-    const auto [x, y] = direction(coordinates(ends, e));
+  const auto width = 2 * static_cast<size_t>(order);
+  return rows_of<Real>(ends, width, [&](size_t, const EdgeAngles& angles, Real* row) {
+    const auto [x, y] = direction<double>(angles);
     const double angle = std::atan2(y, x);
     for (int64_t m = 1; m <= order; ++m) {
       *row++ = static_cast<Real>(std::sin(static_cast<double>(m) * angle));
@@ -122,7 +177,7 @@ std::vector<Real> radial_basis(const EdgeEnds& ends, const RadialBasis& basis) {
       longest = std::max(longest, lengths[e]);
     }
   }
-  return rows_of<Real>(ends, basis.centers.size(), [&](size_t e, Real* row) {
+  return rows_of<Real>(ends, basis.centers.size(), [&](size_t e, const EdgeAngles&, Real* row) {
     const double position = lengths[e] / divisor[static_cast<size_t>(ends.target_index[e])];
     for (const double center : basis.centers) {
       const double offset = (position - center / scale) / basis.sigma;
@@ -134,8 +189,8 @@ std::vector<Real> radial_basis(const EdgeEnds& ends, const RadialBasis& basis) {
 template <class Real>
 std::vector<Real> gaussian_distance_weights(const EdgeEnds& ends, double sigma) {
   if (!(sigma > 0)) throw Error(concat("sigma must be positive, got ", sigma));
-  return rows_of<Real>(ends, 1, [&](size_t e, Real* row) {
-    const double scaled = length(coordinates(ends, e)) / sigma;
+  return rows_of<Real>(ends, 1, [&](size_t, const EdgeAngles& angles, Real* row) {
+    const double scaled = length<double>(angles) / sigma;
     row[0] = static_cast<Real>(std::exp(-scaled * scaled / 2));
   });
 }

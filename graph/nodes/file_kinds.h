@@ -21,6 +21,7 @@ struct NpzKind : NodeKind {
 
   void bind(config::Binder& b) override;
   void validate(const std::string& path) const override;
+  std::string coordinate_file() const override { return file; }
   MeshNodes make(const NodePlace& place) const override;
 };
 
@@ -40,6 +41,7 @@ struct TextKind : NodeKind {
 
   void bind(config::Binder& b) override;
   void validate(const std::string& path) const override;
+  std::string coordinate_file() const override { return file; }
   MeshNodes make(const NodePlace& place) const override;
 };
 
@@ -49,6 +51,7 @@ struct NetcdfKind : NodeKind {
 
   void bind(config::Binder& b) override;
   void validate(const std::string& path) const override;
+  std::string coordinate_file() const override { return file; }
   MeshNodes make(const NodePlace& place) const override;
 };
 

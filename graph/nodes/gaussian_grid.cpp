@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/nodes/gaussian_grid.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <numeric>
 
 #include "core/check.h"
+#include "core/run_on_threads.h"
+#include "graph/base/parallel_for.h"
 #include "graph/nodes/gaussian_rows.h"
 
 namespace aifs::graph {
@@ -94,10 +97,11 @@ GaussianGrid parse_gaussian_grid(std::string_view name) {
   return grid;
 }
 
-std::vector<double> gaussian_latitudes(int64_t number) {
+std::vector<double> gaussian_latitudes(int64_t number, int64_t num_threads) {
+  constexpr int64_t kRootsAtATime = 16;
   const int64_t degree = 2 * number;
   std::vector<double> latitudes(static_cast<size_t>(degree));
-  for (int64_t k = 0; k < number; ++k) {
+  const auto find_root = [&](int64_t k) {
     // First guess of the colatitude, good to a few per cent of the spacing (Atlas uses it too).
     const long double z =
         static_cast<long double>(4 * k + 3) * kPiLong / static_cast<long double>(4 * degree + 2);
@@ -107,14 +111,23 @@ std::vector<double> gaussian_latitudes(int64_t number) {
     const auto latitude = static_cast<double>(std::asin(root) * 180 / kPiLong);
     latitudes[static_cast<size_t>(k)] = latitude;
     latitudes[static_cast<size_t>(degree - 1 - k)] = -latitude;
-  }
+  };
+  run_on_threads((number + kRootsAtATime - 1) / kRootsAtATime, effective_threads(num_threads),
+                 [&](int64_t block) {
+                   const int64_t begin = block * kRootsAtATime;
+                   for (int64_t k = begin; k < std::min(number, begin + kRootsAtATime); ++k)
+                     find_root(k);
+                 });
   return latitudes;
 }
 
-Coordinates gaussian_coordinates(const GaussianGrid& grid) {
+Coordinates gaussian_coordinates(const GaussianGrid& grid, int64_t num_threads) {
   const auto rows = grid.row_lengths();
-  const auto latitudes = gaussian_latitudes(grid.number);
+  const auto latitudes = gaussian_latitudes(grid.number, num_threads);
   Coordinates result;
+  const auto count = static_cast<size_t>(grid.num_points());
+  result.lat_deg.reserve(count);
+  result.lon_deg.reserve(count);
   for (size_t row = 0; row < rows.size(); ++row) {
     for (int64_t i = 0; i < rows[row]; ++i) {
       result.lat_deg.push_back(latitudes[row]);

@@ -27,9 +27,10 @@ struct GaussianGrid {
 // "o96", "N320", "f32" (either case). Throws Error that lists what there is for anything else.
 GaussianGrid parse_gaussian_grid(std::string_view name);
 
-Coordinates gaussian_coordinates(const GaussianGrid& grid);
+Coordinates gaussian_coordinates(const GaussianGrid& grid, int64_t num_threads = 1);
 
-// The 2N Gaussian latitudes in degrees, north to south; exact negatives of each other.
-std::vector<double> gaussian_latitudes(int64_t number);
+// The 2N Gaussian latitudes in degrees, north to south; exact negatives of each other. 0 threads:
+// all of the machine.
+std::vector<double> gaussian_latitudes(int64_t number, int64_t num_threads = 1);
 
 }  // namespace aifs::graph

@@ -51,7 +51,7 @@ void GaussianGridKind::validate(const std::string& path) const {
 }
 
 MeshNodes GaussianGridKind::make(const NodePlace& place) const {
-  return {.set = place.at_degrees(gaussian_coordinates(parse_gaussian_grid(grid)))};
+  return {.set = place.at_degrees(gaussian_coordinates(parse_gaussian_grid(grid), place.threads))};
 }
 
 std::optional<int64_t> GaussianGridKind::num_nodes() const {

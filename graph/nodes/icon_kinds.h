@@ -15,6 +15,7 @@ struct IconKind : NodeKind {
 
   void bind(config::Binder& b) override;
   void validate(const std::string& path) const override;
+  std::string coordinate_file() const override { return file; }
 
  protected:
   MeshNodes make_part(const NodePlace& place, IconPart part) const;

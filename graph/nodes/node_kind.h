@@ -44,6 +44,8 @@ class NodeKind {
   virtual std::optional<int64_t> num_nodes() const { return std::nullopt; }
   // Refinements of the icosahedron that its mesh has; nothing if it is no such mesh.
   virtual std::optional<int64_t> refinement() const { return std::nullopt; }
+  // The file that the nodes are read from, which a kind calls "file"; empty: none.
+  virtual std::string coordinate_file() const { return ""; }
   // The area that the nodes are limited to or refined in; nullptr if there is none.
   virtual const AreaOptions* limits() const { return nullptr; }
 

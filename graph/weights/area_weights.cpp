@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <mutex>
+#include <optional>
 
 #include "core/check.h"
 #include "graph/base/parallel_for.h"
@@ -66,6 +68,7 @@ class SphericalCells {
                  int64_t num_threads)
       : lat_rad_(lat_rad),
         lon_rad_(lon_rad),
+        num_threads_(num_threads),
         points_(unit_vectors<double>(lat_rad, lon_rad, num_threads)),
         search_(lat_rad, lon_rad, {}, num_threads) {}
 
@@ -90,26 +93,35 @@ class SphericalCells {
       const double radius2 = cell.radius2();
       return 4 * radius2 / (1 + radius2);
     };
-    if (search_.bands())
-      cut_by_bands(node, scratch, cut);
-    else
-      cut_by_neighbours(*search_.tree(), p, scratch.found, cut);
+    if (!search_.bands() || !cut_by_bands(node, scratch, cut)) {
+      cell.reset(kHalfWidth);
+      cut_by_neighbours(tree(), p, scratch.found, cut);
+    }
     return cell.touches_border() ? area_of_large_cell(node, scratch) : area_around(cell);
   }
 
  private:
+  // False if the cell is not complete.
   template <class Cut>
-  void cut_by_bands(int64_t node, Scratch& scratch, const Cut& cut) const {
+  bool cut_by_bands(int64_t node, Scratch& scratch, const Cut& cut) const {
     const auto n = static_cast<size_t>(node);
     const SpherePlace<double> place{lat_rad_[n], lon_rad_[n], points_[n]};
     const auto within = [&](double distance2, std::vector<Neighbour>& found) {
       search_.bands()->within(place, distance2, found);
     };
-    // Cells of regular grids are complete after 8 to 13 neighbours.
-    constexpr double kFew = 14;
     const auto num_points = static_cast<double>(points_.size());
-    const double first2 = scratch.reach2 > 0 ? 1.02 * scratch.reach2 : 4 * kFew / num_points;
-    scratch.reach2 = cut_in_rings(search_.num_points(), first2, within, scratch.found, cut);
+    const double first2 = scratch.reach2 > 0 ? 1.02 * scratch.reach2 : 4.0 * kFew / num_points;
+    const auto reach2 = cut_by_few(search_.num_points(), first2, within, scratch.found, cut);
+    scratch.reach2 = reach2.value_or(0.0);
+    return reach2.has_value();
+  }
+
+  // For cells that many points make: those of outer nodes of an area, and of rows near poles. The
+  // order in which it finds far points is part of their bits.
+  const KdTree<double>& tree() const {
+    if (search_.tree()) return *search_.tree();
+    std::call_once(tree_made_, [&] { tree_.emplace(points_, num_threads_); });
+    return *tree_;
   }
 
   // Up to 89.99 degrees from the node; cells that reach farther are treated as large.
@@ -117,15 +129,20 @@ class SphericalCells {
 
   // The cell lies around its node in the tangent plane: no cancellation, however small it is.
   static double area_around(const ConvexCell& cell) {
+    const auto length = [](const ConvexCell::Vertex& v) {
+      return std::sqrt(1 + v.u * v.u + v.v * v.v);
+    };
     double area = 0.0;
     const auto& vertices = cell.vertices();
+    const double first = vertices.empty() ? 0.0 : length(vertices.front());
+    double length_a = first;
     for (size_t i = 0; i < vertices.size(); ++i) {
-      const auto& a = vertices[i];
-      const auto& b = vertices[i + 1 == vertices.size() ? 0 : i + 1];
-      const double length_a = std::sqrt(1 + a.u * a.u + a.v * a.v);
-      const double length_b = std::sqrt(1 + b.u * b.u + b.v * b.v);
+      const bool last = i + 1 == vertices.size();
+      const auto &a = vertices[i], &b = vertices[last ? 0 : i + 1];
+      const double length_b = last ? first : length(b);
       area += 2 * std::atan2(a.u * b.v - a.v * b.u,
                              length_a * length_b + length_a + length_b + 1 + a.u * b.u + a.v * b.v);
+      length_a = length_b;
     }
     return area;
   }
@@ -167,8 +184,11 @@ class SphericalCells {
   }
 
   std::span<const float> lat_rad_, lon_rad_;
+  int64_t num_threads_;
   std::vector<Vector> points_;
   SphereSearch<double> search_;
+  mutable std::once_flag tree_made_;
+  mutable std::optional<KdTree<double>> tree_;
 };
 
 // "nodes 0 to 71, 90", the first few ranges of ascending numbers.

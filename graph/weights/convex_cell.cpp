@@ -8,34 +8,38 @@ namespace aifs::graph {
 void ConvexCell::reset(double half_width) {
   const double h = half_width;
   vertices_ = {{-h, -h, kBorder}, {h, -h, kBorder}, {h, h, kBorder}, {-h, h, kBorder}};
+  measure();
 }
 
 void ConvexCell::cut(double a, double b, double c, int32_t neighbour) {
-  inside_.clear();
+  const size_t count = vertices_.size();
+  inside_.resize(count);
   bool all = true;
-  for (const Vertex& vertex : vertices_) {
-    inside_.push_back(c - a * vertex.u - b * vertex.v);
-    all = all && inside_.back() >= 0;
+  for (size_t i = 0; i < count; ++i) {
+    inside_[i] = c - a * vertices_[i].u - b * vertices_[i].v;
+    all = all && inside_[i] >= 0;
   }
   if (all) return;
-  cut_.clear();
-  for (size_t i = 0; i < vertices_.size(); ++i) {
-    const size_t next = i + 1 == vertices_.size() ? 0 : i + 1;
+  cut_.resize(2 * count);
+  Vertex* end = cut_.data();
+  for (size_t i = 0; i < count; ++i) {
+    const size_t next = i + 1 == count ? 0 : i + 1;
     const Vertex &from = vertices_[i], &to = vertices_[next];
-    if (inside_[i] >= 0) cut_.push_back(from);
+    if (inside_[i] >= 0) *end++ = from;
     if ((inside_[i] >= 0) == (inside_[next] >= 0)) continue;
     const double share = inside_[i] / (inside_[i] - inside_[next]);
-    cut_.push_back({from.u + share * (to.u - from.u), from.v + share * (to.v - from.v),
-                    inside_[i] >= 0 ? neighbour : from.edge});
+    *end++ = {from.u + share * (to.u - from.u), from.v + share * (to.v - from.v),
+              inside_[i] >= 0 ? neighbour : from.edge};
   }
+  cut_.resize(static_cast<size_t>(end - cut_.data()));
   vertices_.swap(cut_);
+  measure();
 }
 
-double ConvexCell::radius2() const {
-  double most = 0.0;
+void ConvexCell::measure() {
+  radius2_ = 0.0;
   for (const Vertex& vertex : vertices_)
-    most = std::max(most, vertex.u * vertex.u + vertex.v * vertex.v);
-  return most;
+    radius2_ = std::max(radius2_, vertex.u * vertex.u + vertex.v * vertex.v);
 }
 
 bool ConvexCell::touches_border() const {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "graph/base/kd_tree.h"
@@ -29,14 +30,20 @@ class ConvexCell {
 
   const std::vector<Vertex>& vertices() const { return vertices_; }
   // Largest squared distance of a vertex to the origin.
-  double radius2() const;
+  double radius2() const { return radius2_; }
   // Whether a part of the original square is left, i.e. the true cell may be unbounded.
   bool touches_border() const;
 
  private:
+  void measure();
+
   std::vector<Vertex> vertices_, cut_;
+  double radius2_ = 0.0;
   std::vector<double> inside_;
 };
+
+// Cells of regular grids are complete after 8 to 13 neighbours.
+constexpr int64_t kFew = 14, kMany = 64;
 
 // Calls cut(neighbour) for the points around `centre`, near ones first (then in rings of growing
 // distance), until it has seen all that are nearer than the squared distance which cut() returned
@@ -44,8 +51,6 @@ class ConvexCell {
 template <class Cut>
 void cut_by_neighbours(const KdTree<double>& tree, const Point<double>& centre,
                        std::vector<Neighbour>& found, const Cut& cut) {
-  // Cells of regular grids are complete after 8 to 13 neighbours.
-  constexpr int64_t kFew = 14, kMany = 64;
   double reach2 = std::numeric_limits<double>::infinity();
   size_t done = 0;
   for (const int64_t k : {kFew, kMany}) {
@@ -68,30 +73,23 @@ void cut_by_neighbours(const KdTree<double>& tree, const Point<double>& centre,
   }
 }
 
-// The same by a search of the caller: within(distance2, found) gives all points at most that far
-// away, in any order. Few points are sorted, so that the cell is that of cut_by_neighbours() to the
-// last bit. `first2`: how far to look first; returns how far points mattered.
+// The same by a search of the caller, for cells that few points make: within(distance2, found)
+// gives all points at most that far away, in any order. `first2`: how far to look first. Returns
+// how far points mattered, or nothing if more than kMany did.
 template <class Within, class Cut>
-double cut_in_rings(int64_t num_points, double first2, const Within& within,
-                    std::vector<Neighbour>& found, const Cut& cut) {
-  constexpr size_t kMostSorted = 1024;
-  double reach2 = std::numeric_limits<double>::infinity(), seen2 = 0.0;
-  for (double next2 = first2; seen2 < reach2; next2 = std::min(4 * seen2, 1.02 * reach2)) {
-    within(next2, found);
-    const bool is_sorted = found.size() <= kMostSorted;
-    if (is_sorted) std::sort(found.begin(), found.end());
-    for (const Neighbour& neighbour : found) {
-      if (neighbour.distance2 <= seen2 && seen2 > 0) continue;
-      if (neighbour.distance2 < reach2) {
-        reach2 = cut(neighbour);
-      } else if (is_sorted) {
-        return reach2;
-      }
+std::optional<double> cut_by_few(int64_t num_points, double first2, const Within& within,
+                                 std::vector<Neighbour>& found, const Cut& cut) {
+  double reach2 = std::numeric_limits<double>::infinity();
+  size_t done = 0;
+  for (double seen2 = first2;; seen2 = std::min(4 * seen2, 1.02 * reach2)) {
+    within(seen2, found);
+    std::sort(found.begin(), found.end());  // begins as before
+    for (; done < found.size() && found[done].distance2 < reach2; ++done) {
+      if (done == static_cast<size_t>(kMany)) return std::nullopt;
+      reach2 = cut(found[done]);
     }
-    if (static_cast<int64_t>(found.size()) == num_points) break;
-    seen2 = next2;
+    if (seen2 >= reach2 || static_cast<int64_t>(found.size()) == num_points) return reach2;
   }
-  return reach2;
 }
 
 }  // namespace aifs::graph

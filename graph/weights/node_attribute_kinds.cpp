@@ -30,7 +30,7 @@ std::vector<Real> node_values(const NodeAttributeKind& kind, const MeshNodes& no
   const std::vector<double> raw = kind.raw(nodes, threads, path);
   std::vector<Real> values(raw.begin(), raw.end());
   try {
-    normalise(kind.scaling(), values);
+    normalise(kind.scaling(), values, threads);
   } catch (const NumericalError& error) {
     throw ConfigError(path + ".norm", error.what(), "choose another norm, for example \"none\"");
   }

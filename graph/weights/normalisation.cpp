@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "core/check.h"
+#include "graph/base/parallel_for.h"
 
 namespace aifs::graph {
 
@@ -26,6 +28,13 @@ struct Statistics {
     sum_of_squares += value * value;
     min = std::min(min, value);
     max = std::max(max, value);
+  }
+  void add(const Statistics& others) {
+    count += others.count;
+    sum += others.sum;
+    sum_of_squares += others.sum_of_squares;
+    min = std::min(min, others.min);
+    max = std::max(max, others.max);
   }
   // Second pass, once the mean is known.
   void add_deviation(double value) {
@@ -80,10 +89,38 @@ void log1p_of(std::vector<Real>& values) {
     value = std::log1p(value);
 }
 
+// Statistics of all values, those of blocks one after the other.
+template <class Real>
+Statistics statistics_of(const std::vector<Real>& values, bool deviations, int64_t num_threads) {
+  const auto count = static_cast<int64_t>(values.size());
+  std::vector<Statistics> blocks(static_cast<size_t>(num_blocks(count)));
+  Statistics all;
+  parallel_for(count, num_threads, [&](int64_t block, int64_t begin, int64_t end) {
+    Statistics own;
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      own.add(static_cast<double>(values[i]));
+    blocks[static_cast<size_t>(block)] = own;
+  });
+  for (const Statistics& block : blocks)
+    all.add(block);
+  if (!deviations) return all;
+  std::vector<double> deviations2(blocks.size());
+  const double mean = all.sum / static_cast<double>(all.count);
+  parallel_for(count, num_threads, [&](int64_t block, int64_t begin, int64_t end) {
+    double own = 0.0;
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      const double deviation = static_cast<double>(values[i]) - mean;
+      own += deviation * deviation;
+    }
+    deviations2[static_cast<size_t>(block)] = own;
+  });
+  all.sum_of_deviations2 = std::accumulate(deviations2.begin(), deviations2.end(), 0.0);
+  return all;
+}
+
 // Normalises values[i] with the statistics of bin(i) of `num_bins`.
 template <class Real, class Bin>
-void normalise_bins(Norm norm, std::vector<Real>& values, size_t num_bins, bool grouped,
-                    const Bin& bin) {
+void normalise_bins(Norm norm, std::vector<Real>& values, size_t num_bins, const Bin& bin) {
   std::vector<Statistics> statistics(num_bins);
   for (size_t i = 0; i < values.size(); ++i)
     statistics[bin(i)].add(static_cast<double>(values[i]));
@@ -93,7 +130,7 @@ void normalise_bins(Norm norm, std::vector<Real>& values, size_t num_bins, bool 
   }
   std::vector<Scaling> scalings(num_bins);
   for (size_t b = 0; b < num_bins; ++b) {
-    if (statistics[b].count > 0) scalings[b] = scaling(norm, statistics[b], grouped);
+    if (statistics[b].count > 0) scalings[b] = scaling(norm, statistics[b], /*grouped=*/true);
   }
   for (size_t i = 0; i < values.size(); ++i) {
     const Scaling& s = scalings[bin(i)];
@@ -104,10 +141,18 @@ void normalise_bins(Norm norm, std::vector<Real>& values, size_t num_bins, bool 
 }  // namespace
 
 template <class Real>
-void normalise(Norm norm, std::vector<Real>& values) {
+void normalise(Norm norm, std::vector<Real>& values, int64_t num_threads) {
   if (norm == Norm::kNone) return;
   if (norm == Norm::kLog1p) return log1p_of(values);
-  normalise_bins(norm, values, 1, /*grouped=*/false, [](size_t) { return size_t{0}; });
+  if (values.empty()) return;
+  const Scaling s =
+      scaling(norm, statistics_of(values, norm == Norm::kUnitStd, num_threads), /*grouped=*/false);
+  const auto offset = static_cast<Real>(s.offset), divisor = static_cast<Real>(s.divisor);
+  parallel_for(static_cast<int64_t>(values.size()), num_threads,
+               [&](int64_t, int64_t begin, int64_t end) {
+                 for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+                   values[i] = (values[i] - offset) / divisor;
+               });
 }
 
 template <class Real>
@@ -118,13 +163,13 @@ void normalise_grouped(Norm norm, std::vector<Real>& values, int64_t width,
   const auto columns = static_cast<size_t>(width);
   AIFS_CHECK(values.size() == group.size() * columns, values.size(), " values in ", group.size(),
              " rows of ", width);
-  normalise_bins(
-      norm, values, static_cast<size_t>(num_groups) * columns, /*grouped=*/true,
-      [&](size_t i) { return static_cast<size_t>(group[i / columns]) * columns + i % columns; });
+  normalise_bins(norm, values, static_cast<size_t>(num_groups) * columns, [&](size_t i) {
+    return static_cast<size_t>(group[i / columns]) * columns + i % columns;
+  });
 }
 
-template void normalise(Norm, std::vector<float>&);
-template void normalise(Norm, std::vector<double>&);
+template void normalise(Norm, std::vector<float>&, int64_t);
+template void normalise(Norm, std::vector<double>&, int64_t);
 template void normalise_grouped(Norm, std::vector<float>&, int64_t, std::span<const int32_t>,
                                 int64_t);
 template void normalise_grouped(Norm, std::vector<double>&, int64_t, std::span<const int32_t>,

@@ -18,9 +18,10 @@ enum class Norm { kNone, kL1, kL2, kUnitMax, kUnitRange, kUnitStd, kLog1p };
 
 // v / sum v, v / sqrt(sum v^2), v / max v, (v - min) / max, v / std, ln(1 + v). Statistics are
 // summed in double. A statistic of 0 is a NumericalError, except a deviation of 0 (below 1e-6 of
-// the largest value: edges of one length): unchanged.
+// the largest value: edges of one length): unchanged. Sums are of blocks of fixed size, whatever
+// the number of threads (0: all of the machine).
 template <class Real>
-void normalise(Norm norm, std::vector<Real>& values);
+void normalise(Norm norm, std::vector<Real>& values, int64_t num_threads = 1);
 
 // The same within groups: values (M, width), group[m] in [0, num_groups). unit-range divides by
 // max - min; a range or deviation of 0 counts as 1.

@@ -5,7 +5,9 @@
 
 #include "core/check.h"
 #include "graph/builder.h"
+#include "graph/edges/neighbour_kinds.h"
 #include "graph/nodes/tri_kinds.h"
+#include "graph/stored_graph.h"
 #include "tests/support/catch.h"
 #include "tests/support/missing_operations.h"
 #include "tests/support/paths.h"
@@ -140,7 +142,10 @@ TEST_CASE("a file that cannot be opened is not said to be damaged", "[graph_file
 
 TEST_CASE("a folder that takes no graph file is found before the graph is built", "[graph_file]") {
   GraphOptions options;
-  options.grid = "not a grid";  // building would fail first
+  options.grid = "o8";
+  KnnKind too_many;  // building would fail first
+  too_many.num_neighbours = 100000;
+  options.decoder.kind.set(too_many);
   options.file = "/proc/graph.nc";
   REQUIRE_THROWS_WITH(load_or_build_graph(options, {}), ContainsSubstring("'/proc'"));
 }

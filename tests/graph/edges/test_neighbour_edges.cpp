@@ -224,3 +224,42 @@ TEST_CASE("nothing in range is an empty list", "[neighbour_edges]") {
   const NodeSet a = samples::random_nodes("a", 10, 14), b = samples::random_nodes("b", 5, 15);
   REQUIRE(cut_off_edges(a, b, {std::nullopt, 1e-3, 64}, 1).num_edges() == 0);
 }
+
+TEST_CASE("turning the sphere about its axis turns the edges with it", "[neighbour_edges]") {
+  const NodeSet source = samples::random_nodes("s", 4000, 21),
+                target = samples::random_nodes("t", 1500, 22);
+  const auto points = unit_vectors<float>(source.lat_rad, source.lon_rad);
+  const auto places = unit_vectors<float>(target.lat_rad, target.lon_rad);
+  const EdgeList edges = knn_edges(source, target, 3, 2);
+  for (const double angle : {-3.0, 0.7, 3.14159, 6.0}) {
+    const auto turned = [&](NodeSet nodes) {
+      for (float& lon : nodes.lon_rad)
+        lon = static_cast<float>(std::remainder(static_cast<double>(lon) + angle, 2 * kPi));
+      return nodes;
+    };
+    const EdgeList after = knn_edges(turned(source), turned(target), 3, 2);
+    REQUIRE(after.target_index == edges.target_index);
+    // Rounding may swap sources that are equally far to within 1e-6.
+    for (size_t e = 0; e < edges.source_index.size(); ++e) {
+      const auto t = static_cast<size_t>(edges.target_index[e]);
+      const auto distance = [&](int32_t s) {
+        return std::sqrt(squared_distance(points[static_cast<size_t>(s)], places[t]));
+      };
+      REQUIRE(std::abs(distance(after.source_index[e]) - distance(edges.source_index[e])) < 1e-6);
+    }
+    size_t num_equal = 0;
+    for (size_t e = 0; e < edges.source_index.size(); ++e)
+      num_equal += after.source_index[e] == edges.source_index[e] ? 1 : 0;
+    REQUIRE(num_equal > edges.source_index.size() - 20);
+  }
+}
+
+TEST_CASE("a mask that selects no source gives no edge", "[neighbour_edges]") {
+  const NodeSet nodes = samples::random_nodes("n", 50, 1);
+  const std::vector<uint8_t> none(50, 0);
+  const CutOff wide{.factor = {}, .distance_km = 5000.0};
+  REQUIRE(cut_off_edges({nodes, none}, nodes, wide, 1).num_edges() == 0);
+  REQUIRE(cut_off_edges(nodes, {nodes, none}, wide, 1).num_edges() == 0);
+  REQUIRE(knn_edges(nodes, {nodes, none}, 2, 1).num_edges() == 0);
+  REQUIRE_THROWS_WITH(knn_edges({nodes, none}, nodes, 2, 1), ContainsSubstring("among 0 nodes"));
+}
