@@ -19,7 +19,7 @@ MAY_INCLUDE = {
     "model": ["core", "graph", "parallel"],
     "plan": ["core", "graph", "model"],
     "train": ["core", "graph", "parallel", "data", "model"],
-    "forecast": ["core", "parallel", "data", "model", "train"],
+    "forecast": ["core", "parallel", "data/zarr", "data", "model", "train"],
     "verify": ["core", "data"],
     "anemoi": ["core"],
     "app": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "verify", "anemoi"],

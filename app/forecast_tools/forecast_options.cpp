@@ -59,9 +59,12 @@ CLI::App* add_forecast_command(CLI::App& app, ForecastCommand& c) {
       ->add_option("--constant", c.constant,
                    "forcings that are the same at all dates, where the dataset does not say so")
       ->delimiter(',');
+  command->add_option("--format", c.format, "of the files: netcdf, or zarr (a dataset of Anemoi)")
+      ->check(CLI::IsMember({"netcdf", "zarr"}))
+      ->capture_default_str();
   command
       ->add_option("--compression", c.compression,
-                   "of the files: 0 (none, fastest) to 9 (smallest)")
+                   "of netCDF files: 0 (none, fastest) to 9 (smallest)")
       ->check(CLI::Range(0, 9))
       ->capture_default_str();
   return command;

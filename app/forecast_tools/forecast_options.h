@@ -20,7 +20,8 @@ struct ForecastCommand {
   std::string out;                     // folder
   std::vector<std::string> variables;  // empty: all outputs
   std::vector<std::string> constant;   // variables that are the same at all dates
-  int compression = 1;
+  std::string format = "netcdf";       // or "zarr"
+  int compression = 1;                 // of netCDF
 };
 
 // Adds `forecast`, which --config and --set may follow. `command` is filled by parsing.

@@ -14,6 +14,7 @@
 #include "core/time.h"
 #include "forecast/forecast_run.h"
 #include "forecast/netcdf_forecast.h"
+#include "forecast/zarr_forecast.h"
 #include "parallel/gather_text.h"
 #include "parallel/together.h"
 
@@ -77,7 +78,7 @@ class Forecasts {
           complete = false;
           continue;
         }
-        if (forecast::forecast_identity(path_of(date, d)) == identity_[d]) continue;
+        if (identity_in(path_of(date, d)) == identity_[d]) continue;
         throw ConfigError(
             "--out",
             concat("'", path_of(date, d).string(),
@@ -93,8 +94,7 @@ class Forecasts {
     std::vector<std::shared_ptr<forecast::ForecastFile>> files(outputs_.size());
     if (forecast::writes_forecasts(run_.mesh())) {
       for (size_t d = 0; d < files.size(); ++d)
-        files[d] = forecast::create_netcdf_forecast(path_of(date, d), contents(date, d),
-                                                    command_.compression);
+        files[d] = create(date, d);
     }
     const forecast::ForecastRequest request{date, lead_time_s(command_), command_.constant};
     const forecast::ForecastTimes times =
@@ -109,6 +109,18 @@ class Forecasts {
   }
 
  private:
+  bool is_zarr() const { return command_.format == "zarr"; }
+
+  std::string identity_in(const fs::path& path) const {
+    return is_zarr() ? forecast::zarr_forecast_identity(path) : forecast::forecast_identity(path);
+  }
+
+  std::shared_ptr<forecast::ForecastFile> create(int64_t date, size_t dataset) const {
+    const fs::path path = path_of(date, dataset);
+    if (is_zarr()) return forecast::create_zarr_forecast(path, contents(date, dataset));
+    return forecast::create_netcdf_forecast(path, contents(date, dataset), command_.compression);
+  }
+
   // Of the variables that the user names, those of one dataset.
   std::vector<std::string> names_in(const data::VariableTable& variables) const {
     if (run_.datasets().size() == 1) return command_.variables;
@@ -138,7 +150,8 @@ class Forecasts {
 
   fs::path path_of(int64_t date, size_t dataset) const {
     const std::string name = outputs_.size() > 1 ? concat("-", run_.datasets()[dataset].name) : "";
-    return fs::path(command_.out) / concat("forecast-", compact(date), name, ".nc");
+    return fs::path(command_.out) /
+           concat("forecast-", compact(date), name, is_zarr() ? ".zarr" : ".nc");
   }
 
   forecast::ForecastContents contents(int64_t date, size_t dataset) const {

@@ -15,6 +15,7 @@
 #include "core/time.h"
 #include "data/fields/moments.h"
 #include "data/tools/position_values.h"
+#include "data/tools/store_parts.h"
 #include "data/zarr/array_writer.h"
 
 namespace aifs::data {
@@ -22,12 +23,6 @@ namespace aifs::data {
 namespace {
 
 using zarr::Json;
-
-constexpr const char* kBuild = "_build";  // Anemoi's name for what is unfinished
-
-zarr::DataType real_type() {
-  return {.kind = zarr::Kind::kFloat, .item_bytes = sizeof(double)};
-}
 
 // Noise in [-1, 1) that depends on its arguments only (the finaliser of MurmurHash3).
 float noise(uint64_t key) {
@@ -57,72 +52,19 @@ void wave_field(const SynthOptions& o, int64_t date, int64_t variable, int64_t m
   }
 }
 
-// Writes small arrays of one dimension.
-class VectorWriter {
- public:
-  VectorWriter(fs::path store, int format, fs::path staging)
-      : store_(std::move(store)), format_(format), staging_(std::move(staging)) {}
-
-  template <class T>
-  void write(const std::string& name, const std::vector<T>& values, const zarr::DataType& type,
-             const char* dimension) const {
-    const auto count = static_cast<int64_t>(values.size());
-    zarr::ArraySettings settings{
-        .format = format_, .shape = {count}, .chunks = {count}, .type = type};
-    settings.attributes = Json{{"_ARRAY_DIMENSIONS", {dimension}}};
-    const zarr::ArrayWriter writer(store_, name, settings, staging_);
-    const int64_t first = 0;
-    zarr::WriteScratch scratch;
-    writer.write({&first, 1}, {{{0}, {count}}, std::as_bytes(std::span(values))}, scratch);
-    writer.write_metadata();
-  }
-
-  void write_statistics(const std::string& prefix, const Statistics& s) const {
-    write(prefix + "mean", s.mean, real_type(), "variable");
-    write(prefix + "stdev", s.stdev, real_type(), "variable");
-    write(prefix + "minimum", s.minimum, real_type(), "variable");
-    write(prefix + "maximum", s.maximum, real_type(), "variable");
-  }
-
- private:
-  fs::path store_;
-  int format_;
-  fs::path staging_;
-};
-
 Json root_attributes(const SynthOptions& o, const zarr::ArraySettings& fields,
                      const std::vector<int64_t>& dates_s) {
-  const std::string first = format_date(dates_s.front()), last = format_date(dates_s.back());
-  Json metadata = Json::object();
-  for (const std::string& name : o.variables)
-    metadata[name] = Json::object();
-  const auto cells = static_cast<int64_t>(o.latitudes_deg.size());
-  Json json{{"allow_nans", false},
-            {"attribution", "synthetic"},
-            {"chunks", fields.chunks},
-            {"constant_fields", Json::array()},
-            {"data_request", Json::object()},
-            {"description", "synthetic values, written by aifs-train data synth"},
-            {"dimensions", {"dates", "variables", "ensembles", "values"}},
-            {"dtype", "float32"},
-            {"end_date", last},
-            {"ensemble_dimension", o.members},
-            {"field_shape", o.field_shape.empty() ? Json({cells}) : Json(o.field_shape)},
-            {"flatten_grid", true},
-            {"frequency", format_duration(o.frequency_s)},
-            {"last_date", last},
-            {"licence", "CC0-1.0"},
-            {"missing_dates", Json::array()},
-            {"order_by", {"valid_datetime", "param_level", "number"}},
-            {"resolution", o.resolution.empty() ? Json() : Json(o.resolution)},
-            {"shape", fields.shape},
-            {"start_date", first},
-            {"statistics_end_date", last},
-            {"statistics_start_date", first},
-            {"variables", o.variables},
-            {"variables_metadata", metadata},
-            {"variables_with_nans", Json::array()},
-            {"version", "0.30"}};
+  Json json = store_attributes({.attribution = "synthetic",
+                                .description = "synthetic values, written by aifs-train data synth",
+                                .licence = "CC0-1.0",
+                                .variables = o.variables,
+                                .dates_s = dates_s,
+                                .frequency_s = o.frequency_s,
+                                .members = o.members,
+                                .cells = static_cast<int64_t>(o.latitudes_deg.size()),
+                                .field_shape = o.field_shape,
+                                .resolution = o.resolution},
+                               fields);
   if (o.values == SynthValues::kPosition) json[kSyntheticAttribute] = kPositionValues;
   return json;
 }
@@ -228,7 +170,7 @@ void write_synthetic(const std::string& to, const SynthOptions& given, ProgressS
   SynthOptions o = given;
   if (o.variables.empty()) o.variables = usual_variables(o.num_variables);
   check_options(to, o);
-  const fs::path folder = to, build = folder / kBuild, staging = build / "staging";
+  const fs::path folder = to, build = folder / kBuildFolder, staging = build / "staging";
   const zarr::ArraySettings fields = field_settings(o);
   const zarr::ArrayWriter writer(folder, "data", fields, staging);
   make_directories(staging);
@@ -240,9 +182,8 @@ void write_synthetic(const std::string& to, const SynthOptions& given, ProgressS
   write_fields(o, writer, progress);
   writer.write_metadata();
   const VectorWriter vectors(folder, o.format, staging);
-  vectors.write("dates", dates_s, {.kind = zarr::Kind::kDate, .item_bytes = 8}, "time");
-  vectors.write("latitudes", o.latitudes_deg, real_type(), "cell");
-  vectors.write("longitudes", o.longitudes_deg, real_type(), "cell");
+  vectors.write_dates(dates_s);
+  vectors.write_cells(o.latitudes_deg, o.longitudes_deg);
   const StatisticsWindow window{0, o.num_dates, {}, {1}};
   const FieldsOfRow shape{static_cast<int64_t>(o.variables.size()),
                           o.members * static_cast<int64_t>(o.latitudes_deg.size())};

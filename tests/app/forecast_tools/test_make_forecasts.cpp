@@ -169,6 +169,14 @@ TEST_CASE("forecasts go beyond the dataset, are made once, and belong to what ma
   const auto other = forecast(run, out, all + "--set train.precision=fp64");
   REQUIRE(other.exit_code == 2);
   REQUIRE_THAT(other.err, ContainsSubstring("is another forecast") && ContainsSubstring("'--out'"));
+  require_success(forecast(run, folder.path() / "stores",
+                           "--dates 2020-02-01T06 --format zarr"
+                           " --lead-time 12h"));
+  const auto info = test::run_command(
+      concat("'", test::program("aifs-train").string(), "' data info '",
+             (folder.path() / "stores/forecast-20200201T0600.zarr").string(), "'"));
+  require_success(info);
+  REQUIRE_THAT(info.out, ContainsSubstring("2020-02-01T12:00:00") && ContainsSubstring("u_850"));
   require_success(forecast(run, folder.path() / "few",
                            "--dates 2020-02-01T06 --lead-time 6h --variables z_250,u_850"));
   const data::NetcdfFile few((folder.path() / "few/forecast-20200201T0600.nc").string());

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "forecast/zarr_forecast.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "core/check.h"
+#include "data/fields/moments.h"
+#include "data/tools/store_parts.h"
+#include "data/zarr/array_writer.h"
+
+namespace aifs::forecast {
+
+namespace {
+
+constexpr const char* kIdentity = "aifs_train_identity";
+
+class ZarrForecast : public ForecastFile {
+ public:
+  ZarrForecast(fs::path path, ForecastContents contents)
+      : path_(std::move(path)),
+        contents_(std::move(contents)),
+        temporary_(temporary_name(path_)),
+        staging_(temporary_ / data::kBuildFolder / "staging"),
+        moments_(contents_.variables.size()) {
+    make_directories(staging_);
+    writer_ = std::make_unique<zarr::ArrayWriter>(temporary_, "data", field_settings(), staging_);
+  }
+  ~ZarrForecast() override {
+    std::error_code ignored;
+    if (!finished_) fs::remove_all(temporary_, ignored);
+  }
+
+  void write(int64_t lead_time, std::span<const float> fields) override {
+    const auto members = static_cast<size_t>(contents_.num_members);
+    const size_t variables = contents_.variables.size(), cells = contents_.latitudes_deg.size();
+    AIFS_CHECK(fields.size() == members * variables * cells, "fields of another size");
+    for (size_t e = 0; e < members; ++e) {
+      // The fields of a member are those of a chunk.
+      const std::span<const float> own = fields.subspan(e * variables * cells, variables * cells);
+      zarr::ItemBlock block{zarr::Region::whole(writer_->files().shape()),
+                            std::as_bytes(own),
+                            {}};
+      block.region.begin[0] = lead_time, block.region.end[0] = lead_time + 1;
+      block.region.begin[2] = static_cast<int64_t>(e);
+      block.region.end[2] = static_cast<int64_t>(e) + 1;
+      const std::vector<int64_t> chunk{lead_time, 0, static_cast<int64_t>(e), 0};
+      writer_->write(chunk, block, scratch_);
+      for (size_t v = 0; v < variables; ++v)
+        moments_[v].join(data::Moments::of(own.subspan(v * cells, cells)));
+    }
+  }
+
+  void finish() override {
+    writer_->write_metadata();
+    std::vector<int64_t> dates_s;
+    for (const int64_t lead_s : contents_.lead_times_s)
+      dates_s.push_back(contents_.start_s + lead_s);
+    const data::VectorWriter vectors(temporary_, kFormat, staging_);
+    vectors.write_dates(dates_s);
+    vectors.write_cells(contents_.latitudes_deg, contents_.longitudes_deg);
+    vectors.write_statistics("", data::to_statistics(moments_));
+    for (const auto& [key, json] : zarr::group_metadata(kFormat, attributes(dates_s)))
+      zarr::write_staged_json(staging_, temporary_ / key, json);
+    std::error_code error;
+    fs::remove_all(temporary_ / data::kBuildFolder, error);
+    if (error) throw Error(concat("cannot remove '", staging_.string(), "': ", error.message()));
+    zarr::sync_store(temporary_);
+    fs::rename(temporary_, path_, error);
+    if (error)
+      throw Error(concat("cannot write '", path_.string(), "': ", error.message()));
+    finished_ = true;
+  }
+
+ private:
+  static constexpr int kFormat = 2;
+
+  zarr::ArraySettings field_settings() const {
+    const auto cells = static_cast<int64_t>(contents_.latitudes_deg.size());
+    const auto variables = static_cast<int64_t>(contents_.variables.size());
+    zarr::ArraySettings settings{
+        .format = kFormat,
+        .shape = {static_cast<int64_t>(contents_.lead_times_s.size()), variables,
+                  contents_.num_members, cells},
+        .chunks = {1, variables, 1, cells}};
+    settings.compression.level = 1;
+    settings.fill.real = std::numeric_limits<double>::quiet_NaN();
+    settings.attributes =
+        zarr::Json{{"_ARRAY_DIMENSIONS", {"time", "variable", "ensemble", "cell"}}};
+    return settings;
+  }
+
+  zarr::Json attributes(const std::vector<int64_t>& dates_s) const {
+    data::StoreDescription store{
+        .attribution = contents_.program,
+        .description = contents_.model,
+        .licence = "",
+        .variables = {},
+        .dates_s = dates_s,
+        .frequency_s = dates_s.size() > 1 ? dates_s[1] - dates_s[0] : contents_.lead_times_s[0],
+        .members = contents_.num_members,
+        .cells = static_cast<int64_t>(contents_.latitudes_deg.size()),
+        .field_shape = contents_.field_shape,
+        .allow_nans = true};
+    for (const ForecastVariable& variable : contents_.variables) {
+      store.variables.push_back(variable.name);
+      store.units.push_back(variable.units);
+    }
+    zarr::Json json = data::store_attributes(store, writer_->settings());
+    json[kIdentity] = contents_.identity;
+    return json;
+  }
+
+  fs::path path_;
+  ForecastContents contents_;
+  fs::path temporary_, staging_;
+  std::unique_ptr<zarr::ArrayWriter> writer_;
+  zarr::WriteScratch scratch_;
+  std::vector<data::Moments> moments_;
+  bool finished_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<ForecastFile> create_zarr_forecast(const fs::path& path,
+                                                   ForecastContents contents) {
+  return std::make_unique<ZarrForecast>(path, std::move(contents));
+}
+
+std::string zarr_forecast_identity(const fs::path& path) {
+  const fs::path file = path / ".zattrs";
+  const auto json = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object())
+    throw DataError(concat("'", file.string(), "' is no JSON object"),
+                    "remove the folder, or choose another one for the forecasts");
+  return json.value(kIdentity, "");
+}
+
+}  // namespace aifs::forecast
