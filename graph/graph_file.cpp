@@ -16,6 +16,7 @@
 #include "core/file_io.h"
 #include "core/netcdf_lock.h"
 #include "graph/base/content_hash.h"
+#include "graph/base/large_vector.h"
 
 namespace aifs::graph {
 
@@ -340,7 +341,7 @@ class GroupReader {
   std::vector<float> floats(const char* name) const { return floats(find(name)); }
   std::vector<int32_t> integers(const char* name) const {
     const Variable& variable = find(name);
-    std::vector<int32_t> values(static_cast<size_t>(variable.rows * variable.width));
+    auto values = large_vector<int32_t>(static_cast<size_t>(variable.rows * variable.width));
     file_.check(nc_get_var_int(variable.group, variable.id, values.data()), variable.name);
     hash_.values(values);
     return values;
@@ -369,7 +370,7 @@ class GroupReader {
     file_.damaged(concat("there is no variable '", name, "'"));
   }
   std::vector<float> floats(const Variable& variable) const {
-    std::vector<float> values(static_cast<size_t>(variable.rows * variable.width));
+    auto values = large_vector<float>(static_cast<size_t>(variable.rows * variable.width));
     file_.check(nc_get_var_float(variable.group, variable.id, values.data()), variable.name);
     hash_.values(values);
     return values;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/check.h"
+#include "graph/base/large_vector.h"
 #include "graph/base/parallel_for.h"
 
 namespace aifs::graph {
@@ -126,14 +127,14 @@ BandIndex<Real>::BandIndex(std::span<const float> lat_rad, std::span<const float
   const size_t count = numbers.empty() ? lat_rad.size() : numbers.size();
   AIFS_CHECK(count < static_cast<size_t>(std::numeric_limits<int32_t>::max()) / 2, count,
              " points are more than a 32-bit index can count");
-  std::vector<int32_t> slot(count);  // the cell of a point, then its place in items_
+  auto slot = large_vector<int32_t>(count);  // the cell of a point, then its place in items_
   parallel_for(static_cast<int64_t>(count), num_threads, [&](int64_t, int64_t first, int64_t last) {
     for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) {
       const size_t n = number_of(numbers, i);
       slot[i] = static_cast<int32_t>(cells_.cell(lat_rad[n], lon_rad[n]));
     }
   });
-  begin_.assign(static_cast<size_t>(cells_.count()) + 1, 0);
+  begin_ = large_vector<int32_t>(static_cast<size_t>(cells_.count()) + 1);
   for (const int32_t cell : slot)
     ++begin_[static_cast<size_t>(cell)];
   int32_t sum = 0;
@@ -141,7 +142,7 @@ BandIndex<Real>::BandIndex(std::span<const float> lat_rad, std::span<const float
     begin = (sum += begin);  // ends; filling from the last point makes them begins
   for (size_t i = count; i-- > 0;)
     slot[i] = --begin_[static_cast<size_t>(slot[i])];
-  items_.resize(count);
+  items_ = large_vector<Item>(count);
   parallel_for(static_cast<int64_t>(count), num_threads, [&](int64_t, int64_t first, int64_t last) {
     UnitVectors<Real> unit_vector;
     for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/run_on_threads.h"
+#include "graph/base/large_vector.h"
 #include "graph/base/parallel_for.h"
 
 namespace aifs::graph {
@@ -30,8 +31,8 @@ EdgeList joined(std::vector<EdgeList> lists, int64_t num_threads) {
   for (const EdgeList& list : lists)
     begin.push_back(begin.back() + list.num_edges());
   EdgeList all;
-  all.source_index.resize(static_cast<size_t>(begin.back()));
-  all.target_index.resize(static_cast<size_t>(begin.back()));
+  all.source_index = large_vector<int32_t>(static_cast<size_t>(begin.back()));
+  all.target_index = large_vector<int32_t>(static_cast<size_t>(begin.back()));
   run_on_threads(static_cast<int64_t>(lists.size()), effective_threads(num_threads),
                  [&](int64_t i) {
                    const EdgeList list = std::move(lists[static_cast<size_t>(i)]);

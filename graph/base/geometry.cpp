@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "graph/base/large_vector.h"
 #include "graph/base/parallel_for.h"
 
 namespace aifs::graph {
@@ -27,7 +28,7 @@ std::vector<Point<Real>> unit_vectors(std::span<const float> lat_rad,
                                       std::span<const float> lon_rad, int64_t num_threads) {
   AIFS_CHECK(lat_rad.size() == lon_rad.size(), lat_rad.size(), " latitudes and ", lon_rad.size(),
              " longitudes");
-  std::vector<Point<Real>> points(lat_rad.size());
+  auto points = large_vector<Point<Real>>(lat_rad.size());
   parallel_for(static_cast<int64_t>(points.size()), num_threads,
                [&](int64_t, int64_t begin, int64_t end) {
                  UnitVectors<Real> unit_vector;

@@ -8,6 +8,7 @@
 
 #include "core/check.h"
 #include "graph/base/geometry.h"
+#include "graph/base/large_vector.h"
 #include "graph/base/parallel_for.h"
 #include "graph/edges/short_edges.h"
 
@@ -105,7 +106,7 @@ Real length(const EdgeAngles& a) {
 // Fills rows of `width` values: row(edge, angles of its ends, values).
 template <class Real, class Row>
 std::vector<Real> rows_of(const EdgeEnds& ends, size_t width, const Row& row) {
-  std::vector<Real> values(ends.num_edges() * width);
+  auto values = large_vector<Real>(ends.num_edges() * width);
   parallel_for(static_cast<int64_t>(ends.num_edges()), ends.num_threads,
                [&](int64_t, int64_t begin, int64_t end) {
                  EndAngles angles(ends);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "graph/base/large_vector.h"
 #include "graph/base/parallel_for.h"
 #include "graph/base/sphere_search.h"
 
@@ -58,8 +59,8 @@ EdgeList nearest_edges(const SphereSearch<float>& search, const Selection& searc
                        int64_t num_threads) {
   EdgeList edges;
   const auto width = static_cast<size_t>(k);
-  edges.source_index.resize(static_cast<size_t>(searching.size()) * width);
-  edges.target_index.resize(edges.source_index.size());
+  edges.source_index = large_vector<int32_t>(static_cast<size_t>(searching.size()) * width);
+  edges.target_index = large_vector<int32_t>(edges.source_index.size());
   searching.for_each_place(num_threads, [&](int64_t) {
     return [&, found = std::vector<Neighbour>(), reach = SearchReach()](
                int64_t i, const Place& place) mutable {

@@ -120,6 +120,30 @@ TEST_CASE("a built graph is what info counts and a run trains on", "[graph_tools
   CHECK_THAT(card, ContainsSubstring("hidden->data 3 / 3 / 3 a target, "));
 }
 
+TEST_CASE("runs of one configuration share the graph of a cache", "[graph_tools]") {
+  const TinyGraph tiny;
+  const fs::path cache = tiny.file("graphs");
+  const std::string options =
+      concat("--set train.max_steps=2 --set graph.file= --set graph.cache='", cache.string(), "'");
+  const auto card_of = [&](const char* run, const std::string& more) {
+    const auto trained = test::run_train(tiny.file(run), options + more);
+    INFO(trained.err);
+    REQUIRE(trained.exit_code == 0);
+    return read_file(fs::path(tiny.file(run)) / "train.log");
+  };
+  const auto num_files = [&] { return std::distance(fs::directory_iterator(cache), {}); };
+  CHECK_THAT(card_of("first", ""), ContainsSubstring("; built in "));
+  CHECK(num_files() == 1);
+  CHECK_THAT(card_of("second", ""), ContainsSubstring("; loaded in "));
+  CHECK_THAT(card_of("third", " --set graph.decoder.num_neighbours=2"),
+             ContainsSubstring("; built in "));
+  CHECK(num_files() == 2);
+  // Looking takes from the cache, and adds nothing.
+  output(concat("info ", kTiny, " --set graph.file= --set graph.cache='", cache.string(),
+                "' --set graph.decoder.num_neighbours=1"));
+  CHECK(num_files() == 2);
+}
+
 TEST_CASE("a configuration with a named grid needs no dataset", "[graph_tools]") {
   const Json json =
       Json::parse(output(concat("info ", kTiny,
