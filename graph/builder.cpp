@@ -126,6 +126,8 @@ MeshNodes Construction::make_nodes(const RecipeNodes& recipe) const {
     place.arithmetic = options_.coordinates;
   }
   MeshNodes nodes = made_for(recipe.path, [&] { return recipe.kind->make(place); });
+  for (const NamedCells& dataset : datasets_)
+    if (recipe.is_data && dataset.name == recipe.name) nodes.field = dataset.field;
   const int64_t count = nodes.set.num_nodes();
   if (count == 0) {
     throw ConfigError(recipe.path, concat("there are no nodes of '", recipe.name, "'"),
@@ -372,6 +374,34 @@ void check_same_nodes(const NodeSet& stored, const NodeSet& wanted, const GraphO
 
 }  // namespace
 
+namespace {
+
+// Names the fields that attributes of the cells of datasets are made of, by their content.
+std::string fields_text(const GraphOptions& options, const std::vector<NamedCells>& datasets) {
+  std::string text;
+  const auto add = [&](const NamedCells& dataset, const NodeAttributeKind& kind,
+                       const std::string& path) {
+    for (const std::string& variable : kind.fields_read()) {
+      if (!dataset.field) continue;
+      const std::vector<float> values = dataset.field(variable, path + ".variable");
+      Sha256 hash;
+      hash.update(values.data(), values.size() * sizeof(float));
+      text += concat("\n", dataset.name, "/", variable, ": ", hash.finish());
+    }
+  };
+  for (const NamedCells& dataset : datasets) {
+    add(dataset, *options.area_weight.kind, "graph.area_weight");
+    for (const auto& [name, set] : options.nodes) {
+      if (name != dataset.name) continue;
+      for (const auto& [key, attribute] : set.attributes)
+        add(dataset, *attribute.kind, concat("graph.nodes.", name, ".attributes.", key));
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string build_hash(const GraphOptions& options, const std::vector<NamedCells>& datasets) {
   const bool from_dataset = options.grid == "dataset" || options.is_long();
   std::string grids;
@@ -381,8 +411,8 @@ std::string build_hash(const GraphOptions& options, const std::vector<NamedCells
     for (const int64_t cells : dataset.grids)
       grids += concat(" ", cells);
   }
-  const std::string hash = options_hash(options);
-  return grids.empty() ? hash : sha256_hex(hash + grids);
+  const std::string hash = options_hash(options), fields = fields_text(options, datasets);
+  return grids.empty() && fields.empty() ? hash : sha256_hex(hash + grids + fields);
 }
 
 Graph build_graph(const GraphOptions& options, const Coordinates& dataset, GraphReport* report) {

@@ -20,10 +20,12 @@ struct NamedCells {
   std::string name;
   const Coordinates& cells;         // outlive it
   std::vector<int64_t> grids = {};  // cells of each grid of a combined dataset; empty: one grid
+  FirstField field = {};            // for attributes that are made of fields; may be empty
 };
 
 // What a graph file is known by: options_hash(), and where datasets are combined of grids the sizes
-// of these, which masks of nodes depend on. A named grid is one grid.
+// of these, which masks of nodes depend on, and the fields that attributes are made of. A named
+// grid is one grid.
 std::string build_hash(const GraphOptions& options, const std::vector<NamedCells>& datasets);
 
 // `dataset` gives the data nodes if options.grid is "dataset"; with a named grid it may be empty,

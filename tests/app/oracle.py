@@ -388,6 +388,21 @@ def check_refused_graphs(graph, folder):
         require("Traceback" not in told, told)
 
 
+def check_land(program, graph, folder):
+    """The mask of a variable that Anemoi made, made by the program."""
+    nodes = {"data": {"kind": "dataset", "attributes": {"land": {"kind": "nonzero", "variable": "lsm"},
+                                                        "area_weight": {"kind": "uniform"}}},
+             "hidden": {"kind": "tri", "refinement": 2}}
+    edges = [{"source": source, "target": target, "kinds": [{"kind": "knn"}]}
+             for source, target in (("data", "hidden"), ("hidden", "hidden"), ("hidden", "data"))]
+    run(program, "--config", ROOT / "tests/app/tiny.json", *of_store(folder / "base.zarr"), *options(
+        graph__nodes=nodes, graph__edges=edges, graph__hidden=None, graph__area_weight=None,
+        run__dir=str(folder / "land"), train__max_steps=1))
+    run(program, "export", folder / "land", folder / "land_out")
+    ours = exchange.load_tensors(folder / "land_out/graph.safetensors")["nodes/data/land"]
+    require(torch.equal(ours, graph["data"].land.float()), "the mask of a variable is Anemoi's")
+
+
 def check_graphs(program):
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -402,6 +417,7 @@ def check_graphs(program):
             graph__file=str(folder / "graph.nc"), graph__given=True, graph__hidden=None, graph__area_weight=None,
             run__dir=str(folder / "run"), train__max_steps=1))
         run(program, "export", folder / "run", folder / "out")
+        check_land(program, graph, folder)
         theirs, ours = exchange.graph_tensors(graph), exchange.load_tensors(folder / "out/graph.safetensors")
         require(sorted(theirs) == sorted(ours), "names of tensors of the graph")
         for name, tensor in theirs.items():

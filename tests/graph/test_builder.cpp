@@ -280,6 +280,35 @@ TEST_CASE("a stored graph of other grids is refused", "[builder]") {
   REQUIRE_THROWS_WITH(load({}), ContainsSubstring("other grids"));
 }
 
+TEST_CASE("a stored graph with attributes of a field belongs to the field", "[builder]") {
+  const aifs::test::TemporaryFolder folder;
+  GraphOptions options = parsed(
+      R"({"nodes": {"data": {"kind": "dataset", "attributes":
+                             {"land": {"kind": "nonzero", "variable": "lsm"}}},
+                    "hidden": {"kind": "tri", "refinement": 1}},
+          "edges": [{"source": "data", "target": "hidden",
+                     "kinds": [{"kind": "knn", "source_mask": "land"}]}]})");
+  options.file = (folder.path() / "graph.nc").string();
+  const Coordinates nodes = gaussian_coordinates(parse_gaussian_grid("o8"));
+  std::vector<float> field(nodes.lat_deg.size(), 1.0F);
+  field[3] = 0.0F;
+  const auto load = [&] {
+    return load_or_build_joint_graph(
+        options, {{"data", nodes, {}, [&](const std::string& variable, const std::string&) {
+                     REQUIRE(variable == "lsm");
+                     return field;
+                   }}});
+  };
+  const Graph graph = load();
+  const std::vector<float>& land = graph.nodes("data").attributes.at("land").values;
+  REQUIRE(land == field);
+  for (const int32_t source : graph.edges("data", "hidden").source_index)
+    REQUIRE(source != 3);
+  REQUIRE(load().content_hash() == graph.content_hash());
+  field[4] = 0.0F;
+  REQUIRE_THROWS_WITH(load(), ContainsSubstring("other options"));
+}
+
 TEST_CASE("a stored graph of other data nodes is refused", "[builder]") {
   const aifs::test::TemporaryFolder folder;
   GraphOptions options = options_of("dataset", 1);

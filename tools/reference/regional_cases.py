@@ -251,7 +251,7 @@ def options_of(case, cutout):
     config.config_validation = False
     del config.dataloader["dataset"]
     for stage in ("training", "validation", "test"):
-        config.dataloader[stage].datasets = {"data": {"dataset_config": cutout, "start": None, "end": None}}
+        config.dataloader[stage].datasets = {"data": {"dataset_config": {"dataset": cutout, "frequency": "6h"}, "start": None, "end": 2020}}
     config.data.datasets = {"data": {"forcing": FORCING, "diagnostic": DIAGNOSTIC, "processors": {
         "normalizer": {"_target_": "anemoi.models.preprocessing.normalizer.InputNormalizer", "config": NORMALIZER}}}}
     config.model.bounding = {"datasets": {"data": BOUNDING}}
