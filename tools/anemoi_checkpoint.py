@@ -108,7 +108,7 @@ def block_config(block, model, place, trainable):
     options = {"_target_": f"anemoi.models.layers.{module}.{PARTS[kind][PLACES.index(place)]}",
                "num_channels": block["channels"] or model["channels"],
                "num_chunks": 1 if place == "processor" else block["chunks"],
-               "mlp_hidden_ratio": ratio, "mlp_implementation": block["mlp_implementation"],
+               "mlp_hidden_ratio": ratio, "mlp_implementation": block.get("mlp_implementation", "mlp"),
                "cpu_offload": False, "gradient_checkpointing": True,
                "layer_kernels": layer_kernels(block, model["layer_norm_eps"])}
     if place == "processor":

@@ -11,6 +11,7 @@
 #include "app/run/exit_codes.h"
 #include "app/run/graph_tensors.h"
 #include "app/run/make_data.h"
+#include "app/run/model_graph.h"
 #include "app/run/network_plan.h"
 #include "app/run/run_config.h"
 #include "core/check.h"
@@ -77,12 +78,13 @@ struct Source {
   graph::Graph graph;
   std::optional<graph::Recipe> recipe;  // none: a file
   std::string title;
-  std::string made_by = {};  // of a file: what its graph comes from, if it says so
+  std::optional<RunConfig> config = {};  // none: a file
+  std::string made_by = {};              // of a file: what its graph comes from, if it says so
 };
 
 Source read_file_source(const std::string& file) {
   graph::StoredGraph stored = graph::load_graph(file);
-  return {std::move(stored.graph), {}, fs::path(file).filename().string(), stored.origin};
+  return {std::move(stored.graph), {}, fs::path(file).filename().string(), {}, stored.origin};
 }
 
 Source read_source(const std::string& file, const GraphConfig& config) {
@@ -98,7 +100,8 @@ Source read_source(const std::string& file, const GraphConfig& config) {
   const Cells cells(options);
   Source source{graph::load_or_build_joint_graph(options.graph, cells.named()),
                 {},
-                fs::path(config.file).filename().string()};
+                fs::path(config.file).filename().string(),
+                options};
   if (!options.graph.given) source.recipe = graph::recipe_of(options.graph, cells.names());
   return source;
 }
@@ -140,7 +143,7 @@ int build(const GraphCommand& c, const GraphConfig& config) {
   graph::GraphReport report;
   const graph::Graph graph = graph::build_joint_graph(options.graph, cells.named(), &report);
   put(report.text());
-  for (const std::string& warning : report.warnings)
+  for (const std::string& warning : graph_warnings(options, graph, report))
     log::warning(warning);
   graph::save_graph(file, graph, graph::build_hash(options.graph, cells.named()));
   log::info("wrote '", c.out, "', to be named in graph.file");
@@ -155,6 +158,7 @@ struct Findings {
 Findings look_at(const Source& source) {
   Findings found{.statistics = graph::statistics_of(source.graph)};
   found.unconnected = graph::unconnected_nodes(found.statistics);
+  if (source.config) leave_out_given(found.unconnected, *source.config, source.graph);
   graph::explain(found.unconnected, source.graph, source.recipe ? &*source.recipe : nullptr);
   return found;
 }

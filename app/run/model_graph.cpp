@@ -8,7 +8,6 @@
 #include "app/run/named_parts.h"
 #include "core/check.h"
 #include "graph/statistics.h"
-#include "graph/unconnected.h"
 #include "train/loss/node_mask.h"
 
 namespace aifs::app {
@@ -113,25 +112,37 @@ at::Tensor output_mask(const model::ModelOptions& model, const data::DataOptions
                          parts.output_mask_path);
 }
 
+void leave_out_given(std::vector<graph::UnconnectedNodes>& all, const RunConfig& config,
+                     const graph::Graph& graph) {
+  const std::vector<std::string> names = config.data.names();
+  for (size_t d = 0; d < names.size(); ++d) {
+    at::Tensor mask;
+    for (graph::UnconnectedNodes& nodes : all) {
+      if (nodes.set != names[d] || nodes.are_sources) continue;
+      if (!mask.defined()) mask = output_mask(config.model, config.data, d, graph);
+      if (!mask.defined()) break;
+      const bool* decided = mask.const_data_ptr<bool>();
+      std::erase_if(nodes.nodes, [&](int32_t n) { return !decided[n]; });
+    }
+  }
+  std::erase_if(all, [](const graph::UnconnectedNodes& nodes) { return nodes.nodes.empty(); });
+}
+
 std::vector<std::string> graph_warnings(const RunConfig& config, const graph::Graph& graph,
                                         const graph::GraphReport& report) {
   std::vector<std::string> warnings = report.warnings;
-  const std::vector<std::string> names = config.data.names();
-  std::vector<graph::UnconnectedNodes> all;
-  for (size_t d = 0; d < names.size(); ++d) {
-    if (warnings.empty() || parts_of(config.model, config.data, d).output_mask.empty()) continue;
-    const at::Tensor mask = output_mask(config.model, config.data, d, graph);
-    const bool* decided = mask.const_data_ptr<bool>();
-    if (all.empty()) all = graph::unconnected_nodes(graph::degrees_of(graph));
-    for (graph::UnconnectedNodes nodes : all) {
-      if (nodes.set != names[d] || nodes.are_sources) continue;
-      const std::string text = nodes.text();
-      std::erase_if(warnings, [&](const std::string& w) { return w.starts_with(text); });
-      std::erase_if(nodes.nodes, [&](int32_t n) { return !decided[n]; });
-      if (nodes.nodes.empty()) continue;
-      warnings.push_back(
-          concat(nodes.text(), ": they are in model.output_mask, ", "and get no forecast"));
-    }
+  if (warnings.empty() || (config.model.output_mask.empty() && config.model.output_masks.empty()))
+    return warnings;
+  const std::vector<graph::UnconnectedNodes> all =
+      graph::unconnected_nodes(graph::degrees_of(graph));
+  for (const graph::UnconnectedNodes& nodes : all) {
+    std::vector<graph::UnconnectedNodes> left{nodes};
+    leave_out_given(left, config, graph);
+    if (!left.empty() && left[0].nodes.size() == nodes.nodes.size()) continue;
+    const std::string text = nodes.text();
+    std::erase_if(warnings, [&](const std::string& w) { return w.starts_with(text); });
+    if (!left.empty())
+      warnings.push_back(concat(left[0].text(), ": they are to be predicted (model.output_mask)"));
   }
   return warnings;
 }

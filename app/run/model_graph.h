@@ -12,6 +12,7 @@
 #include "data/options.h"
 #include "graph/base/graph.h"
 #include "graph/graph_report.h"
+#include "graph/unconnected.h"
 #include "model/network/options.h"
 
 namespace aifs::app {
@@ -26,6 +27,10 @@ void check_graph(const model::ModelOptions& model, const graph::Graph& graph,
 at::Tensor output_mask(const model::ModelOptions& model, const data::DataOptions& data,
                        size_t dataset, const graph::Graph& graph);
 
+// Takes cells that are given, those outside an output mask, out of nodes that no edge reaches. The
+// graph may lack datasets that none of the nodes are of.
+void leave_out_given(std::vector<graph::UnconnectedNodes>& all, const RunConfig& config,
+                     const graph::Graph& graph);
 // The warnings of a graph, with those of cells without a forecast for the cells that the network
 // decides.
 std::vector<std::string> graph_warnings(const RunConfig& config, const graph::Graph& graph,

@@ -5,6 +5,7 @@
 usage: oracle.py families PROGRAM [--write]   tiny models of all families, there and back
        oracle.py forecasts PROGRAM [--write]  scores of the program's forecasts and of Anemoi's; hierarchies begin in Anemoi
        oracle.py graphs PROGRAM               graph files of anemoi-graphs, with their own edges
+       oracle.py regional PROGRAM             training on a limited area and a stretched grid, step by step
        oracle.py trained PROGRAM              weights that Anemoi trained, and its forecast with them; needs AIFS_SHARED
 """
 import argparse
@@ -99,7 +100,36 @@ def check_family(program, file, folder, write):
     print(f"{file.stem}: {len(interface.state_dict())} tensors, there and back the same bits")
 
 
+def check_region(program, demo, folder):
+    """A limited area or a stretched grid: its graph, weights and mask, there and back."""
+    run(program, "--config", ROOT / f"configs/{demo}.json", "--set", f"run.dir={folder / 'run'}", "--set",
+        "train.max_steps=1", "--set", "model.channels=8", "--set", "run.device=cpu")
+    run(program, "export", folder / "run", folder / "out")
+    interface = exchange.load_interface(folder / "out")
+    mask = interface.supporting_arrays["data"].get("output_mask")
+    region = interface.graph_data["data"].cutout_mask.bool().squeeze().numpy()
+    if demo == "lam_demo":
+        from anemoi.training.utils.masks import Boolean1DMask
+
+        own = Boolean1DMask(interface.graph_data["data"], "cutout_mask").supporting_arrays["output_mask"]
+        require(mask is not None and (mask == own).all(), "the output mask of Anemoi's class")
+    else:
+        require(mask is None, "a stretched grid has no output mask")
+    require(0 < region.sum() < len(region), "the region of the exported graph")
+    exchange.to_anemoi(folder / "out", folder / "model.ckpt")
+    exchange.from_anemoi(folder / "model.ckpt", folder / "back")
+    run(program, "import", "--config", folder / "out/config.json", folder / "back", folder / "again")
+    require_same_bits(exchange.load_tensors(folder / "run/checkpoints/step-00000001/parameters.safetensors"),
+                      exchange.load_tensors(folder / "again/checkpoints/step-00000000/parameters.safetensors"),
+                      f"{demo}, there and back")
+    run(program, "--config", folder / "again/config.json", "--resume", "--set", "train.max_steps=2")
+    print(f"{demo}: {region.sum()} of {len(region)} cells in the region, there and back the same bits, goes on")
+
+
 def check_families(program, write):
+    for demo in ("lam_demo", "stretched_demo"):
+        with tempfile.TemporaryDirectory() as folder:
+            check_region(program, demo, pathlib.Path(folder))
     for file in sorted(STATE_DICTS.glob("*.txt")):
         with tempfile.TemporaryDirectory() as folder:
             check_family(program, file, pathlib.Path(folder), write)
@@ -211,8 +241,18 @@ def begin_in_anemoi(program, plain, sizes, arguments, folder):
     return [program, "--config", folder / "run/config.json", "--resume"]
 
 
+def output_mask(interface, config):
+    """Anemoi's mask of a limited area, or none."""
+    from anemoi.training.utils.masks import Boolean1DMask
+
+    attribute = config["model"]["output_mask"]
+    return Boolean1DMask(interface.graph_data["data"], attribute) if attribute else None
+
+
 def forecast_scores(interface, dataset, config):
-    """{lead time: {variable: RMSE over cells and validation dates}} of Anemoi's forecasts."""
+    """{lead time: {variable: RMSE over predicted cells and validation dates}} of Anemoi's forecasts."""
+    mask = output_mask(interface, config)
+    inside = slice(None) if mask is None else mask.mask.numpy()
     leads = [int(lead.removesuffix("h")) // 6 for lead in config["train"]["validation"]["lead_times"]]
     fields = torch.from_numpy(np.stack([row[:, 0].T for row in dataset[:]])).float().numpy()
     first = list(dataset.dates.astype("datetime64[s]").astype(str)).index(config["data"]["validation"]["start"])
@@ -223,9 +263,10 @@ def forecast_scores(interface, dataset, config):
     errors = {lead: [] for lead in leads}
     for row in range(first, len(fields) - times):
         steps = min(max(leads), len(fields) - times - row)
-        results = forecast(interface, fields[row:row + times + steps], steps)
+        results = forecast(interface, fields[row:row + times + steps], steps, mask)
         for lead in [lead for lead in leads if lead <= steps]:
-            errors[lead].append(results[lead - 1] - fields[row + times + lead - 1][:, output.full.numpy()])
+            error = results[lead - 1] - fields[row + times + lead - 1][:, output.full.numpy()]
+            errors[lead].append(error[inside])
     return {f"{6 * lead}h": dict(zip(names, np.sqrt(np.mean(np.square(error, dtype=np.float64), axis=(0, 1)))))
             for lead, error in errors.items()}
 
@@ -285,6 +326,24 @@ def check_refusals(plain, folder):
             sys.exit(f"FAILED: {option} is not refused")
 
 
+def check_limited_area(program, store, folder):
+    """Forecasts that go on from the truth at the boundary of a region, by Anemoi's own mask."""
+    from anemoi.datasets import open_dataset
+
+    folder.mkdir()
+    config = {"base": [str(ROOT / "tests/app/tiny.json"), str(ROOT / "configs/graphs/limited_area.json")]}
+    (folder / "run.json").write_text(json.dumps(config))
+    cutout = [{"dataset": str(store), "area": [70, 0, 0, 90]}, str(store)]
+    dataset = open_dataset(cutout=cutout, min_distance_km=0, drop=["sst"], start="2020-01-02T18:00:00")
+    whole = {"cutout": cutout, "min_distance_km": 0, "drop": ["sst"]}
+    graph = options(graph__area_weight=None, graph__nodes__hidden__refinement=3, graph__nodes__hidden__margin_km=1200)
+    data = [argument for value in of_store(store)[1::2] if not value.startswith(("graph.area_weight", "data.dataset"))
+            for argument in ("--set", value)]
+    training = [program, "--config", folder / "run.json", *data, *options(data__dataset=whole), *graph,
+                *options(model__output_mask="cutout_mask", train__rollout={"start": 2, "maximum": 2})]
+    check_forecast("limited area", program, training, dataset, folder)
+
+
 def check_forecasts(program, write):
     from anemoi.datasets import open_dataset
 
@@ -303,6 +362,7 @@ def check_forecasts(program, write):
             training = [program, "--config", ROOT / "tests/app/tiny.json", *of_store(unpacked / "base.zarr"), *files]
             check_forecast(name, program, training, dataset, folder)
         check_refusals(plain / "out", unpacked / "refused")
+        check_limited_area(program, unpacked / "base.zarr", unpacked / "limited area")
         for name, (sizes, arguments) in HIERARCHIES.items():
             folder = unpacked / name
             folder.mkdir()
@@ -426,13 +486,83 @@ def check_graphs(program):
         print(f"graph of Anemoi: {len(theirs)} tensors, the same bits in the same order")
 
 
+# ---------------------------------------------------------------- limited areas and stretched grids
+
+STEP_LIMITS = 1e-6, 5e-6  # relative, of the loss of the first 20 steps and of later ones
+
+
+def losses_of_anemoi(module, config, steps):
+    """By Anemoi's own loader, processors, module and optimiser, as Lightning goes through them."""
+    from anemoi.training.data.datamodule import AnemoiDatasetsDataModule
+
+    loader = AnemoiDatasetsDataModule(config, module.task).train_dataloader()
+    optimizers, schedules = module.configure_optimizers()
+    losses = []
+    while True:
+        for batch in loader:
+            optimizers[0].zero_grad()
+            loss = module._step(module.on_after_batch_transfer(batch, 0)).loss
+            loss.backward()
+            torch.nn.utils.clip_grad_value_(module.parameters(), 32.0)
+            optimizers[0].step()
+            losses.append(float(loss.detach()))
+            schedules[0]["scheduler"].step_update(len(losses))
+            if len(losses) == steps:
+                return losses
+
+
+def check_regional_training(program, name, folder):
+    """A configuration of Anemoi trains in both programs, from the same weights on the same graph."""
+    import regional_cases
+    from anemoi.datasets import open_dataset
+
+    case = regional_cases.options_of_case(name)
+    cutout = regional_cases.make_cutout(case, folder, np.random.default_rng(1))
+    config = regional_cases.options_of(case, cutout)
+    config.dataloader.num_workers.training = 2
+    config.dataloader.pin_memory = False
+    graph = regional_cases.build_graph(config, case)
+    module = regional_cases.build_module(config, graph, open_dataset(cutout))
+    (folder / "config.yaml").write_text(exchange.OmegaConf.to_yaml(config))
+    torch.save(graph, folder / "anemoi.pt")
+    run(sys.executable, ROOT / "tools/anemoi_graph.py", folder / "anemoi.pt", folder / "graph.safetensors")
+    run(program, "graph", "import", folder / "graph.safetensors", "--out", folder / "graph.nc")
+    start = folder / "start"
+    start.mkdir()
+    exchange.save_tensors(start / "model.safetensors", module.model.state_dict())
+    exchange.save_tensors(start / "graph.safetensors", exchange.graph_tensors(graph))
+    ours = json.loads(run(program, "import-config", folder / "config.yaml"))
+    ours["graph"] = {"file": str(folder / "graph.nc"), "given": True}
+    ours["run"] = {"device": "cpu", "threads": 1, "dir": str(folder / "run"), "seed": 42}  # Anemoi's base seed
+    ours["train"]["precision"] = "fp32"
+    ours["log"] = {"every_steps": 1}
+    (start / "config.json").write_text(json.dumps(ours))
+    run(program, "import", "--config", start / "config.json", start, folder / "run")
+    run(program, "--config", folder / "run/config.json", "--resume")
+    losses = [json.loads(line)["loss"] for line in (folder / "run/metrics.jsonl").read_text().splitlines()]
+    reference = losses_of_anemoi(module, config, len(losses))
+    require(len(losses) == config.training.max_steps, f"{name}: {len(losses)} steps")
+    apart = [abs(a / b - 1) for a, b in zip(losses, reference)]
+    print(f"{name}: losses of {len(losses)} steps differ by {max(apart):.1e} at most")
+    for step, difference in enumerate(apart):
+        require(difference <= STEP_LIMITS[step >= 20], f"{name}: the loss of step {step}")
+
+
+def check_regional(program):
+    sys.path.insert(0, str(ROOT / "tools/reference"))
+    os.environ.pop("SLURM_JOB_ID", None)  # Anemoi's base seed, where there is one
+    for name in ("tiny_lam", "tiny_stretched"):
+        with tempfile.TemporaryDirectory() as folder:
+            check_regional_training(program, name, pathlib.Path(folder))
+
+
 # ---------------------------------------------------------------- trained models
 
-def forecast(interface, fields, steps):
-    """Model outputs of every step in physical units; `fields` (T + steps, N, V), physical."""
+def forecast(interface, fields, steps, mask=None):
+    """Model outputs of every step in physical units; `fields` (T + steps, N, V), physical. `mask`: Anemoi's, or none."""
     index = interface.data_indices["data"]
-    x = interface.pre_processors["data"](torch.from_numpy(fields)[None, :, None], in_place=False)
-    x = x[..., index.data.input.full]
+    batch = interface.pre_processors["data"](torch.from_numpy(fields)[None, :, None], in_place=False)
+    x = batch[..., index.data.input.full]
     times = interface.n_step_input
     state, results = x[:, :times], []
     for step in range(steps):
@@ -440,6 +570,8 @@ def forecast(interface, fields, steps):
         results.append(interface.post_processors["data"](y.double(), in_place=False)[0, 0].numpy())
         following = x[:, times + step].clone()
         following[..., index.model.input.prognostic] = y[..., index.model.output.prognostic]
+        if mask is not None:
+            following = mask.rollout_boundary(following, batch[:, times + step], index)
         state = torch.cat([state[:, 1:], following[:, None]], dim=1)
     return results
 
@@ -494,7 +626,7 @@ def check_all_trained(program):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("families", "forecasts", "graphs", "trained"))
+    parser.add_argument("what", choices=("families", "forecasts", "graphs", "regional", "trained"))
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("--write", action="store_true", help="write state dicts to tests/fixtures")
     arguments = parser.parse_args()
@@ -505,6 +637,8 @@ def main():
         check_forecasts(arguments.program, arguments.write)
     elif arguments.what == "graphs":
         check_graphs(arguments.program)
+    elif arguments.what == "regional":
+        check_regional(arguments.program)
     else:
         check_all_trained(arguments.program)
 

@@ -105,6 +105,10 @@ TEST_CASE("the demos beat persistence inside and outside after 100 steps", "[lim
       REQUIRE(scores.contains("rmse_outside_lam") == (name == kStretched));
       if (name == kStretched) REQUIRE(scores["mean_ratio_outside_lam"].get<double>() < 0.9);
     }
+    std::string events;
+    for (const auto& entry : fs::directory_iterator(dir / "tensorboard"))
+      events += read_file(entry.path());
+    REQUIRE_THAT(events, ContainsSubstring("validation/mean_ratio_inside_lam_24h"));
     const std::string log = read_file(dir / "train.log");
     REQUIRE_THAT(log, ContainsSubstring("inside_lam"));
     if (name == kLam)
@@ -230,6 +234,32 @@ TEST_CASE("masks and regions that are not there are named, with the nearest name
       set(R"(loss.terms=[{"kind": "mse"}, {"kind": "log_spectral_distance", "scalers": )"
           R"(["spectral"], "transform": {"kind": "fft2d", "x_dim": 9, "y_dim": 9}}])");
   demo.refused(more + waves + " --check-config");
+}
+
+TEST_CASE("cells that are given are not missed by the graph's checks", "[limited_areas]") {
+  const TemporaryFolder folder;
+  const std::string graph = concat("'", program("aifs-train").string(), "' graph "),
+                    lam = concat(" --config '", config_of(kLam), "' ");
+  const auto out_of = [](const std::string& command) {
+    const auto result = run_command(command);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    return result.out + result.err;
+  };
+  const std::string missed = "have no edge from 'hidden'";
+  REQUIRE_THAT(out_of(graph + "info" + lam), !ContainsSubstring(missed));
+  const std::string file = (folder.path() / "graph.nc").string();
+  REQUIRE_THAT(out_of(concat(graph, "build", lam, "--out '", file, "'")),
+               !ContainsSubstring(missed));
+  // A file does not say which cells are given, and without a mask none are.
+  REQUIRE_THAT(out_of(concat(graph, "info '", file, "'")), ContainsSubstring("88 of 504"));
+  REQUIRE_THAT(out_of(graph + "info" + lam + set("model.output_mask=")),
+               ContainsSubstring("88 of 504"));
+  // Cells in the mask are.
+  const std::string more = set(R"(graph.nodes.data.attributes.all={"kind": "or", "masks": )"
+                               R"(["cutout_mask", "boundary_mask"]})") +
+                           set("model.output_mask=all");
+  REQUIRE_THAT(out_of(graph + "info" + lam + more), ContainsSubstring("88 of 504"));
 }
 
 TEST_CASE("the same configurations check and plan", "[limited_areas]") {
