@@ -409,16 +409,16 @@ def stored_graph(store, file):
     return GraphCreator(exchange.OmegaConf.create(config)).create(save_path=file, overwrite=True)
 
 
-def refused(*arguments):
-    result = subprocess.run([str(a) for a in arguments], capture_output=True, text=True)
-    require(result.returncode != 0, f"{' '.join(map(str, arguments))} is refused")
-    return result.stderr
-
-
 def check_refused_graphs(graph, folder):
     """Files that are no graph are refused in words."""
+    import anemoi_graph
+
     def convert(file):
-        return refused(sys.executable, ROOT / "tools/anemoi_graph.py", file, folder / "bad.safetensors")
+        try:
+            anemoi_graph.convert(file, folder / "bad.safetensors", trust=False)
+        except SystemExit as error:
+            return str(error)
+        sys.exit(f"FAILED: {file} is not refused")
 
     def changed(edit):
         other = graph.clone()
@@ -445,7 +445,6 @@ def check_refused_graphs(graph, folder):
             "--trust": convert(folder / "objects.pt"), "nodes 'hidden'": changed(drop_coordinates),
             "not radians": changed(turn_to_degrees), "join nodes that 'data' has not": changed(break_edges)}.items():
         require(text in told, f"'{told}' says '{text}'")
-        require("Traceback" not in told, told)
 
 
 def check_land(program, graph, folder):
