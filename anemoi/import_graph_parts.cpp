@@ -284,6 +284,16 @@ const std::map<std::string, Translator>& weight_table() {
        [](const Place& p) {
          return Options(p, "masked_planar").text("mask_node_attr_name", "mask").norm("none").json();
        }},
+      {"AnemoiDatasetVariableWeights",
+       [](const Place& p) {
+         if (p["norm"] && p["norm"].text() == "log1p")
+           p["norm"].not_honoured("Anemoi takes the logarithm twice here; it is taken once");
+         return Options(p, "variable").text("variable", "variable").norm("none").json();
+       }},
+      {"NonmissingAnemoiDatasetVariable",
+       [](const Place& p) { return Options(p, "nonmissing").text("variable", "variable").json(); }},
+      {"NonzeroAnemoiDatasetVariable",
+       [](const Place& p) { return Options(p, "nonzero").text("variable", "variable").json(); }},
       {"CutOutMask", [](const Place& p) { return Options(p, "cutout_mask").json(); }},
       {"GridsMask",
        [](const Place& p) {

@@ -121,6 +121,8 @@ MeshNodes Construction::make_nodes(const RecipeNodes& recipe) const {
     place.arithmetic = options_.coordinates;
   }
   MeshNodes nodes = made_for(recipe.path, [&] { return recipe.kind->make(place); });
+  for (const NamedCells& dataset : datasets_)
+    if (recipe.is_data && dataset.name == recipe.name) nodes.field = dataset.field;
   const int64_t count = nodes.set.num_nodes();
   if (count == 0) {
     throw ConfigError(recipe.path, concat("there are no nodes of '", recipe.name, "'"),

@@ -20,6 +20,7 @@ struct NamedCells {
   std::string name;
   const Coordinates& cells;         // outlive it
   std::vector<int64_t> grids = {};  // cells of each grid of a combined dataset; empty: one grid
+  FirstField field = {};            // for attributes that are made of fields; may be empty
 };
 
 // `dataset` gives the data nodes if options.grid is "dataset"; with a named grid it may be empty,

@@ -183,10 +183,10 @@ void GraphOptions::validate(const std::string& path) const {
     }
   }
   if (area_weight.kind->is_mask()) {
-    throw ConfigError(path + ".area_weight.kind",
-                      concat("is \"", area_weight.kind.name(), "\", a mask"),
-                      "weights of cells are spherical, uniform, cosine_latitude, isolatitude or "
-                      "planar");
+    throw ConfigError(
+        path + ".area_weight.kind", concat("is \"", area_weight.kind.name(), "\", a mask"),
+        "weights of cells are spherical, uniform, cosine_latitude, isolatitude, variable or "
+        "planar");
   }
   if (given) return check_given(*this, path);
   if (!is_long()) return check_short(*this, path);

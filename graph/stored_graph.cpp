@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/check.h"
+#include "core/file_io.h"
 #include "core/folder_trial.h"
 #include "core/log.h"
 #include "core/stale_files.h"
@@ -148,6 +149,30 @@ std::optional<Graph> load_cached(const fs::path& path, const std::string& hash,
   }
 }
 
+// Names the fields that attributes of the cells of datasets are made of, by their content.
+std::string fields_text(const GraphOptions& options, const std::vector<NamedCells>& datasets) {
+  std::string text;
+  const auto add = [&](const NamedCells& dataset, const NodeAttributeKind& kind,
+                       const std::string& path) {
+    for (const std::string& variable : kind.fields_read()) {
+      if (!dataset.field) continue;
+      const std::vector<float> values = dataset.field(variable, path + ".variable");
+      Sha256 hash;
+      hash.update(values.data(), values.size() * sizeof(float));
+      text += concat("\n", dataset.name, "/", variable, ": ", hash.finish());
+    }
+  };
+  for (const NamedCells& dataset : datasets) {
+    add(dataset, *options.area_weight.kind, "graph.area_weight");
+    for (const auto& [name, set] : options.nodes) {
+      if (name != dataset.name) continue;
+      for (const auto& [key, attribute] : set.attributes)
+        add(dataset, *attribute.kind, concat("graph.nodes.", name, ".attributes.", key));
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string build_hash(const GraphOptions& options, const std::vector<NamedCells>& datasets) {
@@ -159,8 +184,8 @@ std::string build_hash(const GraphOptions& options, const std::vector<NamedCells
     for (const int64_t cells : dataset.grids)
       grids += concat(" ", cells);
   }
-  const std::string hash = options_hash(options);
-  return grids.empty() ? hash : sha256_hex(hash + grids);
+  const std::string hash = options_hash(options), fields = fields_text(options, datasets);
+  return grids.empty() && fields.empty() ? hash : sha256_hex(hash + grids + fields);
 }
 
 std::string stored_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets) {

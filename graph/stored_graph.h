@@ -16,7 +16,8 @@
 namespace aifs::graph {
 
 // What a graph file is known by: options_hash(), and where datasets are combined of grids the sizes
-// of these, which masks of nodes depend on. A named grid is one grid.
+// of these, which masks of nodes depend on, and the fields that attributes are made of. A named
+// grid is one grid.
 std::string build_hash(const GraphOptions& options, const std::vector<NamedCells>& datasets);
 
 // The file that the graph would be loaded from, as load_or_build_joint_graph() would; empty if

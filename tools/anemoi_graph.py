@@ -14,6 +14,7 @@ import argparse
 import math
 import pathlib
 import pickle
+import types
 import zipfile
 
 import torch
@@ -28,13 +29,21 @@ def refuse(what, why):
     raise SystemExit(f"anemoi_graph.py: {what}: {why}")
 
 
-def safe_classes():
-    """The containers of a graph, which torch-geometric does not declare to torch itself."""
-    try:
-        from torch_geometric.data import HeteroData, storage
-    except ImportError:
-        refuse("torch_geometric", "is not installed here: run this where anemoi-graphs is")
-    return [HeteroData, storage.BaseStorage, storage.NodeStorage, storage.EdgeStorage]
+class GraphUnpickler(pickle.Unpickler):
+    """Finds tensors and the containers of a graph, and nothing else that a file names."""
+
+    KNOWN = {("torch._utils", "_rebuild_tensor_v2"), ("torch", "device"), ("torch.serialization", "_get_layout"),
+             ("collections", "OrderedDict"), ("collections", "defaultdict"), ("builtins", "set"), ("builtins", "list"),
+             ("builtins", "dict")}
+    OF_GRAPHS = {"hetero_data": ("HeteroData",), "graph_store": ("EdgeAttr", "EdgeLayout"), "feature_store": ("TensorAttr",),
+                 "storage": ("BaseStorage", "GlobalStorage", "NodeStorage", "EdgeStorage", "AttrType")}
+
+    def find_class(self, module, name):
+        package, _, of_graphs = module.rpartition(".")
+        is_of_graphs = package == "torch_geometric.data" and name in self.OF_GRAPHS.get(of_graphs, ())
+        if is_of_graphs or (module.replace("__builtin__", "builtins"), name) in self.KNOWN:
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"{module}.{name}")
 
 
 def load(path, trust):
@@ -43,16 +52,17 @@ def load(path, trust):
         refuse(path, "there is no such file")
     if not zipfile.is_zipfile(path):
         refuse(path, "is no file of torch.save(): name the graph that system.input.graph of the training names")
-    torch.serialization.add_safe_globals(safe_classes())
     try:
-        return torch.load(path, map_location="cpu", weights_only=not trust)
+        import torch_geometric.data  # noqa: F401
+    except ImportError:
+        refuse("torch_geometric", "is not installed here: run this where anemoi-graphs is")
+    restricted = types.SimpleNamespace(Unpickler=GraphUnpickler, __name__="graph_pickle")
+    try:
+        return torch.load(path, map_location="cpu", weights_only=False, pickle_module=None if trust else restricted)
     except pickle.UnpicklingError as error:
-        if trust:
-            refuse(path, f"cannot be loaded: {error}")
-        others = torch.serialization.get_unsafe_globals_in_checkpoint(path)
-        refuse(path, f"holds objects that are no part of a graph ({', '.join(others) or error}); if you made the file "
-                     "yourself, --trust loads whatever is in it")
-    except (RuntimeError, EOFError, AttributeError, ModuleNotFoundError) as error:
+        hint = "" if trust else "; if you made the file yourself, --trust loads whatever is in it"
+        refuse(path, f"holds an object that is no part of a graph: {error}{hint}")
+    except (RuntimeError, EOFError, AttributeError, ImportError) as error:
         refuse(path, f"cannot be loaded: {error}")
 
 

@@ -79,13 +79,13 @@ struct Source {
   graph::Graph graph;
   std::optional<graph::Recipe> recipe;  // none: a file
   std::string title;
-  std::string made_by = {};              // of a file: what its graph comes from, if it says so
   std::optional<RunConfig> config = {};  // none: a file
+  std::string made_by = {};              // of a file: what its graph comes from, if it says so
 };
 
 Source read_file_source(const std::string& file) {
   graph::StoredGraph stored = graph::load_graph(file);
-  return {std::move(stored.graph), {}, fs::path(file).filename().string(), stored.origin};
+  return {std::move(stored.graph), {}, fs::path(file).filename().string(), {}, stored.origin};
 }
 
 Source read_source(const std::string& file, const GraphConfig& config) {

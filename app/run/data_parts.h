@@ -3,6 +3,7 @@
 // values. make_data() (app/run/make_data.h) makes them.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,6 +34,9 @@ struct DataParts {
   int64_t timestep_s = 0;
   std::vector<std::string> warnings;         // for one rank to say
   std::shared_ptr<const DataStores> stores;  // null: data that are no files
+  // Opens the training data of all dates, whatever the periods; attributes of graphs are of the
+  // first one. May be empty.
+  std::function<data::DatasetPtr()> open_all_dates = {};
 };
 
 // Writes what checkpoints keep of them, as JSON: under their names, if the configuration names

@@ -86,6 +86,7 @@ DataParts make_data(const RunConfig& config, const StoresPtr& stores, const Save
   check_period(config.data.validation, "data.validation");
   parts.training = open_dataset(config, stores, config.data.training, "training");
   parts.validation = open_dataset(config, stores, config.data.validation, "validation");
+  parts.open_all_dates = [config, stores] { return open_dataset(config, stores, {}, "training"); };
   const data::DatasetInfo& info = parts.training->info();
   check_alike(info, parts.validation->info());
   if (info.ensemble_size != 1) {

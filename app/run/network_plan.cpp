@@ -32,19 +32,46 @@ model::FieldLayout field_layout(const DataParts& data) {
   return layout;
 }
 
+namespace {
+
+// The first member of a variable at the first date of a dataset.
+std::vector<float> first_field(const data::Dataset& dataset, const std::string& variable,
+                               const std::string& path) {
+  const data::DatasetInfo& info = dataset.info();
+  const auto found = std::find(info.variables.begin(), info.variables.end(), variable);
+  if (found == info.variables.end()) {
+    throw ConfigError(path, concat("'", info.name, "' has no variable '", variable, "'"),
+                      nearest_names(variable, info.variables));
+  }
+  const auto column = static_cast<size_t>(found - info.variables.begin());
+  const auto width = info.variables.size(), cells = static_cast<size_t>(info.num_nodes());
+  std::vector<float> row(static_cast<size_t>(info.ensemble_size) * cells * width);
+  dataset.read(0, {0, info.num_nodes()}, row);
+  std::vector<float> field(cells);
+  for (size_t i = 0; i < cells; ++i)
+    field[i] = row[i * width + column];
+  return field;
+}
+
+}  // namespace
+
 DataCells::DataCells(const std::vector<DataParts>& datasets) {
   for (const DataParts& data : datasets) {
     const data::DatasetInfo& info = data.training->info();
     names_.push_back(data.name);
     cells_.push_back({info.latitudes_deg, info.longitudes_deg});
     grids_.push_back(info.grids);
+    fields_.push_back([open = data.open_all_dates, training = data.training](
+                          const std::string& variable, const std::string& path) {
+      return first_field(open ? *open() : *training, variable, path);
+    });
   }
 }
 
 std::vector<graph::NamedCells> DataCells::named() const {
   std::vector<graph::NamedCells> named;
   for (size_t i = 0; i < names_.size(); ++i)
-    named.push_back({names_[i], cells_[i], grids_[i]});
+    named.push_back({names_[i], cells_[i], grids_[i], fields_[i]});
   return named;
 }
 

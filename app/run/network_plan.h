@@ -33,6 +33,7 @@ class DataCells {
   std::vector<std::string> names_;
   std::vector<graph::Coordinates> cells_;
   std::vector<std::vector<int64_t>> grids_;
+  std::vector<graph::FirstField> fields_;
 };
 
 }  // namespace aifs::app

@@ -2,6 +2,7 @@
 // A node set with what edges and attributes want to know about the mesh that it was made of.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,11 @@ struct IconNodes {
   std::string file = {};  // that the mesh was read from
 };
 
+// Reads a variable of a dataset at its first date, one value a cell. Throws ConfigError naming
+// `path` if there is no such variable, DataError if it cannot be read.
+using FirstField =
+    std::function<std::vector<float>(const std::string& variable, const std::string& path)>;
+
 struct MeshNodes {
   NodeSet set;                                // masks are attributes of 0 and 1
   std::optional<TriNodes> tri = {};           // vertices of an icosphere
@@ -31,6 +37,7 @@ struct MeshNodes {
   std::optional<IconNodes> icon = {};         // of an ICON mesh
   std::shared_ptr<const AreaMask> area = {};  // that the set was limited or refined by; may be null
   std::vector<int64_t> grids = {};  // cells of each grid of a combined dataset; empty: one
+  FirstField field = {};            // of the dataset whose cells they are; may be empty
 
   // A mask attribute as bytes. Throws Error naming what there is if there is none of this name, or
   // it is not one number a node.

@@ -29,6 +29,8 @@ class NodeAttributeKind {
   virtual bool is_mask() const { return false; }
   // The attributes of the same nodes, listed before, that its values are made of.
   virtual std::vector<std::string> masks_read() const { return {}; }
+  // The variables of the dataset that its values are made of.
+  virtual std::vector<std::string> fields_read() const { return {}; }
   // Throws as raw() does for nodes that share a place, if that matters.
   virtual void check_places(const MeshNodes&, int64_t /*threads*/) const {}
 

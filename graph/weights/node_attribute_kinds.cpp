@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of node attributes. A new kind is a struct in a pair of files and a line here.
 #include "core/check.h"
+#include "graph/weights/field_kinds.h"
 #include "graph/weights/mask_kinds.h"
 #include "graph/weights/weight_kinds.h"
 
@@ -15,9 +16,12 @@ const std::vector<config::Kind<NodeAttributeKind>>& NodeAttributeKind::kinds() {
       kind<NodeAttributeKind, IsolatitudeKind>("isolatitude"),
       kind<NodeAttributeKind, PlanarKind>("planar"),
       kind<NodeAttributeKind, MaskedPlanarKind>("masked_planar"),
+      kind<NodeAttributeKind, VariableWeightKind>("variable"),
       kind<NodeAttributeKind, CutoutMaskKind>("cutout_mask"),
       kind<NodeAttributeKind, GridsMaskKind>("grids_mask"),
       kind<NodeAttributeKind, AreaMaskKind>("area_mask"),
+      kind<NodeAttributeKind, NonmissingMaskKind>("nonmissing"),
+      kind<NodeAttributeKind, NonzeroMaskKind>("nonzero"),
       kind<NodeAttributeKind, NotMaskKind>("not"),
       kind<NodeAttributeKind, AndMaskKind>("and"),
       kind<NodeAttributeKind, OrMaskKind>("or")};

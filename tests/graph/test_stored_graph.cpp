@@ -28,6 +28,12 @@ GraphOptions options_of(const std::string& grid, int64_t refinement) {
   return options;
 }
 
+GraphOptions parsed(const std::string& text) {
+  GraphOptions options;
+  aifs::config::read(options, aifs::config::parse_json(text, "test"), "graph", {});
+  return options;
+}
+
 // The files of a folder.
 std::vector<fs::path> files_in(const fs::path& folder) {
   std::vector<fs::path> files;
@@ -244,4 +250,33 @@ TEST_CASE("a given graph is taken as it is, if its data nodes are the cells", "[
                       ContainsSubstring("has 544 data nodes, this run has 543"));
   REQUIRE_THROWS_WITH(load_or_build_joint_graph(options, {{"era5", cells}}),
                       ContainsSubstring("no nodes of the dataset 'era5'"));
+}
+
+TEST_CASE("a stored graph with attributes of a field belongs to the field", "[stored_graph]") {
+  const aifs::test::TemporaryFolder folder;
+  GraphOptions options = parsed(
+      R"({"nodes": {"data": {"kind": "dataset", "attributes":
+                             {"land": {"kind": "nonzero", "variable": "lsm"}}},
+                    "hidden": {"kind": "tri", "refinement": 1}},
+          "edges": [{"source": "data", "target": "hidden",
+                     "kinds": [{"kind": "knn", "source_mask": "land"}]}]})");
+  options.file = (folder.path() / "graph.nc").string();
+  const Coordinates nodes = gaussian_coordinates(parse_gaussian_grid("o8"));
+  std::vector<float> field(nodes.lat_deg.size(), 1.0F);
+  field[3] = 0.0F;
+  const auto load = [&] {
+    return load_or_build_joint_graph(
+        options, {{"data", nodes, {}, [&](const std::string& variable, const std::string&) {
+                     REQUIRE(variable == "lsm");
+                     return field;
+                   }}});
+  };
+  const Graph graph = load();
+  const std::vector<float>& land = graph.nodes("data").attributes.at("land").values;
+  REQUIRE(land == field);
+  for (const int32_t source : graph.edges("data", "hidden").source_index)
+    REQUIRE(source != 3);
+  REQUIRE(load().content_hash() == graph.content_hash());
+  field[4] = 0.0F;
+  REQUIRE_THROWS_WITH(load(), ContainsSubstring("other options"));
 }

@@ -97,6 +97,10 @@ CASES = {
 }
 
 
+def options_of_case(name):
+    return CASES[name] | (TINY if CASES[name].get("tiny") else {})
+
+
 # ---------------------------------------------------------------- datasets
 
 def turned(points, centre):
@@ -251,7 +255,8 @@ def options_of(case, cutout):
     config.config_validation = False
     del config.dataloader["dataset"]
     for stage in ("training", "validation", "test"):
-        config.dataloader[stage].datasets = {"data": {"dataset_config": cutout, "start": None, "end": None}}
+        config.dataloader[stage].datasets = {"data": {
+            "dataset_config": {"dataset": cutout, "frequency": "6h"}, "start": None, "end": 2020}}
     config.data.datasets = {"data": {"forcing": FORCING, "diagnostic": DIAGNOSTIC, "processors": {
         "normalizer": {"_target_": "anemoi.models.preprocessing.normalizer.InputNormalizer", "config": NORMALIZER}}}}
     config.model.bounding = {"datasets": {"data": BOUNDING}}
@@ -537,7 +542,7 @@ def common_tensors(module, dataset, weights):
 def make_case(name, folder, scratch):
     from anemoi.datasets import open_dataset
 
-    case = CASES[name] | (TINY if CASES[name].get("tiny") else {})
+    case = options_of_case(name)
     steps = case.get("steps", STEPS)
     rng = np.random.default_rng(sum(map(ord, name)))
     cutout = make_cutout(case, scratch, rng)
