@@ -182,8 +182,15 @@ int forecast(const CommandLine& c, const RunConfig& config, const parallel::Proc
              at::Device device) {
   std::unique_ptr<Run> run;
   std::optional<train::CheckpointInfo> checkpoint;
+  // A run that goes on may have another checkpoint a moment later: all ranks take that of one.
+  std::string folder;
+  const auto find = [&] {
+    if (mesh.is_main()) folder = find_checkpoint(c.forecast->from, "forecast").path.string();
+  };
+  parallel::together(mesh.world(), find, failure_handling());
+  folder = parallel::gather_text(mesh.world(), folder).front();
   const auto build = [&] {
-    checkpoint = find_checkpoint(c.forecast->from, "forecast");
+    checkpoint = train::inspect_checkpoint(folder);
     run = std::make_unique<Run>(
         config, mesh, device,
         mesh.is_main() ? std::optional<SavedData>(saved_data(WeightUse::kForecast, *checkpoint))
@@ -341,14 +348,20 @@ struct Request {
   bool validate = false;
 };
 
-// The configuration that is given, else that of a run or checkpoint; `named_by` is who names it.
+// The configuration that is given, else that of a run or checkpoint, but for how many ranks it was
+// trained on; `named_by` is who names it.
 RunConfig config_of(const CommandLine& c, const std::string& from, const std::string& named_by) {
   if (!c.config.empty()) return load_config(c.config, c.overrides);
   const train::CheckpointInfo checkpoint = find_checkpoint(from, named_by);
-  return parse_config(checkpoint.meta.config_json, c.overrides);
+  return parse_config(without_layout(checkpoint.meta.config_json), c.overrides);
 }
 
 int verify(const CommandLine& c) {
+  if (parallel::launched_ranks() > 1)
+    throw ConfigError("",
+                      concat("verify is the work of one process, and ", parallel::launched_ranks(),
+                             " were started"),
+                      "call it without mpirun or srun");
   if (c.verify->truth.empty() && c.config.empty())
     throw ConfigError("--truth", "what the truth is, was not said",
                       "name a run or checkpoint, or --config FILE");
@@ -400,6 +413,7 @@ int run_with_others(const ParsedCommandLine& parsed, char** argv) {
   if (fault && parallel::launched_ranks() == 1) std::rethrow_exception(fault);
   // A validation just ends: there is nothing to save.
   if (!fault && !request.validate) install_signal_handlers();
+  if (parsed.command.forecast) survive_failed_writes();
   std::optional<parallel::Runtime> runtime;
   try {
     runtime.emplace(fault ? kJoining_s : request.config.parallel.timeout_s);

@@ -11,6 +11,9 @@
 
 namespace aifs::forecast {
 
+// Attribute of files that holds ForecastContents::identity.
+inline constexpr const char* kIdentityAttribute = "aifs_train_identity";
+
 struct ForecastVariable {
   std::string name;   // as the dataset calls it
   std::string units;  // empty: the dataset does not say

@@ -35,6 +35,24 @@ std::vector<int64_t> needed_columns(const ForecastDataset& dataset) {
   return columns;
 }
 
+// The rows of a forecast that `dataset` gives.
+std::shared_ptr<const data::ForecastRows> rows_of(const ForecastSetup& setup,
+                                                  const ForecastDataset& dataset,
+                                                  const ForecastRequest& request) {
+  const int64_t times_out = setup.window.times_out;
+  const int64_t num_times = request.lead_time_s / setup.timestep_s;
+  const int64_t num_steps = (num_times + times_out - 1) / times_out;
+  return std::make_shared<data::ForecastRows>(
+      dataset.source.dataset,
+      data::ForecastRowsOptions{.start_s = request.start_s,
+                                .timestep_s = setup.timestep_s,
+                                .num_states = setup.window.times_in,
+                                // those of the last step need no forcings
+                                .num_times = (num_steps - 1) * times_out,
+                                .needed = needed_columns(dataset),
+                                .constant = request.constant});
+}
+
 class ForecastRun {
  public:
   ForecastRun(const ForecastSetup& setup, const ForecastRequest& request,
@@ -47,15 +65,7 @@ class ForecastRun {
     for (size_t d = 0; d < setup.datasets.size(); ++d) {
       const ForecastDataset& dataset = setup.datasets[d];
       data::SampleSource source = dataset.source;
-      source.dataset = std::make_shared<data::ForecastRows>(
-          dataset.source.dataset,
-          data::ForecastRowsOptions{.start_s = request.start_s,
-                                    .timestep_s = setup.timestep_s,
-                                    .num_states = window.times_in,
-                                    // those of the last step need no forcings
-                                    .num_times = (num_steps_ - 1) * window.times_out,
-                                    .needed = needed_columns(dataset),
-                                    .constant = request.constant});
+      source.dataset = rows_of(setup, dataset, request);
       sources_.push_back(std::move(source));
       chains_.emplace_back(dataset.source.normaliser, dataset.source.remapper,
                            dataset.post_processor, dataset.variables.output_columns());
@@ -69,24 +79,36 @@ class ForecastRun {
 
   ForecastTimes run(const train::Forecaster& forecaster) {
     const auto start = std::chrono::steady_clock::now();
+    // Other replicas may wait for this one longer than they would for a lost one.
+    const parallel::MeshSizes& sizes = setup_.mesh.sizes();
+    std::shared_ptr<void> work;
+    if (sizes.model * sizes.tensor * sizes.pipeline == 1)
+      work = setup_.mesh.world().at_work("making a forecast");
     std::vector<data::FeedSource> feeds;
     for (size_t d = 0; d < sources_.size(); ++d)
       feeds.push_back({sources_[d], setup_.datasets[d].loading});
     data::JointFeed feed(feeds, requests(), setup_.device);
     std::vector<data::Batch> batches;
-    feed.next(batches);
+    {
+      const auto reading = setup_.mesh.world().at_work("reading states of a forecast");
+      feed.next(batches);
+    }
     std::vector<at::Tensor> inputs;
     for (size_t d = 0; d < batches.size(); ++d) {
       inputs.push_back(batches[d].values.to(setup_.device, setup_.dtype));
       imputed_.push_back(imputed_outputs(d, batches[d].nan_mask));  // collective
     }
     const auto later = [&](int64_t step, size_t dataset) {
-      if (step != fetched_) feed.next(batches);
+      if (step != fetched_) {
+        const auto reading = setup_.mesh.world().at_work("reading forcings of a forecast");
+        feed.next(batches);
+      }
       fetched_ = step;
       return batches[dataset].values.to(setup_.device, setup_.dtype);
     };
     forecaster.run_from(inputs, num_steps_, later,
                         [&](const train::ForecastStep& step) { visit(step); });
+    const auto writing = setup_.mesh.world().at_work("writing a forecast");
     writer_.finish();
     return {seconds_since(start), feed.wait_s(), writer_.wait_s()};
   }
@@ -133,6 +155,7 @@ class ForecastRun {
     setup_.mesh.world().moves_on("forecasting");  // other replicas may wait for it
     if (!files_[d]) return;
     const int64_t first = step.step * setup_.window.times_out;
+    const auto writing = setup_.mesh.world().at_work("writing a forecast");
     writer_.add([this, d, fields, first] { write(d, fields, first); });
   }
 
@@ -205,6 +228,11 @@ ForecastTimes run_forecast(const train::Forecaster& forecaster, const ForecastSe
     at::manual_seed(derive_seed(setup.seed, SeedContext::kModel, date));
   }
   return ForecastRun(setup, request, files, outputs).run(forecaster);
+}
+
+void check_request(const ForecastSetup& setup, const ForecastRequest& request) {
+  for (const ForecastDataset& dataset : setup.datasets)
+    rows_of(setup, dataset, request);
 }
 
 bool writes_forecasts(const parallel::ProcessMesh& mesh) {

@@ -62,12 +62,16 @@ std::vector<int64_t> written_cells(const ForecastDataset& dataset);
 // Makes a forecast and gives its fields to `files`, one for each dataset: of those of `outputs`
 // (positions among the outputs) in that order. Files are null on ranks that do not write; of the
 // ranks that share a forecast one may have them (writes_forecasts()). Values at cells where a
-// variable was imputed at the start are NaN. Throws DataError. Collective over the ranks that share
-// the forecast.
+// variable was imputed at the first input date are NaN, as in Anemoi. Throws DataError. Collective
+// over the ranks that share the forecast.
 ForecastTimes run_forecast(const train::Forecaster& forecaster, const ForecastSetup& setup,
                            const ForecastRequest& request,
                            const std::vector<std::shared_ptr<ForecastFile>>& files,
                            const std::vector<std::vector<int64_t>>& outputs);
+
+// Throws DataError as run_forecast() would for what the datasets lack, before anything is made.
+// Local; reads no fields.
+void check_request(const ForecastSetup& setup, const ForecastRequest& request);
 
 // True for the rank of a replica that has its forecasts at hand.
 bool writes_forecasts(const parallel::ProcessMesh& mesh);

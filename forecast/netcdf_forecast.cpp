@@ -18,7 +18,6 @@ namespace aifs::forecast {
 
 namespace {
 
-constexpr const char* kIdentity = "aifs_train_identity";
 constexpr float kFill = std::numeric_limits<float>::quiet_NaN();
 
 // What the CF standard name table calls parameters as weather centres name them, with the units of
@@ -111,15 +110,16 @@ class NetcdfForecast : public ForecastFile {
   void finish() override {
     const std::lock_guard lock(netcdf_mutex());
     const int id = std::exchange(id_, -1);
-    check(nc_close(id), "cannot be closed");
+    check(nc_close(id), "its last fields");
     sync_to_disk(temporary_);
     replace_file(temporary_, path_);
+    finished_ = true;
   }
 
  private:
   void discard() {
-    if (id_ < 0) return;
-    nc_close(std::exchange(id_, -1));  // its status adds nothing
+    if (finished_) return;
+    if (id_ >= 0) nc_close(std::exchange(id_, -1));  // its status adds nothing
     std::error_code ignored;
     fs::remove(temporary_, ignored);
   }
@@ -158,7 +158,7 @@ class NetcdfForecast : public ForecastFile {
     text(NC_GLOBAL, "Conventions", "CF-1.8");
     text(NC_GLOBAL, "title", concat("forecast from ", format_date(contents_.start_s)));
     text(NC_GLOBAL, "source", contents_.model);
-    text(NC_GLOBAL, kIdentity, contents_.identity);
+    text(NC_GLOBAL, kIdentityAttribute, contents_.identity);
     text(NC_GLOBAL, "history", concat("written by ", contents_.program));
     const int time = dimension("time", contents_.lead_times_s.size());
     const int member = contents_.num_members > 1
@@ -262,6 +262,7 @@ class NetcdfForecast : public ForecastFile {
   ForecastContents contents_;
   fs::path temporary_;
   int id_ = -1;
+  bool finished_ = false;
   std::vector<int> variables_;
   std::vector<size_t> cell_lengths_;
   std::string coordinates_;
@@ -283,9 +284,9 @@ std::string forecast_identity(const fs::path& path) {
                     "remove it, or choose another folder");
   size_t length = 0;
   std::string text;
-  if (nc_inq_attlen(id, NC_GLOBAL, kIdentity, &length) == NC_NOERR) {
+  if (nc_inq_attlen(id, NC_GLOBAL, kIdentityAttribute, &length) == NC_NOERR) {
     text.resize(length);
-    if (nc_get_att_text(id, NC_GLOBAL, kIdentity, text.data()) != NC_NOERR) text.clear();
+    if (nc_get_att_text(id, NC_GLOBAL, kIdentityAttribute, text.data()) != NC_NOERR) text.clear();
   }
   nc_close(id);
   return text;

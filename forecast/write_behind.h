@@ -2,6 +2,7 @@
 // Work that is done in order by a thread of its own while its caller goes on, a few pieces behind.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 

@@ -16,8 +16,6 @@ namespace aifs::forecast {
 
 namespace {
 
-constexpr const char* kIdentity = "aifs_train_identity";
-
 class ZarrForecast : public ForecastFile {
  public:
   ZarrForecast(fs::path path, ForecastContents contents)
@@ -110,7 +108,7 @@ class ZarrForecast : public ForecastFile {
       store.units.push_back(variable.units);
     }
     zarr::Json json = data::store_attributes(store, writer_->settings());
-    json[kIdentity] = contents_.identity;
+    json[kIdentityAttribute] = contents_.identity;
     return json;
   }
 
@@ -136,7 +134,7 @@ std::string zarr_forecast_identity(const fs::path& path) {
   if (!json.is_object())
     throw DataError(concat("'", file.string(), "' is no JSON object"),
                     "remove the folder, or choose another one for the forecasts");
-  return json.value(kIdentity, "");
+  return json.value(kIdentityAttribute, "");
 }
 
 }  // namespace aifs::forecast

@@ -21,13 +21,15 @@ ForecastReader::ForecastReader(const fs::path& path) : file_(path.string()) {
   for (const data::NetcdfVariable& variable : file_.variables()) {
     const bool is_field = variable.dimensions.size() > 1 && variable.dimensions[0] == "time";
     if (!is_field) continue;
-    variables_.push_back(variable.name);
-    num_members_ = variable.dimensions[1] == "member" ? variable.shape[1] : 1;
-    if (variable.num_items() !=
-        static_cast<int64_t>(lead_times_s_.size()) * num_members_ * num_cells())
+    const int64_t members = variable.dimensions[1] == "member" ? variable.shape[1] : 1;
+    if (variables_.empty()) num_members_ = members;
+    if (members != num_members_ ||
+        variable.num_items() !=
+            static_cast<int64_t>(lead_times_s_.size()) * num_members_ * num_cells())
       throw DataError(concat("'", file_.path(), "': '", variable.name, "' has another shape than ",
-                             "the coordinates of the file"),
+                             "the coordinates, or variables before it"),
                       kHint);
+    variables_.push_back(variable.name);
   }
   if (variables_.empty()) throw DataError(concat("'", file_.path(), "' has no fields"), kHint);
 }
@@ -45,7 +47,12 @@ void ForecastReader::read_times() {
     throw DataError(concat("'", file_.path(), "': 'time' is in '", units,
                            "', expected seconds since the start of the forecast"),
                     kHint);
-  start_s_ = parse_date(units.substr(since.size()));
+  try {
+    start_s_ = parse_date(units.substr(since.size()));
+  } catch (const Error& error) {
+    throw DataError(concat("'", file_.path(), "': units of 'time', '", units, "': ", error.what()),
+                    kHint);
+  }
   for (const double seconds : file_.read_all(time))
     lead_times_s_.push_back(std::llround(seconds));
 }
@@ -55,6 +62,10 @@ void ForecastReader::read_cells() {
   const std::vector<double> latitudes = file_.read_all(latitude);
   const std::vector<double> longitudes = file_.read_all(find("longitude"));
   if (latitude.dimensions != std::vector<std::string>{"latitude"}) {  // of each cell
+    if (latitudes.size() != longitudes.size())
+      throw DataError(concat("'", file_.path(), "' has ", latitudes.size(), " latitudes and ",
+                             longitudes.size(), " longitudes"),
+                      kHint);
     latitudes_deg_ = latitudes, longitudes_deg_ = longitudes;
     return;
   }
@@ -67,6 +78,9 @@ void ForecastReader::read_cells() {
 }
 
 void ForecastReader::read(const std::string& name, size_t lead_time, std::span<float> out) const {
+  if (!file_.find(name))
+    throw DataError(concat("'", file_.path(), "' has no variable '", name, "'"),
+                    "choose variables that all forecasts have: --variables");
   const data::NetcdfVariable& variable = find(name);
   std::vector<int64_t> start(variable.shape.size(), 0), count = variable.shape;
   start[0] = static_cast<int64_t>(lead_time);

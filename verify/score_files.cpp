@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify/score_files.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -143,7 +144,11 @@ std::string to_table(const Verification& v, size_t region) {
     text.resize(std::max(wide, text.size()), ' ');
     return text;
   };
-  std::string text = padded(parts.regions[region].name, width);
+  int64_t most = 0;
+  for (const MeanScores& scores : v.scores)
+    most = std::max(most, scores.num_forecasts);
+  std::string text = concat(parts.regions[region].name, ", ", most, " forecasts\n");
+  text += std::string(width, ' ');
   for (const size_t lead : leads) {
     text += " | " + padded("RMSE " + format_lead_time(parts.lead_times_s[lead]), 11) + "  skill";
     if (!v.against_other.empty()) text += "  against";

@@ -35,8 +35,8 @@ std::vector<Skill> skill_against(const std::vector<ForecastScores>& forecasts,
 std::string to_json_lines(const Verification& verification);
 std::string to_csv(const Verification& verification);
 
-// Variables by lead times: RMSE and skill against persistence in one region; with other forecasts
-// the skill against them, with a star where it is significant.
+// How many forecasts there are, then variables by lead times: RMSE and skill against persistence in
+// one region; with other forecasts the skill against them, with a star where it is significant.
 std::string to_table(const Verification& verification, size_t region);
 
 }  // namespace aifs::verify

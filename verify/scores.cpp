@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "core/check.h"
 #include "core/time.h"
@@ -116,42 +117,56 @@ std::vector<int64_t> cells_in(const data::DatasetInfo& info, const ForecastReade
   return cells;
 }
 
+Truth::Truth(const data::Dataset& dataset, const ForecastReader& forecast,
+             const std::vector<std::string>& variables)
+    : dataset_(dataset),
+      path_(forecast.path()),
+      latitudes_deg_(forecast.latitudes_deg()),
+      longitudes_deg_(forecast.longitudes_deg()),
+      cells_(cells_in(dataset.info(), forecast)) {
+  for (const std::string& name : variables)
+    columns_.push_back(dataset.info().column(name));
+}
+
+void Truth::check_cells(const ForecastReader& forecast) const {
+  if (forecast.latitudes_deg() == latitudes_deg_ && forecast.longitudes_deg() == longitudes_deg_)
+    return;
+  throw DataError(concat("'", forecast.path(), "' and '", path_, "' have different cells"),
+                  "verify forecasts of one grid at a time");
+}
+
+std::shared_ptr<const std::vector<float>> Truth::at(int64_t date_s) {
+  constexpr size_t kMostBytes = size_t{2} << 30;
+  if (const auto kept = kept_.find(date_s); kept != kept_.end()) return kept->second;
+  auto fields = read(date_s);
+  const size_t bytes = std::max<size_t>(1, columns_.size() * cells_.size() * sizeof(float));
+  while (!order_.empty() && (order_.size() + 1) * bytes > kMostBytes) {
+    kept_.erase(order_.front());
+    order_.pop_front();
+  }
+  kept_[date_s] = fields;
+  order_.push_back(date_s);
+  return fields;
+}
+
+std::shared_ptr<const std::vector<float>> Truth::read(int64_t date_s) {
+  const data::DatasetInfo& info = dataset_.info();
+  const auto found = std::lower_bound(info.dates_s.begin(), info.dates_s.end(), date_s);
+  if (found == info.dates_s.end() || *found != date_s) return nullptr;
+  const int64_t row = found - info.dates_s.begin();
+  if (std::binary_search(info.missing_rows.begin(), info.missing_rows.end(), row)) return nullptr;
+  const auto all = static_cast<size_t>(info.num_nodes());
+  std::vector<float> fields(static_cast<size_t>(info.ensemble_size) * columns_.size() * all);
+  data::read_fields(dataset_, row, {0, info.num_nodes()}, columns_, scratch_, fields.data());
+  auto chosen = std::make_shared<std::vector<float>>();
+  chosen->reserve(columns_.size() * cells_.size());
+  for (size_t v = 0; v < columns_.size(); ++v)
+    for (const int64_t cell : cells_)
+      chosen->push_back(fields[v * all + static_cast<size_t>(cell)]);
+  return chosen;
+}
+
 namespace {
-
-// Fields of the dataset at a date for some variables and cells; nothing if it has no such date.
-class Truth {
- public:
-  Truth(const data::Dataset& dataset, const ForecastReader& forecast,
-        const std::vector<std::string>& variables)
-      : dataset_(dataset), cells_(cells_in(dataset.info(), forecast)) {
-    for (const std::string& name : variables)
-      columns_.push_back(dataset.info().column(name));
-  }
-
-  // (variables, N)
-  std::optional<std::vector<float>> at(int64_t date_s) {
-    const data::DatasetInfo& info = dataset_.info();
-    const auto found = std::lower_bound(info.dates_s.begin(), info.dates_s.end(), date_s);
-    if (found == info.dates_s.end() || *found != date_s) return std::nullopt;
-    const int64_t row = found - info.dates_s.begin();
-    if (std::binary_search(info.missing_rows.begin(), info.missing_rows.end(), row))
-      return std::nullopt;
-    const auto all = static_cast<size_t>(info.num_nodes());
-    std::vector<float> fields(static_cast<size_t>(info.ensemble_size) * columns_.size() * all);
-    data::read_fields(dataset_, row, {0, info.num_nodes()}, columns_, scratch_, fields.data());
-    std::vector<float> chosen;
-    chosen.reserve(columns_.size() * cells_.size());
-    for (size_t v = 0; v < columns_.size(); ++v)
-      for (const int64_t cell : cells_)
-        chosen.push_back(fields[v * all + static_cast<size_t>(cell)]);
-    return chosen;
-  }
-
- private:
-  const data::Dataset& dataset_;
-  std::vector<int64_t> cells_, columns_;
-  data::ReadScratch scratch_;
-};
 
 size_t lead_time_in(const ForecastReader& forecast, int64_t lead_s) {
   const std::vector<int64_t>& known = forecast.lead_times_s();
@@ -164,20 +179,20 @@ size_t lead_time_in(const ForecastReader& forecast, int64_t lead_s) {
 
 }  // namespace
 
-ForecastScores score_forecast(const ForecastReader& forecast, const data::Dataset& truth,
+ForecastScores score_forecast(const ForecastReader& forecast, Truth& truth,
                               const ScoredParts& parts) {
+  truth.check_cells(forecast);
   ForecastScores result{forecast.start_s(), {}};
   result.scores.resize(parts.size());
   std::vector<std::vector<double>> weights;
   for (const Region& region : parts.regions)
     weights.push_back(region_weights(region, forecast.latitudes_deg(), forecast.longitudes_deg()));
-  Truth fields(truth, forecast, parts.variables);
   const auto n = static_cast<size_t>(forecast.num_cells());
-  const auto start = fields.at(forecast.start_s());
+  const auto start = truth.at(forecast.start_s());
   std::vector<float> values(static_cast<size_t>(forecast.num_members()) * n);
   for (size_t t = 0; t < parts.lead_times_s.size(); ++t) {
     const size_t lead = lead_time_in(forecast, parts.lead_times_s[t]);
-    const auto wanted = fields.at(forecast.start_s() + parts.lead_times_s[t]);
+    const auto wanted = truth.at(forecast.start_s() + parts.lead_times_s[t]);
     if (!wanted || !start) continue;
     for (size_t v = 0; v < parts.variables.size(); ++v) {
       forecast.read(parts.variables[v], lead, values);

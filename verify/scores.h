@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -58,8 +61,33 @@ struct ForecastScores {
 // dataset has not.
 std::vector<int64_t> cells_in(const data::DatasetInfo& info, const ForecastReader& forecast);
 
-// Throws DataError if the forecast lacks a variable or a lead time.
-ForecastScores score_forecast(const ForecastReader& forecast, const data::Dataset& truth,
+// Fields of a dataset by date, of some variables and of the cells of forecasts, which are those of
+// all. Keeps what was read last: forecasts from dates near each other share it.
+class Truth {
+ public:
+  // `forecast` has the cells. Throws DataError if the dataset lacks one, or a variable.
+  Truth(const data::Dataset& dataset, const ForecastReader& forecast,
+        const std::vector<std::string>& variables);
+
+  // (variables, N); null if the dataset has no such date. Throws DataError. Not thread-safe.
+  std::shared_ptr<const std::vector<float>> at(int64_t date_s);
+  // Throws DataError naming both files if the cells of a forecast are others.
+  void check_cells(const ForecastReader& forecast) const;
+
+ private:
+  std::shared_ptr<const std::vector<float>> read(int64_t date_s);
+
+  const data::Dataset& dataset_;
+  std::string path_;  // of the forecast that has the cells
+  std::vector<double> latitudes_deg_, longitudes_deg_;
+  std::vector<int64_t> cells_, columns_;
+  data::ReadScratch scratch_;
+  std::map<int64_t, std::shared_ptr<const std::vector<float>>> kept_;
+  std::deque<int64_t> order_;  // of those that are kept, oldest first
+};
+
+// Throws DataError if the forecast lacks a variable or a lead time, or has other cells.
+ForecastScores score_forecast(const ForecastReader& forecast, Truth& truth,
                               const ScoredParts& parts);
 
 // Means over forecasts, each figure over those that have it; roots are taken by the reader.

@@ -13,6 +13,7 @@ namespace aifs::verify {
 namespace {
 
 double skill_of(const ErrorPair& sum) {
+  if (sum.other == 0.0) return NAN;
   return 1.0 - std::sqrt(sum.own / sum.other);
 }
 
@@ -23,6 +24,8 @@ Skill bootstrap_skill(std::span<const ErrorPair> pairs, int64_t num_samples) {
   ErrorPair all;
   for (const ErrorPair& pair : pairs)
     all.own += pair.own, all.other += pair.other;
+  const double value = skill_of(all);
+  if (pairs.size() < kFewestDates) return {value, NAN, NAN};
   Pcg64 random(0);
   std::vector<double> samples;
   const auto last = static_cast<uint32_t>(pairs.size() - 1);
@@ -34,8 +37,7 @@ Skill bootstrap_skill(std::span<const ErrorPair> pairs, int64_t num_samples) {
     }
     if (const double skill = skill_of(sum); !std::isnan(skill)) samples.push_back(skill);
   }
-  const double value = skill_of(all);
-  if (samples.empty()) return {value, value, value};
+  if (samples.empty()) return {value, NAN, NAN};
   std::sort(samples.begin(), samples.end());
   const auto quantile = [&](double share) {
     return samples[static_cast<size_t>(share * static_cast<double>(samples.size() - 1) + 0.5)];

@@ -2,6 +2,7 @@
 // Whether one set of forecasts is better than another, and how sure that is.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -13,7 +14,9 @@ struct ErrorPair {
 };
 
 // 1 - RMSE / RMSE of the other, over all dates, and the interval that holds 95 % of what samples of
-// the dates give (bootstrap, pairs drawn with replacement). NaN if the other has no error.
+// the dates give (bootstrap, pairs drawn with replacement). NaN if the other has no error; the
+// interval is NaN for fewer than kFewestDates.
+inline constexpr size_t kFewestDates = 5;
 struct Skill {
   double value = 0.0, low = 0.0, high = 0.0;
 

@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/stale_files.h"
 #include "core/time.h"
+#include "data/sources/computed_forcings.h"
 #include "forecast/forecast_run.h"
 #include "forecast/netcdf_forecast.h"
 #include "forecast/zarr_forecast.h"
@@ -30,24 +31,35 @@ int64_t lead_time_s(const ForecastCommand& command) {
   }
 }
 
-// "20000131T0600"
+// "20000131T0600"; seconds only where there are some.
 std::string compact(int64_t date_s) {
   std::string text = format_date(date_s);
   std::erase_if(text, [](char c) { return c == '-' || c == ':'; });
-  return text.substr(0, text.size() - 2);
+  return text.ends_with("00") ? text.substr(0, text.size() - 2) : text;
 }
 
-// What a file of forecasts is of: weights, data, and what was asked for.
+// What a file of forecasts is of: weights, states, and what was asked for.
 std::string identity_of(const Run& run, const train::CheckpointInfo& checkpoint,
                         const ForecastCommand& command, size_t dataset) {
+  RunConfig copy = run.config();
+  const auto config = nlohmann::ordered_json::parse(effective_json(copy));
+  const data::DatasetInfo& info = run.datasets()[dataset].validation->info();
   nlohmann::ordered_json json{{"checkpoint", read_file(checkpoint.path / "manifest.json")},
                               {"graph", run.graph().hash},
-                              {"precision", enum_name(run.config().train.precision)},
-                              {"states", run.datasets()[dataset].training->info().name},
+                              {"model", config["model"]},
+                              {"precision", config["train"]["precision"]},
+                              {"average", config["optimizer"]["average"]},
+                              {"seed", run.config().run.seed},
                               {"lead_time_s", lead_time_s(command)},
                               {"variables", command.variables},
-                              {"constant", command.constant},
-                              {"seed", run.config().run.seed}};
+                              {"constant", command.constant}};
+  for (const char* key : {"kind", "dataset", "datasets", "analytic", "forcing", "diagnostic",
+                          "normalizer", "imputer", "remapper", "postprocessor", "tables"})
+    if (config["data"].contains(key)) json["data"][key] = config["data"][key];
+  json["states"] = nlohmann::ordered_json{{"dates", info.dates_s},
+                                          {"missing", info.missing_rows},
+                                          {"mean", info.statistics.mean},
+                                          {"stdev", info.statistics.stdev}};
   return sha256_hex(json.dump());
 }
 
@@ -60,12 +72,15 @@ class Forecasts {
         forecaster_(run.make_forecaster(/*with_truth=*/false)) {
     model_ = concat("aifs-train, weights of step ", checkpoint.state.step, " in '",
                     checkpoint.path.string(), "'");
+    check_names();
     for (size_t d = 0; d < run.datasets().size(); ++d) {
       const data::VariableTable& variables = run.datasets()[d].variables;
-      outputs_.push_back(forecast::chosen_outputs(variables, names_in(variables)));
+      const std::vector<std::string> names = names_in(variables);
+      const bool is_left_out = !command.variables.empty() && names.empty();
+      outputs_.push_back(is_left_out ? std::vector<int64_t>()
+                                     : forecast::chosen_outputs(variables, names));
       identity_.push_back(identity_of(run, checkpoint, command, d));
     }
-    check_names();
   }
 
   // Those of these dates that lack a file. Throws ConfigError for a file of another forecast.
@@ -74,6 +89,7 @@ class Forecasts {
     for (const int64_t date : dates) {
       bool complete = true;
       for (size_t d = 0; d < outputs_.size(); ++d) {
+        if (outputs_[d].empty()) continue;
         if (!path_exists(path_of(date, d))) {
           complete = false;
           continue;
@@ -90,25 +106,49 @@ class Forecasts {
     return left;
   }
 
+  // Throws DataError for states or forcings that are not there.
+  void check(const std::vector<int64_t>& dates) const {
+    for (const int64_t date : dates)
+      forecast::check_request(setup_, request_of(date));
+  }
+
+  // Makes the folders of files. Of one process.
+  void make_folders() const {
+    for (size_t d = 0; d < outputs_.size(); ++d) {
+      const fs::path folder = path_of(0, d).parent_path();
+      check_writable(folder);
+      make_directories(folder);
+      remove_stale_files(folder, "forecast-", /*quiet_s=*/60.0);
+    }
+  }
+
   void make(int64_t date, int64_t number, int64_t of) {
     std::vector<std::shared_ptr<forecast::ForecastFile>> files(outputs_.size());
     if (forecast::writes_forecasts(run_.mesh())) {
       for (size_t d = 0; d < files.size(); ++d)
-        files[d] = create(date, d);
+        if (!outputs_[d].empty()) files[d] = create(date, d);
     }
-    const forecast::ForecastRequest request{date, lead_time_s(command_), command_.constant};
+    const forecast::ForecastRequest request = request_of(date);
     const forecast::ForecastTimes times =
         forecast::run_forecast(forecaster_, setup_, request, files, outputs_);
-    for (const auto& file : files)
-      if (file) file->finish();
-    if (files.front() == nullptr) return;
+    const auto writing = run_.mesh().world().at_work("writing a forecast");
+    std::string path;
+    for (size_t d = 0; d < files.size(); ++d) {
+      if (!files[d]) continue;
+      files[d]->finish();
+      if (path.empty()) path = path_of(date, d).string();
+    }
     log::info("forecast ", number, " of ", of, ", from ", format_date(date), ": ",
               request.lead_time_s / setup_.timestep_s, " times in ", format_elapsed(times.total),
               " (waited for data ", format_elapsed(times.data), ", for files ",
-              format_elapsed(times.files), "), '", path_of(date, 0).string(), "'");
+              format_elapsed(times.files), ")", path.empty() ? "" : concat(", '", path, "'"));
   }
 
  private:
+  forecast::ForecastRequest request_of(int64_t date) const {
+    return {date, lead_time_s(command_), command_.constant};
+  }
+
   bool is_zarr() const { return command_.format == "zarr"; }
 
   std::string identity_in(const fs::path& path) const {
@@ -130,28 +170,37 @@ class Forecasts {
     return names;
   }
 
+  // Names are of outputs, and of forcings that are not computed, of any dataset.
   void check_names() const {
-    const auto is_known = [&](const std::string& name) {
-      return std::any_of(run_.datasets().begin(), run_.datasets().end(), [&](const DataParts& d) {
-        return std::count(d.variables.names().begin(), d.variables.names().end(), name) > 0;
-      });
+    const auto is_any = [&](const auto& has) {
+      return std::any_of(run_.datasets().begin(), run_.datasets().end(), has);
     };
-    for (const std::string& name : command_.constant) {
-      if (is_known(name)) continue;
-      throw ConfigError("--constant", concat("the dataset has no variable '", name, "'"),
-                        nearest_names(name, run_.data().variables.names()));
-    }
     for (const std::string& name : command_.variables) {
-      if (is_known(name)) continue;
-      throw ConfigError("--variables", concat("no dataset has a variable '", name, "'"),
+      if (is_any([&](const DataParts& d) { return d.variables.find_output(name) >= 0; })) continue;
+      throw ConfigError("--variables", concat("the network has no output '", name, "'"),
                         nearest_names(name, run_.data().variables.output_names()));
+    }
+    for (const std::string& name : command_.constant) {
+      if (data::is_computed_forcing(name))
+        throw ConfigError("--constant", concat("'", name, "' is computed from place and date"));
+      const auto is_forcing = [&](const DataParts& d) {
+        const std::vector<std::string>& names = d.variables.names();
+        const auto found = std::find(names.begin(), names.end(), name);
+        return found != names.end() &&
+               d.variables.role(found - names.begin()) == data::Role::kForcing;
+      };
+      if (is_any(is_forcing)) continue;
+      throw ConfigError("--constant", concat("there is no forcing '", name, "'"),
+                        nearest_names(name, run_.data().variables.names()));
     }
   }
 
+  // Of several datasets each has a folder of its own.
   fs::path path_of(int64_t date, size_t dataset) const {
-    const std::string name = outputs_.size() > 1 ? concat("-", run_.datasets()[dataset].name) : "";
-    return fs::path(command_.out) /
-           concat("forecast-", compact(date), name, is_zarr() ? ".zarr" : ".nc");
+    const fs::path folder = outputs_.size() > 1
+                                ? fs::path(command_.out) / run_.datasets()[dataset].name
+                                : fs::path(command_.out);
+    return folder / concat("forecast-", compact(date), is_zarr() ? ".zarr" : ".nc");
   }
 
   forecast::ForecastContents contents(int64_t date, size_t dataset) const {
@@ -197,7 +246,6 @@ class Forecasts {
 
 RunConfig forecast_config(RunConfig config) {
   config.data.training = config.data.validation = {};
-  config.data.tables = data::TableSource::kAuto;  // those of the checkpoint, if it has any
   config.run.mode = Mode::kTrain;
   config.init = {};
   train::ValidationOptions& validation = config.train.validation;
@@ -206,9 +254,23 @@ RunConfig forecast_config(RunConfig config) {
   return config;
 }
 
+std::string without_layout(const std::string& config_json) {
+  auto json = nlohmann::ordered_json::parse(config_json, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return config_json;  // whoever reads it says so
+  if (json.contains("parallel") && json["parallel"].is_object())
+    for (const char* key : {"model", "data", "tensor", "pipeline", "reproducible", "virtual_ranks"})
+      json["parallel"].erase(key);
+  if (json.contains("data") && json["data"].is_object()) json["data"].erase("tables");
+  return json.dump();
+}
+
 void check_command(const ForecastCommand& command, const RunConfig& config) {
   start_dates(command);
+  constexpr int64_t kMostSteps = 100'000;
   const int64_t lead = lead_time_s(command), step = parse_duration(config.data.timestep);
+  if (lead > kMostSteps * step)
+    throw ConfigError("--lead-time", concat(command.lead_time, " is more than ", kMostSteps,
+                                            " times data.timestep"));
   if (lead > 0 && lead % step == 0) return;
   throw ConfigError("--lead-time",
                     concat(command.lead_time, " is not a positive multiple of data.timestep, ",
@@ -224,10 +286,10 @@ void make_forecasts(const Run& run, const train::CheckpointInfo& checkpoint,
   const auto prepare = [&] {
     forecasts = std::make_unique<Forecasts>(run, checkpoint, command);
     if (!mesh.is_main()) return;
-    check_writable(command.out);
-    make_directories(command.out);
-    remove_stale_files(command.out, "forecast-", /*quiet_s=*/60.0);
-    left_text = nlohmann::ordered_json(forecasts->missing(dates)).dump();
+    forecasts->make_folders();
+    const std::vector<int64_t> missing = forecasts->missing(dates);
+    forecasts->check(missing);
+    left_text = nlohmann::ordered_json(missing).dump();
   };
   parallel::together(mesh.world(), prepare, failure_handling());
   left_text = parallel::gather_text(mesh.world(), left_text).front();
@@ -238,6 +300,7 @@ void make_forecasts(const Run& run, const train::CheckpointInfo& checkpoint,
   for (size_t i = static_cast<size_t>(mesh.replica()); i < left.size(); i += replicas)
     forecasts->make(left[i], static_cast<int64_t>(i) + 1, static_cast<int64_t>(left.size()));
   mesh.world().barrier();
+  if (mesh.is_main()) log::info(dates.size(), " forecasts are in '", command.out, "'");
 }
 
 }  // namespace aifs::app

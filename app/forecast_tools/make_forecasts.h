@@ -12,6 +12,10 @@ namespace aifs::app {
 // training.
 RunConfig forecast_config(RunConfig config);
 
+// Returns the effective configuration of a run, as JSON, without what says over how many ranks it
+// is divided, and where its tables come from.
+std::string without_layout(const std::string& config_json);
+
 // Throws ConfigError for what is wrong with a command whatever the data are.
 void check_command(const ForecastCommand& command, const RunConfig& config);
 

@@ -34,7 +34,10 @@ void install_signal_handlers() {
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP, SIGXCPU}) {
     if (std::signal(signal, on_signal) == SIG_IGN) std::signal(signal, SIG_IGN);
   }
-  // A closed terminal or a file at its size limit is an error of that write, not the end of a run.
+  survive_failed_writes();
+}
+
+void survive_failed_writes() {
   for (const int signal : {SIGPIPE, SIGXFSZ})
     std::signal(signal, SIG_IGN);
 }

@@ -9,6 +9,9 @@ namespace aifs::app {
 // nothing is lost.
 void install_signal_handlers();
 
+// From now on a closed pipe, or a file at its size limit, is an error of that write.
+void survive_failed_writes();
+
 // From now on a request is only noted, for a loop that asks stop_requested() and writes a
 // checkpoint first. A second SIGINT ends the process at once.
 void defer_stops();

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 #include "app/run/exit_codes.h"
 #include "app/run/make_data.h"
 #include "core/check.h"
 #include "core/file_io.h"
+#include "core/folder_trial.h"
 #include "core/log.h"
 #include "core/time.h"
 #include "verify/score_files.h"
@@ -16,12 +18,19 @@ namespace aifs::app {
 
 namespace {
 
+std::vector<std::string> each_once(const std::vector<std::string>& names) {
+  std::vector<std::string> kept;
+  for (const std::string& name : names)
+    if (std::find(kept.begin(), kept.end(), name) == kept.end()) kept.push_back(name);
+  return kept;
+}
+
 verify::ScoredParts parts_to_score(const VerifyCommand& command,
                                    const verify::ForecastReader& forecast) {
   verify::ScoredParts parts;
-  for (const std::string& text : command.regions)
+  for (const std::string& text : each_once(command.regions))
     parts.regions.push_back(verify::parse_region(text, "--regions"));
-  parts.variables = command.variables.empty() ? forecast.variables() : command.variables;
+  parts.variables = command.variables.empty() ? forecast.variables() : each_once(command.variables);
   for (const std::string& name : parts.variables) {
     const std::vector<std::string>& known = forecast.variables();
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
@@ -46,35 +55,65 @@ verify::ScoredParts parts_to_score(const VerifyCommand& command,
     parts.lead_times_s.push_back(lead_s);
   }
   std::sort(parts.lead_times_s.begin(), parts.lead_times_s.end());
+  parts.lead_times_s.erase(std::unique(parts.lead_times_s.begin(), parts.lead_times_s.end()),
+                           parts.lead_times_s.end());
   return parts;
 }
 
-// The dataset that has the variables of the forecasts; of several, the one whose cells they have.
+// The dataset that has the cells of a forecast.
 const data::Dataset& truth_of(const std::vector<DataParts>& datasets,
                               const verify::ForecastReader& forecast) {
+  if (datasets.size() == 1) return *datasets.front().validation;
   for (const DataParts& data : datasets) {
-    const data::DatasetInfo& info = data.validation->info();
-    if (datasets.size() == 1 || info.num_nodes() == forecast.num_cells()) return *data.validation;
+    try {
+      verify::cells_in(data.validation->info(), forecast);
+      return *data.validation;
+    } catch (const DataError&) {  // those of another dataset
+    }
   }
-  throw DataError(concat("'", forecast.path(), "' has ", forecast.num_cells(),
-                         " cells, as none of the datasets of the run has"));
+  throw DataError(concat("no dataset of the run has the cells of '", forecast.path(), "'"));
+}
+
+void check_regions(const verify::ScoredParts& parts, const verify::ForecastReader& forecast) {
+  for (const verify::Region& region : parts.regions) {
+    const std::vector<double> weights =
+        verify::region_weights(region, forecast.latitudes_deg(), forecast.longitudes_deg());
+    if (std::any_of(weights.begin(), weights.end(), [](double w) { return w > 0.0; })) continue;
+    throw ConfigError("--regions",
+                      concat("no cell of '", forecast.path(), "' is in '", region.name, "'"));
+  }
 }
 
 std::vector<verify::ForecastScores> score_all(const std::string& folder,
                                               const verify::ScoredParts& parts,
-                                              const data::Dataset& truth) {
+                                              const data::Dataset& dataset) {
+  const std::vector<fs::path> files = verify::forecast_files(folder);
+  const verify::ForecastReader first(files.front());
+  verify::Truth truth(dataset, first, parts.variables);
+  const data::DatasetInfo& info = dataset.info();
   std::vector<verify::ForecastScores> all;
+  std::map<int64_t, std::string> by_start;
   size_t without_truth = 0, fields = 0;
-  for (const fs::path& file : verify::forecast_files(folder)) {
+  for (const fs::path& file : files) {
     const verify::ForecastReader forecast(file);
+    const auto [same, is_new] = by_start.try_emplace(forecast.start_s(), file.string());
+    if (!is_new)
+      throw DataError(concat("'", file.string(), "' and '", same->second, "' start from one date"),
+                      "verify one forecast of a date at a time");
+    if (forecast.num_members() != first.num_members())
+      throw DataError(concat("'", file.string(), "' has ", forecast.num_members(), " members, '",
+                             first.path(), "' ", first.num_members()),
+                      "verify ensembles of one size at a time");
     all.push_back(verify::score_forecast(forecast, truth, parts));
-    for (size_t t = 0; t < parts.lead_times_s.size(); ++t, ++fields)
-      if (!all.back().scores[parts.place(0, t, 0)]) ++without_truth;
+    for (const int64_t lead_s : parts.lead_times_s) {
+      ++fields;
+      if (!truth.at(forecast.start_s()) || !truth.at(forecast.start_s() + lead_s)) ++without_truth;
+    }
   }
   if (without_truth == fields)
-    throw DataError(concat("no forecast of '", folder, "' has truth in '", truth.info().name, "'"),
-                    concat("it has dates from ", format_date(truth.info().dates_s.front()), " to ",
-                           format_date(truth.info().dates_s.back())));
+    throw DataError(concat("no forecast of '", folder, "' has truth in '", info.name, "'"),
+                    concat("it has dates from ", format_date(info.dates_s.front()), " to ",
+                           format_date(info.dates_s.back())));
   if (without_truth > 0)
     log::warning(without_truth, " of ", fields, " dates of '", folder,
                  "' are left out: the dataset has no truth for them, or for their start");
@@ -86,11 +125,13 @@ std::vector<verify::ForecastScores> score_all(const std::string& folder,
 int run_verify_command(const VerifyCommand& command, const RunConfig& config) {
   const std::vector<fs::path> files = verify::forecast_files(command.forecasts);
   const verify::ForecastReader first(files.front());
+  if (!command.out.empty()) check_writable(command.out);
   verify::Verification found{.parts = parts_to_score(command, first),
                              .num_members = first.num_members(),
                              .scores = {},
                              .against_persistence = {},
                              .against_other = {}};
+  check_regions(found.parts, first);
   const std::vector<DataParts> datasets = make_datasets(config, open_stores(config));
   const data::Dataset& truth = truth_of(datasets, first);
   const std::vector<verify::ForecastScores> scores =

@@ -78,8 +78,9 @@ void ForecastRows::require_times_to_come() const {
     throw DataError(concat("a forecast from ", format_date(options_.start_s), " needs ", names,
                            " at ", format_date(date), ", and '", states_->info().name,
                            "' has no values there: ", axis_of(states_->info())),
-                    "they are neither computed from place and date nor known to be constant; name "
-                    "those that are constant with --constant, or shorten the lead time");
+                    "they are neither computed from place and date nor known to be constant: "
+                    "shorten the lead time, give a dataset that goes on, or name forcings that are "
+                    "the same at all dates with --constant");
   }
 }
 

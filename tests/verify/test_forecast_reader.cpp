@@ -60,5 +60,32 @@ TEST_CASE("files that are no forecasts are named, with what they lack", "[foreca
     write_coordinate(file, "time", "seconds since 2020-01-02 00:00:00", {1});
   }
   REQUIRE_THROWS_WITH(ForecastReader(path), ContainsSubstring("no variable 'latitude'"));
+  {
+    test::NetcdfWriter file(path);
+    write_coordinate(file, "time", "seconds since garbage", {1});
+  }
+  REQUIRE_THROWS_WITH(ForecastReader(path),
+                      ContainsSubstring("forecast-a.nc'") && ContainsSubstring("garbage"));
+  {
+    test::NetcdfWriter file(path);
+    write_coordinate(file, "time", "seconds since 2020-01-02 00:00:00", {1});
+    file.dimension("cell", 3);
+    file.dimension("other", 2);
+    file.variable("latitude", "f8", {"cell"}, {}, {1, 2, 3});
+    file.variable("longitude", "f8", {"other"}, {}, {1, 2});
+    file.variable("t", "f4", {"time", "cell"}, {}, {1, 2, 3});
+  }
+  REQUIRE_THROWS_WITH(ForecastReader(path), ContainsSubstring("3 latitudes and 2 longitudes"));
+  {
+    test::NetcdfWriter file(path);
+    write_coordinate(file, "time", "seconds since 2020-01-02 00:00:00", {1});
+    file.dimension("cell", 3);
+    file.dimension("member", 2);
+    file.variable("latitude", "f8", {"cell"}, {}, {1, 2, 3});
+    file.variable("longitude", "f8", {"cell"}, {}, {1, 2, 3});
+    file.variable("t", "f4", {"time", "member", "cell"}, {}, {1, 2, 3, 1, 2, 3});
+    file.variable("u", "f4", {"time", "cell"}, {}, {1, 2, 3});
+  }
+  REQUIRE_THROWS_WITH(ForecastReader(path), ContainsSubstring("'u' has another shape"));
   REQUIRE(verify::forecast_files(folder.path()) == std::vector<fs::path>{path});
 }

@@ -56,8 +56,8 @@ TEST_CASE("the table has lead times as columns, and says where there are no scor
           "[score_files]") {
   const std::string table = to_table(verification(true), 0);
   REQUIRE_THAT(table, ContainsSubstring("RMSE 6h") && ContainsSubstring("RMSE 12h"));
-  REQUIRE_THAT(
-      table, ContainsSubstring("50.0%") && ContainsSubstring("50.0%*") && ContainsSubstring("--"));
+  REQUIRE_THAT(table, ContainsSubstring("global, 2 forecasts") && ContainsSubstring("50.0%") &&
+                          ContainsSubstring("--"));
 }
 
 TEST_CASE("forecasts of other dates cannot be compared", "[score_files]") {

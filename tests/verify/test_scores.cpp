@@ -102,7 +102,8 @@ TEST_CASE("a forecast is scored against the dataset, where that has truth", "[ve
   test::write_forecast(folder.path() / "f.nc", spec);
   const ForecastReader forecast(folder.path() / "f.nc");
   const ScoredParts parts{{"u_500"}, {21600, 43200}, {{"global"}, parse_region("nh", "")}};
-  const ForecastScores scores = score_forecast(forecast, dataset, parts);
+  Truth truth(dataset, forecast, parts.variables);
+  const ForecastScores scores = score_forecast(forecast, truth, parts);
   const auto& global = *scores.scores[parts.place(0, 0, 0)];
   REQUIRE(global.error == Approx(2.0).epsilon(1e-5));
   REQUIRE(global.squared_error == Approx(4.0).epsilon(1e-5));

@@ -12,7 +12,11 @@ using verify::ErrorPair;
 
 TEST_CASE("skill is one minus the ratio of the errors of all dates", "[skill]") {
   const std::vector<ErrorPair> pairs{{1.0, 16.0}, {7.0, 16.0}};
-  REQUIRE(verify::bootstrap_skill(pairs).value == Approx(0.5));
+  const auto skill = verify::bootstrap_skill(pairs);
+  REQUIRE(skill.value == Approx(0.5));
+  REQUIRE(std::isnan(skill.low));  // two dates prove nothing
+  REQUIRE_FALSE(skill.is_significant());
+  REQUIRE(std::isnan(verify::bootstrap_skill(std::vector<ErrorPair>(9, {1.0, 0.0})).value));
 }
 
 TEST_CASE("the interval of equal dates is a point, that of others holds most samples", "[skill]") {

@@ -169,6 +169,9 @@ TEST_CASE("forecasts go beyond the dataset, are made once, and belong to what ma
   const auto other = forecast(run, out, all + "--set train.precision=fp64");
   REQUIRE(other.exit_code == 2);
   REQUIRE_THAT(other.err, ContainsSubstring("is another forecast") && ContainsSubstring("'--out'"));
+  const auto other_states = forecast(run, out, all + "--set data.analytic.seed=9");
+  REQUIRE(other_states.exit_code == 2);
+  REQUIRE_THAT(other_states.err, ContainsSubstring("is another forecast"));
   require_success(forecast(run, folder.path() / "stores",
                            "--dates 2020-02-01T06 --format zarr"
                            " --lead-time 12h"));
@@ -221,6 +224,11 @@ TEST_CASE("what cannot be forecast is refused by name", "[make_forecasts]") {
       {"--dates 2020-01-01", 3, {"2019-12-31T18:00:00", "'analytic'"}},
       {"--dates 2020-02-01 --variables u_849", 2, {"'--variables'", "u_849", "'u_850'"}},
       {"--dates 2020-02-01 --constant lsn", 2, {"'--constant'", "lsn"}},
+      {"--dates 2020-02-01 --constant u_850", 2, {"'--constant'", "no forcing 'u_850'"}},
+      {"--dates 2020-02-01 --constant cos_latitude", 2, {"'--constant'", "computed"}},
+      {"--dates 2020-02-01 --variables cos_latitude", 2, {"'--variables'", "cos_latitude"}},
+      {"--dates 2020-02-01 --lead-time 1000000d", 2, {"'--lead-time'"}},
+      {"--dates 2020-02-01T06,2020-03-05", 3, {"2020-03-05T00:00:00"}},
       {"", 2, {"'--dates'"}}};
   for (const Fault& fault : faults) {
     INFO(fault.options);

@@ -85,6 +85,7 @@ TEST_CASE("what cannot be verified is refused by name", "[verify_command]") {
   };
   for (const Fault& fault :
        std::vector<Fault>{{"--regions moon", 2, "'--regions'"},
+                          {"--regions nowhere=1/1/0.5/1.2,global", 2, "no cell"},
                           {"--variables u_851", 2, "'u_850'"},
                           {"--lead-times 7h", 2, "'--lead-times'"},
                           {"--set data.analytic.end=2020-01-31", 3, "no forecast"},
