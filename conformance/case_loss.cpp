@@ -35,7 +35,8 @@ train::LossPtr case_loss(const Json& json, const SafetensorsFile& tensors,
                           : loss_config(json.value("loss", Json::object()));
   const LossFile file{json, tensors, dataset.variables};
   LossUse of_case = use;
-  if (!file.has_scaler_options()) of_case.output_mask = {};  // stored scalers are 0 outside it
+  if (!file.has_scaler_options())
+    of_case.output_mask = at::Tensor();  // stored scalers are 0 outside it
   return build_case_loss({file, dataset.prefix}, config, {}, of_case).loss;
 }
 
