@@ -34,7 +34,10 @@ train::LossPtr case_loss(const Json& json, const SafetensorsFile& tensors,
                           ? json["training_loss"].at("datasets").at(dataset.name)
                           : loss_config(json.value("loss", Json::object()));
   const LossFile file{json, tensors, dataset.variables};
-  return build_case_loss({file, dataset.prefix}, config, {}, use).loss;
+  LossUse of_case = use;
+  if (!file.has_scaler_options())
+    of_case.output_mask = at::Tensor();  // stored scalers are 0 outside it
+  return build_case_loss({file, dataset.prefix}, config, {}, of_case).loss;
 }
 
 void compare_scalers(const Json& json, const SafetensorsFile& tensors, const CaseDataset& dataset,

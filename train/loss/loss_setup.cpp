@@ -91,10 +91,12 @@ LossPtr build_term(const LossTermOptions& term, const std::string& path, const L
 
 // Throws ConfigError for a loss that would count cells which the network does not decide.
 void check_output_mask(const LossTermOptions& term, const std::string& path,
-                       const LossInputs& inputs) {
-  if (!inputs.output_mask.defined() || term.kind->is_of_waves() || !term.scalers.empty()) return;
+                       const LossOptions& options, const LossInputs& inputs) {
+  if (!inputs.output_mask.defined() || term.kind->is_of_waves()) return;
+  for (const std::string& name : term.scalers)
+    if (options.scaler(name, path + ".scalers").kind->grid_use() == GridUse::kNodes) return;
   throw ConfigError(path + ".scalers",
-                    "is empty, so that cells outside model.output_mask would count, too",
+                    "has no weights of nodes, so that cells outside model.output_mask would count",
                     "name \"node_weights\", which are 0 there");
 }
 
@@ -103,7 +105,7 @@ void check_output_mask(const LossTermOptions& term, const std::string& path,
 void check_loss(const LossOptions& options, const LossInputs& inputs) {
   options.check_names(inputs.variables, inputs.target_names);
   for (const auto& [path, term] : options.effective_terms()) {
-    check_output_mask(term, path, inputs);
+    check_output_mask(term, path, options, inputs);
     term.kind->check(inputs, path);
     for (const std::string& name : term.scalers) {
       const GridUse use = options.scaler(name, path + ".scalers").kind->grid_use();
@@ -122,7 +124,7 @@ LossPtr build_loss(const LossOptions& options, const LossInputs& inputs) {
   options.check_names(inputs.variables, inputs.target_names);
   std::vector<WeightedSum::Part> parts;
   for (const auto& [path, term] : options.effective_terms()) {
-    check_output_mask(term, path, inputs);
+    check_output_mask(term, path, options, inputs);
     parts.push_back({build_term(term, path, options, inputs), term.weight});
   }
   if (parts.size() == 1 && parts[0].weight == 1.0) return parts[0].loss;

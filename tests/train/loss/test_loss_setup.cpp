@@ -252,6 +252,12 @@ TEST_CASE("losses that would count cells outside the output mask are refused", "
   REQUIRE(fault(R"({"scalers": ["node_weights"]})") == "none");
   REQUIRE(fault(R"({"scalers": []})") == "loss.scalers");
   REQUIRE(fault(R"({"scalers": [], "terms": [{"kind": "mae"}]})") == "loss.terms.0.scalers");
+  // Weights of one's own over the grid are not masked.
+  REQUIRE(fault(R"({"scalers": ["own"], "named_scalers": {
+      "own": {"kind": "values", "axes": ["grid"], "values": [1, 2, 3]}}})") == "loss.scalers");
+  REQUIRE(fault(R"({"scalers": ["own", "inner"], "named_scalers": {
+      "own": {"kind": "values", "axes": ["grid"], "values": [1, 2, 3]},
+      "inner": {"kind": "node_weights"}}})") == "none");
 }
 
 TEST_CASE("graph scores use the edges of the graph if they are told to", "[loss_setup]") {
