@@ -42,6 +42,18 @@ TEST_CASE("cells cover the sphere once: areas add up to 4 pi", "[area_weights]")
   }
 }
 
+TEST_CASE("areas of whole grids add up to 4 pi to rounding", "[area_weights]") {
+  // Cells are cut out of a square of 1e4 radii: a vertex is off by up to 2e-12.
+  for (const char* grid : {"o32", "n48", "o96", "n160"})
+    REQUIRE(std::abs(samples::sum(areas(samples::gaussian_nodes("n", grid))) / (4 * kPi) - 1) <
+            1e-11);
+  for (const int64_t refinement : {3, 5}) {
+    const TriNodes mesh = tri_nodes(refinement);
+    const auto area = spherical_area_weights(mesh.lat_rad, mesh.lon_rad, 1);
+    REQUIRE(std::abs(samples::sum(area) / (4 * kPi) - 1) < 1e-12);
+  }
+}
+
 TEST_CASE("turning the sphere about its axis changes no area", "[area_weights]") {
   const NodeSet nodes = samples::gaussian_nodes("n", "n48");
   const auto before = areas(nodes);
