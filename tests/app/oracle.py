@@ -162,7 +162,9 @@ MODELS = {
     "point_wise": of_all(kind="point_wise"),
     "point-wise processor": options(model__processor__kind="point_wise", model__processor__chunks=2),
     "no processor, gnn": NO_PROCESSOR,
-    "autoencoder": GRAPH_TRANSFORMER + NO_PROCESSOR + options(model__decoder__target_features=["coordinates"]),
+    "autoencoder": options(**{f"model__{part}__{name}": value for part in ("encoder", "decoder")
+                              for name, value in {"kind": "graph_transformer", "heads": 2}.items()})
+                   + NO_PROCESSOR + options(model__decoder__target_features=["coordinates"]),
     "truncated residual": TRUNCATED + options(model__residual__truncation_grid="tri1",
                                               model__residual__truncation_sigma=0.4),
     "truncated residual of files": TRUNCATED + options(model__residual__truncation_down="down.npz",
@@ -233,7 +235,13 @@ def begin_in_anemoi(program, plain, sizes, arguments, folder):
     exchange.save_tensors(start / "graph.safetensors", exchange.graph_tensors(graph))
     meshes = [name for name in graph.node_types if name != "data"]
     arguments = arguments + options(model__hierarchy__meshes=meshes, graph__file=str(folder / "graph.nc"))
-    printed = run(program, "--config", plain / "config.json", *arguments, "--print-config")
+    config = json.loads((plain / "config.json").read_text())
+    model = config["model"]
+    for place, parts in ((model, exchange.PLACES), (model["hierarchy"], ("upscale", "downscale"))):
+        for part in parts:  # options of other kinds are errors
+            place[part] = {"kind": place[part]["kind"]}
+    (start / "plain.json").write_text(json.dumps(config))
+    printed = run(program, "--config", start / "plain.json", *arguments, "--print-config")
     (start / "config.json").write_text(printed)
     torch.manual_seed(1)
     exchange.save_tensors(start / "model.safetensors", exchange.build_interface(start).state_dict())
