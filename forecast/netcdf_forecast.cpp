@@ -186,7 +186,7 @@ class NetcdfForecast : public ForecastFile {
     std::string units = concat("seconds since ", format_date(contents_.start_s));
     units.replace(units.find('T'), 1, " ");
     const auto date = [&](const char* name, const std::vector<int>& dims, const char* standard) {
-      const int var = variable(name, NC_INT64, dims);
+      const int var = variable(name, NC_DOUBLE, dims);
       coordinate(var, standard, units.c_str());
       text(var, "calendar", "proleptic_gregorian");
       return var;
