@@ -29,6 +29,7 @@
 #include "app/run/profiler.h"
 #include "app/run/run_card.h"
 #include "app/run/saved_data.h"
+#include "app/run/share.h"
 #include "app/run/signals.h"
 #include "app/run/versions.h"
 #include "app/run/wiring.h"
@@ -185,12 +186,14 @@ int forecast(const CommandLine& c, const RunConfig& config, const parallel::Proc
   // A run that goes on may have another checkpoint a moment later: all ranks take that of one.
   std::string folder;
   const auto find = [&] {
-    if (mesh.is_main()) folder = find_checkpoint(c.forecast->from, "forecast").path.string();
+    if (!mesh.is_main()) return;
+    checkpoint = find_checkpoint(c.forecast->from, "forecast");
+    folder = checkpoint->path.string();
   };
   parallel::together(mesh.world(), find, failure_handling());
-  folder = parallel::gather_text(mesh.world(), folder).front();
+  share(folder, mesh.world());
   const auto build = [&] {
-    checkpoint = train::inspect_checkpoint(folder);
+    if (!checkpoint) checkpoint = train::inspect_checkpoint(folder);
     run = std::make_unique<Run>(
         config, mesh, device,
         mesh.is_main() ? std::optional<SavedData>(saved_data(WeightUse::kForecast, *checkpoint))

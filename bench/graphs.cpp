@@ -75,7 +75,7 @@ graph::GraphOptions options_of(const std::string& name, int64_t threads) {
   return options;
 }
 
-// What a process of its own has to say, and what it took.
+// Holds what a process of its own has found, and what it took.
 struct Outcome {
   Json json;
   double cpu_s = 0.0, peak_gib = 0.0;

@@ -35,20 +35,23 @@ std::vector<int64_t> needed_columns(const ForecastDataset& dataset) {
   return columns;
 }
 
+int64_t num_steps(const ForecastSetup& setup, const ForecastRequest& request) {
+  const int64_t num_times = request.lead_time_s / setup.timestep_s;
+  return (num_times + setup.window.times_out - 1) / setup.window.times_out;
+}
+
 // The rows of a forecast that `dataset` gives.
 std::shared_ptr<const data::ForecastRows> rows_of(const ForecastSetup& setup,
                                                   const ForecastDataset& dataset,
                                                   const ForecastRequest& request) {
-  const int64_t times_out = setup.window.times_out;
-  const int64_t num_times = request.lead_time_s / setup.timestep_s;
-  const int64_t num_steps = (num_times + times_out - 1) / times_out;
+  // Those of the last step need no forcings.
+  const int64_t num_times_to_come = (num_steps(setup, request) - 1) * setup.window.times_out;
   return std::make_shared<data::ForecastRows>(
       dataset.source.dataset,
       data::ForecastRowsOptions{.start_s = request.start_s,
                                 .timestep_s = setup.timestep_s,
                                 .num_states = setup.window.times_in,
-                                // those of the last step need no forcings
-                                .num_times = (num_steps - 1) * times_out,
+                                .num_times = num_times_to_come,
                                 .needed = needed_columns(dataset),
                                 .constant = request.constant});
 }
@@ -58,10 +61,11 @@ class ForecastRun {
   ForecastRun(const ForecastSetup& setup, const ForecastRequest& request,
               const std::vector<std::shared_ptr<ForecastFile>>& files,
               const std::vector<std::vector<int64_t>>& outputs)
-      : setup_(setup), request_(request), files_(files), writer_(kFieldsBehind) {
-    const train::Window& window = setup.window;
-    num_times_ = request.lead_time_s / setup.timestep_s;
-    num_steps_ = (num_times_ + window.times_out - 1) / window.times_out;
+      : setup_(setup),
+        files_(files),
+        num_times_(request.lead_time_s / setup.timestep_s),
+        num_steps_(num_steps(setup, request)),
+        writer_(kFieldsBehind) {
     for (size_t d = 0; d < setup.datasets.size(); ++d) {
       const ForecastDataset& dataset = setup.datasets[d];
       data::SampleSource source = dataset.source;
@@ -70,10 +74,9 @@ class ForecastRun {
       chains_.emplace_back(dataset.source.normaliser, dataset.source.remapper,
                            dataset.post_processor, dataset.variables.output_columns());
       chosen_.push_back(at::tensor(at::ArrayRef<int64_t>(outputs[d]), at::kLong));
+      cells_.emplace_back();
       if (dataset.output_mask.defined())
-        cells_.push_back(at::nonzero(dataset.output_mask).squeeze(1));
-      else
-        cells_.emplace_back();
+        cells_[d] = at::tensor(at::ArrayRef<int64_t>(written_cells(dataset)), at::kLong);
     }
   }
 
@@ -175,9 +178,8 @@ class ForecastRun {
   }
 
   const ForecastSetup& setup_;
-  const ForecastRequest& request_;
   const std::vector<std::shared_ptr<ForecastFile>>& files_;
-  int64_t num_times_ = 0, num_steps_ = 0;
+  int64_t num_times_, num_steps_;
   int64_t fetched_ = -1;  // the step whose times to come are at hand
   std::vector<data::SampleSource> sources_;
   std::vector<train::OutputChain> chains_;

@@ -77,11 +77,12 @@ bool names_grid(const GraphOptions& options, const std::vector<NamedCells>& data
   });
 }
 
-// The file in the cache of a graph of these options and cells.
-fs::path cached_file(const GraphOptions& options, const std::vector<NamedCells>& datasets) {
+// The file in the cache of a graph of these options and cells; `hash` is their build_hash().
+fs::path cached_file(const GraphOptions& options, const std::vector<NamedCells>& datasets,
+                     const std::string& hash) {
   ContentHash key;
   key.text(kMethod);
-  key.text(build_hash(options, datasets));
+  key.text(hash);
   if (!names_grid(options, datasets)) {
     for (const NodeSet& nodes : graph_data_nodes(options, datasets)) {
       key.text(nodes.name);
@@ -95,14 +96,15 @@ fs::path cached_file(const GraphOptions& options, const std::vector<NamedCells>&
 
 // Builds the graph and stores it under a name that nobody sees before it is complete. Several at
 // once do the work several times, and all leave the same.
-Graph build_and_store(const fs::path& path, const GraphOptions& options,
-                      const std::vector<NamedCells>& datasets, GraphReport* report) {
+Graph build_and_store(const fs::path& path, const std::string& options_hash,
+                      const GraphOptions& options, const std::vector<NamedCells>& datasets,
+                      GraphReport* report) {
   constexpr double kQuiet_s = 600.0;  // writing may take minutes
   const fs::path file = absolute_path(path);
   check_writable(file.parent_path());  // building may take minutes
   remove_stale_files(file.parent_path(), file.filename().string() + ".tmp-", kQuiet_s);
   Graph graph = build_joint_graph(options, datasets, report);
-  const std::string hash = save_graph(path, graph, build_hash(options, datasets));
+  const std::string hash = save_graph(path, graph, options_hash);
   if (report) report->content_hash = hash;
   return graph;
 }
@@ -190,8 +192,9 @@ std::string build_hash(const GraphOptions& options, const std::vector<NamedCells
 
 std::string stored_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets) {
   options.validate("graph");
-  const fs::path file =
-      options.cache.empty() ? fs::path(options.file) : cached_file(options, datasets);
+  const fs::path file = options.cache.empty()
+                            ? fs::path(options.file)
+                            : cached_file(options, datasets, build_hash(options, datasets));
   return !file.empty() && path_exists(file) ? file.string() : "";
 }
 
@@ -210,16 +213,17 @@ Graph load_or_build_joint_graph(const GraphOptions& options,
     return load_named(options, datasets, report);
   }
   if (!options.cache.empty()) {
-    const fs::path file = cached_file(options, datasets);
+    const std::string hash = build_hash(options, datasets);  // reads files and fields
+    const fs::path file = cached_file(options, datasets, hash);
     if (path_exists(file)) {
-      auto graph = load_cached(file, build_hash(options, datasets), report);
+      auto graph = load_cached(file, hash, report);
       if (graph) return std::move(*graph);
     }
-    return build_and_store(file, options, datasets, report);
+    return build_and_store(file, hash, options, datasets, report);
   }
   if (options.file.empty()) return build_joint_graph(options, datasets, report);
   if (path_exists(options.file)) return load_named(options, datasets, report);
-  return build_and_store(options.file, options, datasets, report);
+  return build_and_store(options.file, build_hash(options, datasets), options, datasets, report);
 }
 
 }  // namespace aifs::graph

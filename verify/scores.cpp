@@ -7,6 +7,7 @@
 
 #include "core/check.h"
 #include "core/time.h"
+#include "data/fields/time_axis.h"
 
 namespace aifs::verify {
 
@@ -151,10 +152,8 @@ std::shared_ptr<const std::vector<float>> Truth::at(int64_t date_s) {
 
 std::shared_ptr<const std::vector<float>> Truth::read(int64_t date_s) {
   const data::DatasetInfo& info = dataset_.info();
-  const auto found = std::lower_bound(info.dates_s.begin(), info.dates_s.end(), date_s);
-  if (found == info.dates_s.end() || *found != date_s) return nullptr;
-  const int64_t row = found - info.dates_s.begin();
-  if (std::binary_search(info.missing_rows.begin(), info.missing_rows.end(), row)) return nullptr;
+  const int64_t row = data::find_row(info.dates_s, info.missing_rows, date_s);
+  if (row < 0) return nullptr;
   const auto all = static_cast<size_t>(info.num_nodes());
   std::vector<float> fields(static_cast<size_t>(info.ensemble_size) * columns_.size() * all);
   data::read_fields(dataset_, row, {0, info.num_nodes()}, columns_, scratch_, fields.data());
@@ -182,7 +181,7 @@ size_t lead_time_in(const ForecastReader& forecast, int64_t lead_s) {
 ForecastScores score_forecast(const ForecastReader& forecast, Truth& truth,
                               const ScoredParts& parts) {
   truth.check_cells(forecast);
-  ForecastScores result{forecast.start_s(), {}};
+  ForecastScores result{forecast.start_s(), {}, 0};
   result.scores.resize(parts.size());
   std::vector<std::vector<double>> weights;
   for (const Region& region : parts.regions)
@@ -193,7 +192,10 @@ ForecastScores score_forecast(const ForecastReader& forecast, Truth& truth,
   for (size_t t = 0; t < parts.lead_times_s.size(); ++t) {
     const size_t lead = lead_time_in(forecast, parts.lead_times_s[t]);
     const auto wanted = truth.at(forecast.start_s() + parts.lead_times_s[t]);
-    if (!wanted || !start) continue;
+    if (!wanted || !start) {
+      ++result.num_without_truth;
+      continue;
+    }
     for (size_t v = 0; v < parts.variables.size(); ++v) {
       forecast.read(parts.variables[v], lead, values);
       const FieldTriple triple{values, std::span(*wanted).subspan(v * n, n),

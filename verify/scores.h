@@ -55,6 +55,7 @@ struct ScoredParts {
 struct ForecastScores {
   int64_t start_s = 0;
   std::vector<std::optional<FieldScores>> scores;
+  size_t num_without_truth = 0;  // lead times
 };
 
 // Positions in the dataset of the cells of a forecast. Throws DataError naming the first that the

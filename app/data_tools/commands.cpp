@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "app/data_tools/parsed_option.h"
 #include "app/data_tools/progress_line.h"
 #include "app/data_tools/read_rates.h"
 #include "app/run/device.h"
@@ -28,18 +29,6 @@ using Json = nlohmann::ordered_json;
 
 void print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
-}
-
-// A text of the command line that must be a duration or date.
-template <class Parse>
-auto parsed(const char* option, Parse&& parse) {
-  try {
-    return parse();
-  } catch (const ConfigError&) {
-    throw;
-  } catch (const Error& error) {
-    throw ConfigError(option, error.what(), error.hint());
-  }
 }
 
 std::optional<zarr::Compression> compression(const DataCommand& c) {

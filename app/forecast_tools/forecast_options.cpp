@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "app/data_tools/parsed_option.h"
 #include "core/check.h"
 #include "core/time.h"
 
@@ -20,11 +21,8 @@ One netCDF file for each date: forecasts/forecast-20001101T0000.nc. Those that a
 made again. docs/forecast.md says what becomes of forcings after the last date of the dataset.)";
 
 int64_t date_of(const std::string& text, const char* option, DateEnd end = DateEnd::kStart) {
-  try {
-    return parse_date(text, end);
-  } catch (const Error& error) {
-    throw ConfigError(option, error.what(), "a date such as 2020-01-31T06");
-  }
+  return parsed(
+      option, [&] { return parse_date(text, end); }, "a date such as 2020-01-31T06");
 }
 
 // Years of hours; more is a mistake.
@@ -77,12 +75,7 @@ std::vector<int64_t> start_dates(const ForecastCommand& c) {
   if (!c.first.empty()) {
     const int64_t first = date_of(c.first, "--first");
     const int64_t last = date_of(c.last, "--last", DateEnd::kEnd);
-    int64_t every = 0;
-    try {
-      every = parse_duration(c.every);
-    } catch (const Error& error) {
-      throw ConfigError("--every", error.what());
-    }
+    const int64_t every = parsed("--every", [&] { return parse_duration(c.every); });
     if (every <= 0) throw ConfigError("--every", concat("is ", c.every, ", must be positive"));
     if (last < first) throw ConfigError("--last", concat(c.last, " is before --first ", c.first));
     if ((last - first) / every >= kMostDates)

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "app/data_tools/parsed_option.h"
 #include "app/run/failure.h"
+#include "app/run/share.h"
 #include "app/run/versions.h"
 #include "core/check.h"
 #include "core/file_io.h"
@@ -16,7 +18,6 @@
 #include "forecast/forecast_run.h"
 #include "forecast/netcdf_forecast.h"
 #include "forecast/zarr_forecast.h"
-#include "parallel/gather_text.h"
 #include "parallel/together.h"
 
 namespace aifs::app {
@@ -24,11 +25,7 @@ namespace aifs::app {
 namespace {
 
 int64_t lead_time_s(const ForecastCommand& command) {
-  try {
-    return parse_duration(command.lead_time);
-  } catch (const Error& error) {
-    throw ConfigError("--lead-time", error.what());
-  }
+  return parsed("--lead-time", [&] { return parse_duration(command.lead_time); });
 }
 
 // "20000131T0600"; seconds only where there are some.
@@ -38,7 +35,7 @@ std::string compact(int64_t date_s) {
   return text.ends_with("00") ? text.substr(0, text.size() - 2) : text;
 }
 
-// What a file of forecasts is of: weights, states, and what was asked for.
+// Hashes what forecasts are made of: weights, states, and what was asked for.
 std::string identity_of(const Run& run, const train::CheckpointInfo& checkpoint,
                         const ForecastCommand& command, size_t dataset) {
   RunConfig copy = run.config();
@@ -68,6 +65,7 @@ class Forecasts {
   Forecasts(const Run& run, const train::CheckpointInfo& checkpoint, const ForecastCommand& command)
       : run_(run),
         command_(command),
+        lead_time_s_(lead_time_s(command)),
         setup_(run.forecast_setup()),
         forecaster_(run.make_forecaster(/*with_truth=*/false)) {
     model_ = concat("aifs-train, weights of step ", checkpoint.state.step, " in '",
@@ -83,7 +81,7 @@ class Forecasts {
     }
   }
 
-  // Those of these dates that lack a file. Throws ConfigError for a file of another forecast.
+  // Returns the dates that lack a file. Throws ConfigError for a file of another forecast.
   std::vector<int64_t> missing(const std::vector<int64_t>& dates) const {
     std::vector<int64_t> left;
     for (const int64_t date : dates) {
@@ -146,7 +144,7 @@ class Forecasts {
 
  private:
   forecast::ForecastRequest request_of(int64_t date) const {
-    return {date, lead_time_s(command_), command_.constant};
+    return {date, lead_time_s_, command_.constant};
   }
 
   bool is_zarr() const { return command_.format == "zarr"; }
@@ -161,16 +159,15 @@ class Forecasts {
     return forecast::create_netcdf_forecast(path, contents(date, dataset), command_.compression);
   }
 
-  // Of the variables that the user names, those of one dataset.
+  // Returns the names that the user gives of outputs of one dataset.
   std::vector<std::string> names_in(const data::VariableTable& variables) const {
-    if (run_.datasets().size() == 1) return command_.variables;
     std::vector<std::string> names;
     for (const std::string& name : command_.variables)
       if (variables.find_output(name) >= 0) names.push_back(name);
     return names;
   }
 
-  // Names are of outputs, and of forcings that are not computed, of any dataset.
+  // Throws ConfigError for names that are no outputs, or no forcings, of any dataset.
   void check_names() const {
     const auto is_any = [&](const auto& has) {
       return std::any_of(run_.datasets().begin(), run_.datasets().end(), has);
@@ -195,7 +192,7 @@ class Forecasts {
     }
   }
 
-  // Of several datasets each has a folder of its own.
+  // Each of several datasets has a folder of its own.
   fs::path path_of(int64_t date, size_t dataset) const {
     const fs::path folder = outputs_.size() > 1
                                 ? fs::path(command_.out) / run_.datasets()[dataset].name
@@ -222,7 +219,7 @@ class Forecasts {
     }
     const auto num_cells = static_cast<int64_t>(contents.latitudes_deg.size());
     if (num_cells < info.num_nodes()) contents.field_shape = {num_cells};
-    for (int64_t lead = setup_.timestep_s; lead <= lead_time_s(command_); lead += setup_.timestep_s)
+    for (int64_t lead = setup_.timestep_s; lead <= lead_time_s_; lead += setup_.timestep_s)
       contents.lead_times_s.push_back(lead);
     for (const int64_t v : outputs_[dataset]) {
       const auto column =
@@ -235,6 +232,7 @@ class Forecasts {
 
   const Run& run_;
   const ForecastCommand& command_;
+  const int64_t lead_time_s_;
   const forecast::ForecastSetup setup_;
   const train::Forecaster forecaster_;
   std::string model_;
@@ -292,7 +290,7 @@ void make_forecasts(const Run& run, const train::CheckpointInfo& checkpoint,
     left_text = nlohmann::ordered_json(missing).dump();
   };
   parallel::together(mesh.world(), prepare, failure_handling());
-  left_text = parallel::gather_text(mesh.world(), left_text).front();
+  share(left_text, mesh.world());
   const auto left = nlohmann::ordered_json::parse(left_text).get<std::vector<int64_t>>();
   if (mesh.is_main() && left.size() < dates.size())
     log::info(dates.size() - left.size(), " of ", dates.size(), " forecasts are there already");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the cells of the analytic dataset are (data.kind "analytic"): a Gaussian grid, or a region
-// of finer cells and what it leaves of the grid.
+// Places the cells of the analytic dataset (data.kind "analytic"): on a Gaussian grid, or on finer
+// cells of a region and what it leaves of the grid.
 #pragma once
 
 #include <cstdint>

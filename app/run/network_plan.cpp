@@ -43,13 +43,12 @@ std::vector<float> first_field(const data::Dataset& dataset, const std::string& 
     throw ConfigError(path, concat("'", info.name, "' has no variable '", variable, "'"),
                       nearest_names(variable, info.variables));
   }
-  const auto column = static_cast<size_t>(found - info.variables.begin());
-  const auto width = info.variables.size(), cells = static_cast<size_t>(info.num_nodes());
-  std::vector<float> row(static_cast<size_t>(info.ensemble_size) * cells * width);
-  dataset.read(0, {0, info.num_nodes()}, row);
-  std::vector<float> field(cells);
-  for (size_t i = 0; i < cells; ++i)
-    field[i] = row[i * width + column];
+  const auto cells = static_cast<size_t>(info.num_nodes());
+  const int64_t column = found - info.variables.begin();
+  std::vector<float> field(static_cast<size_t>(info.ensemble_size) * cells);
+  data::ReadScratch scratch;
+  data::read_fields(dataset, 0, {0, info.num_nodes()}, {&column, 1}, scratch, field.data());
+  field.resize(cells);
   return field;
 }
 

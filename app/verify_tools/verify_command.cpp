@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 
+#include "app/data_tools/parsed_option.h"
 #include "app/run/exit_codes.h"
 #include "app/run/make_data.h"
 #include "core/check.h"
@@ -41,12 +42,7 @@ verify::ScoredParts parts_to_score(const VerifyCommand& command,
   if (command.lead_times.empty()) return parts;
   parts.lead_times_s.clear();
   for (const std::string& text : command.lead_times) {
-    int64_t lead_s = 0;
-    try {
-      lead_s = parse_duration(text);
-    } catch (const Error& error) {
-      throw ConfigError("--lead-times", error.what());
-    }
+    const int64_t lead_s = parsed("--lead-times", [&] { return parse_duration(text); });
     const std::vector<int64_t>& known = forecast.lead_times_s();
     if (std::find(known.begin(), known.end(), lead_s) == known.end())
       throw ConfigError("--lead-times",
@@ -105,10 +101,8 @@ std::vector<verify::ForecastScores> score_all(const std::string& folder,
                              first.path(), "' ", first.num_members()),
                       "verify ensembles of one size at a time");
     all.push_back(verify::score_forecast(forecast, truth, parts));
-    for (const int64_t lead_s : parts.lead_times_s) {
-      ++fields;
-      if (!truth.at(forecast.start_s()) || !truth.at(forecast.start_s() + lead_s)) ++without_truth;
-    }
+    fields += parts.lead_times_s.size();
+    without_truth += all.back().num_without_truth;
   }
   if (without_truth == fields)
     throw DataError(concat("no forecast of '", folder, "' has truth in '", info.name, "'"),

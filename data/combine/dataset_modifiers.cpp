@@ -12,6 +12,7 @@
 #include "data/combine/cutout.h"
 #include "data/combine/dataset_views.h"
 #include "data/fields/selection.h"
+#include "data/fields/time_axis.h"
 #include "data/fields/units.h"
 #include "data/sources/mask_file.h"
 
@@ -301,9 +302,7 @@ DatasetPtr with_set_missing(const DatasetPtr& dataset, const Json& json, const s
     } catch (const Error& error) {
       throw ConfigError(path, error.what(), error.hint());
     }
-    const auto found = std::lower_bound(info.dates_s.begin(), info.dates_s.end(), date_s);
-    if (found != info.dates_s.end() && *found == date_s)
-      rows.push_back(found - info.dates_s.begin());
+    if (const int64_t row = find_row(info.dates_s, {}, date_s); row >= 0) rows.push_back(row);
   }
   if (rows.empty()) {
     throw ConfigError(

@@ -93,4 +93,12 @@ TimeAxis make_time_axis(std::span<const int64_t> stored_dates_s, std::optional<i
   return axis;
 }
 
+int64_t find_row(std::span<const int64_t> dates_s, std::span<const int64_t> missing_rows,
+                 int64_t date_s) {
+  const auto found = std::lower_bound(dates_s.begin(), dates_s.end(), date_s);
+  if (found == dates_s.end() || *found != date_s) return -1;
+  const int64_t row = found - dates_s.begin();
+  return std::binary_search(missing_rows.begin(), missing_rows.end(), row) ? -1 : row;
+}
+
 }  // namespace aifs::data

@@ -27,4 +27,9 @@ struct TimeAxis {
 TimeAxis make_time_axis(std::span<const int64_t> stored_dates_s, std::optional<int64_t> frequency_s,
                         std::span<const int64_t> missing_dates_s);
 
+// Returns the row of a date, or -1 for a date that is not among those of the rows (ascending), and
+// for a row that is missing.
+int64_t find_row(std::span<const int64_t> dates_s, std::span<const int64_t> missing_rows,
+                 int64_t date_s);
+
 }  // namespace aifs::data

@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "core/time.h"
+#include "data/fields/time_axis.h"
 #include "data/sources/computed_forcings.h"
 
 namespace aifs::data {
@@ -39,12 +40,7 @@ ForecastRows::ForecastRows(DatasetPtr states, ForecastRowsOptions options)
 }
 
 int64_t ForecastRows::row_of(int64_t date_s) const {
-  const DatasetInfo& info = states_->info();
-  const auto at = std::lower_bound(info.dates_s.begin(), info.dates_s.end(), date_s);
-  if (at == info.dates_s.end() || *at != date_s) return -1;
-  const int64_t row = at - info.dates_s.begin();
-  const bool missing = std::binary_search(info.missing_rows.begin(), info.missing_rows.end(), row);
-  return missing ? -1 : row;
+  return find_row(states_->info().dates_s, states_->info().missing_rows, date_s);
 }
 
 namespace {
@@ -62,7 +58,7 @@ void ForecastRows::require_states() const {
     const int64_t date = options_.start_s - i * options_.timestep_s;
     if (row_of(date) >= 0) continue;
     const DatasetInfo& info = states_->info();
-    const bool missing = std::binary_search(info.dates_s.begin(), info.dates_s.end(), date);
+    const bool missing = find_row(info.dates_s, {}, date) >= 0;
     throw DataError(
         concat("a forecast from ", format_date(options_.start_s), " needs the state of ",
                format_date(date), ", which '", info.name,

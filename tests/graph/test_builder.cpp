@@ -13,27 +13,16 @@
 #include "graph/nodes/gaussian_grid.h"
 #include "graph/nodes/tri_kinds.h"
 #include "graph/nodes/tri_nodes.h"
+#include "tests/graph/graph_options.h"
 #include "tests/graph/graph_samples.h"
 #include "tests/support/catch.h"
 
 using namespace aifs;
 using namespace aifs::graph;
+using samples::options_of;
+using samples::parsed;
 
 namespace {
-
-GraphOptions options_of(const std::string& grid, int64_t refinement) {
-  GraphOptions options;
-  options.grid = grid;
-  options.hidden.kind.set(TriKind(refinement));
-  return options;
-}
-
-// Parses a section "graph" from JSON text.
-GraphOptions parsed(const std::string& text) {
-  GraphOptions options;
-  config::read(options, config::parse_json(text, "test"), "graph", {});
-  return options;
-}
 
 // Weights that need no mask.
 std::vector<std::string> weight_names() {

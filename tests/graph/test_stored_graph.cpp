@@ -13,26 +13,16 @@
 #include "graph/nodes/file_kinds.h"
 #include "graph/nodes/gaussian_grid.h"
 #include "graph/nodes/tri_kinds.h"
+#include "tests/graph/graph_options.h"
 #include "tests/support/catch.h"
 #include "tests/support/paths.h"
 
 using namespace aifs::graph;
+using samples::options_of;
+using samples::parsed;
 namespace fs = std::filesystem;
 
 namespace {
-
-GraphOptions options_of(const std::string& grid, int64_t refinement) {
-  GraphOptions options;
-  options.grid = grid;
-  options.hidden.kind.set(TriKind(refinement));
-  return options;
-}
-
-GraphOptions parsed(const std::string& text) {
-  GraphOptions options;
-  aifs::config::read(options, aifs::config::parse_json(text, "test"), "graph", {});
-  return options;
-}
 
 // The files of a folder.
 std::vector<fs::path> files_in(const fs::path& folder) {

@@ -114,6 +114,7 @@ TEST_CASE("a forecast is scored against the dataset, where that has truth", "[ve
   REQUIRE(scores.scores[parts.place(0, 0, 1)]->persistence_squared_error ==
           Approx((w0 * square(0) + w1 * square(1)) / (w0 + w1)).epsilon(1e-5));
   REQUIRE_FALSE(scores.scores[parts.place(0, 1, 0)]);  // 2020-01-03 is not in the dataset
+  REQUIRE(scores.num_without_truth == 1);
   const auto means = mean_scores(std::vector{scores, scores}, parts.size());
   REQUIRE(means[parts.place(0, 0, 0)].num_forecasts == 2);
   REQUIRE(means[parts.place(0, 0, 0)].mean.error == global.error);

@@ -57,12 +57,9 @@ data::AnalyticOptions tiny_waves() {
   return options;
 }
 
-// Those of configs/lam_demo.json.
+// Those of configs/lam_demo.json, which are the same flow on two levels.
 data::AnalyticOptions lam_waves() {
-  data::AnalyticOptions options;
-  options.start = "2020-01-01";
-  options.end = "2020-01-02";
-  options.max_degree = 6;
+  data::AnalyticOptions options = tiny_waves();
   options.levels = {{850, 14300, 8, 8}, {500, 54600, 15, 12}};
   return options;
 }

@@ -74,3 +74,13 @@ TEST_CASE("a gap that no missing dates explain does not cost memory", "[time_axi
                       ContainsSubstring("dates"));
   REQUIRE(make_time_axis(Dates{0, 1, 900}, 1, {}).dates_s.size() == 901);
 }
+
+TEST_CASE("a date is found in its row, unless that is missing", "[time_axis]") {
+  const std::vector<int64_t> dates{100, 200, 300}, missing{1};
+  REQUIRE(find_row(dates, missing, 100) == 0);
+  REQUIRE(find_row(dates, missing, 300) == 2);
+  REQUIRE(find_row(dates, missing, 200) == -1);
+  REQUIRE(find_row(dates, {}, 200) == 1);
+  for (const int64_t date : {99, 150, 301})
+    REQUIRE(find_row(dates, {}, date) == -1);
+}
