@@ -7,15 +7,12 @@
 
 namespace aifs::train {
 
-OutputChain::OutputChain(data::Normaliser normaliser, data::Remapper remapper,
+OutputChain::OutputChain(const data::Normaliser& normaliser, data::Remapper remapper,
                          data::PostProcessor post, std::vector<int64_t> columns)
-    : normaliser_(std::move(normaliser)),
-      remapper_(std::move(remapper)),
-      post_(std::move(post)),
-      columns_(std::move(columns)) {
+    : remapper_(std::move(remapper)), post_(std::move(post)), columns_(std::move(columns)) {
   for (const int64_t column : columns_) {
-    add_.push_back(normaliser_.add[static_cast<size_t>(column)]);
-    mul_.push_back(normaliser_.mul[static_cast<size_t>(column)]);
+    add_.push_back(normaliser.add[static_cast<size_t>(column)]);
+    mul_.push_back(normaliser.mul[static_cast<size_t>(column)]);
   }
 }
 

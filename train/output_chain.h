@@ -16,7 +16,7 @@ namespace aifs::train {
 class OutputChain {
  public:
   // `columns`: the dataset columns of the outputs, in their order.
-  OutputChain(data::Normaliser normaliser, data::Remapper remapper, data::PostProcessor post,
+  OutputChain(const data::Normaliser& normaliser, data::Remapper remapper, data::PostProcessor post,
               std::vector<int64_t> columns);
 
   // True if physical values are just the normalised ones times a factor plus a constant.
@@ -29,7 +29,6 @@ class OutputChain {
   at::Tensor comparable(const at::Tensor& normalised) const;
 
  private:
-  data::Normaliser normaliser_;
   data::Remapper remapper_;
   data::PostProcessor post_;
   std::vector<int64_t> columns_;
