@@ -134,6 +134,9 @@ void CheckpointOptions::bind(config::Binder& b) {
             {"write after every so many; 0 never", "epochs"});
   b.boolean("at_end", at_end, {"write when training ends"});
   b.integer("keep", keep, {.min = 0}, {"newest checkpoints to keep; 0 keeps all"});
+  b.boolean("background", background,
+            {"training goes on while the files of a checkpoint are written, from a copy in the "
+             "memory of the main rank's host (page-locked for a GPU); false: it waits for them"});
 }
 
 void LogOptions::bind(config::Binder& b) {

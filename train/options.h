@@ -100,6 +100,7 @@ struct CheckpointOptions {
   int64_t every_epochs = 0;
   bool at_end = true;
   int64_t keep = 3;
+  bool background = true;
 
   void bind(config::Binder& b);
 };
