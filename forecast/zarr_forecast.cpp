@@ -2,6 +2,7 @@
 #include "forecast/zarr_forecast.h"
 
 #include <algorithm>
+#include <array>
 #include <future>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -31,6 +32,7 @@ class ZarrForecast : public ForecastFile {
     writer_ = std::make_unique<zarr::ArrayWriter>(temporary_, "data", field_settings(), staging_);
   }
   ~ZarrForecast() override {
+    if (storing_.valid()) storing_.wait();
     std::error_code ignored;
     if (!finished_) fs::remove_all(temporary_, ignored);
   }
@@ -51,12 +53,18 @@ class ZarrForecast : public ForecastFile {
       const std::vector<int64_t> chunk{lead_time, 0, static_cast<int64_t>(e), 0};
       std::future<void> counted =
           std::async(std::launch::async, [&] { add_moments(own, variables, cells); });
-      writer_->write(chunk, block, scratch_);
+      // The bytes of the chunk before are written meanwhile.
+      zarr::WriteScratch& scratch = scratch_[turn_++ % scratch_.size()];
+      writer_->encode_file(chunk, block, scratch);
+      wait_for_store();
+      storing_ = std::async(std::launch::async,
+                            [this, chunk, &scratch] { writer_->write_encoded(chunk, scratch); });
       counted.get();
     }
   }
 
   void finish() override {
+    wait_for_store();
     writer_->write_metadata();
     std::vector<int64_t> dates_s;
     for (const int64_t lead_s : contents_.lead_times_s)
@@ -80,6 +88,11 @@ class ZarrForecast : public ForecastFile {
  private:
   static constexpr int kFormat = 2;
   static constexpr int64_t kMostThreads = 8;
+
+  // Throws what the writing of the last chunk threw.
+  void wait_for_store() {
+    if (storing_.valid()) storing_.get();
+  }
 
   // Of the fields of a member, beside the thread that compresses them.
   void add_moments(std::span<const float> fields, size_t variables, size_t cells) {
@@ -131,7 +144,9 @@ class ZarrForecast : public ForecastFile {
   ForecastContents contents_;
   fs::path temporary_, staging_;
   std::unique_ptr<zarr::ArrayWriter> writer_;
-  zarr::WriteScratch scratch_;
+  std::array<zarr::WriteScratch, 2> scratch_;
+  size_t turn_ = 0;
+  std::future<void> storing_;  // the bytes of the last chunk
   std::vector<data::Moments> moments_;
   bool finished_ = false;
 };
