@@ -17,8 +17,8 @@ class Cadence {
           std::function<bool()> should_stop)
       : train_(train), checkpoint_(checkpoint), should_stop_(std::move(should_stop)) {}
 
-  // The time limit counts from here.
-  void start() { start_ = std::chrono::steady_clock::now(); }
+  // The time limit counts from here, and so does the time to the first checkpoint.
+  void start() { start_ = saved_ = std::chrono::steady_clock::now(); }
 
   bool validates(const LoopState& state) const;
   bool saves(const LoopState& state) const;
@@ -39,7 +39,7 @@ class Cadence {
   TrainOptions train_;
   CheckpointOptions checkpoint_;
   std::function<bool()> should_stop_;
-  std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point start_, saved_;
 };
 
 }  // namespace aifs::train

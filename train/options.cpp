@@ -132,6 +132,9 @@ void CheckpointOptions::bind(config::Binder& b) {
             {"write after every so many; 0 never", "steps"});
   b.integer("every_epochs", every_epochs, {.min = 0},
             {"write after every so many; 0 never", "epochs"});
+  b.number(
+      "every_minutes", every_minutes, {.min = 0.0},
+      {"write after a step when the last one is older, by the main rank's clock; 0: never", "min"});
   b.boolean("at_end", at_end, {"write when training ends"});
   b.integer("keep", keep, {.min = 0}, {"newest checkpoints to keep; 0 keeps all"});
   b.boolean("background", background,

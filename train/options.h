@@ -98,6 +98,7 @@ struct OptimizerOptions {
 struct CheckpointOptions {
   int64_t every_steps = 0;
   int64_t every_epochs = 0;
+  double every_minutes = 0.0;
   bool at_end = true;
   int64_t keep = 3;
   bool background = true;

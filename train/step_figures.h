@@ -21,6 +21,7 @@ struct StepFigures {
   int64_t rollout = 1, samples = 0, batches = 1;
   std::array<uint32_t, 2> place = {};  // epoch and number of the batch at hand
   bool stop = false, skipped = false;
+  bool saves = false;          // a checkpoint is due by the main rank's clock: all ranks know it
   bool dropped = false;        // some rank lacks a batch: the same on all ranks
   bool gave_up = false;        // this rank was to stop while it waited for data
   std::exception_ptr failure;  // what reading data or a pass threw on this rank

@@ -202,10 +202,12 @@ void Trainer::update_weights(StepFigures& figures) {
   // Ranks with the same gradients also draw the same conclusion from a sum of them that is at the
   // edge of what is finite.
   const bool bad = finite && !figures.failure && !step_.finish_gradients();
-  const std::vector<double> counts = parallel::sum_over(
-      parts_.mesh.world(),
-      {static_cast<double>(bad), static_cast<double>(figures.failure != nullptr)});
+  const std::vector<double> counts =
+      parallel::sum_over(parts_.mesh.world(),
+                         {static_cast<double>(bad), static_cast<double>(figures.failure != nullptr),
+                          static_cast<double>(parts_.mesh.is_main() && cadence_.saves_by_time())});
   figures.dropped = counts[1] > 0;
+  figures.saves = counts[2] > 0;
   if (figures.dropped) return;
   LossScale& loss_scale = step_.loss_scale();
   if (!finite) {
@@ -242,7 +244,8 @@ void Trainer::record(const StepFigures& figures) {
 }
 
 void Trainer::save_and_validate(StepFigures& figures) {
-  const bool saves = cadence_.saves(state_), validates = cadence_.validates(state_);
+  const bool saves = figures.saves || cadence_.saves(state_),
+             validates = cadence_.validates(state_);
   if (saves) save(/*required=*/false);
   if (validates) figures.stop = validate() || figures.stop;
   if (!saves && !validates) return;
@@ -297,6 +300,7 @@ void Trainer::save_before_error() {
 }
 
 void Trainer::save(bool required) {
+  cadence_.note_save();
   checkpoints_.write(state_, {.required = required, .keep = options_.checkpoint.keep}, log_.get());
 }
 

@@ -126,6 +126,23 @@ TEST_CASE("checkpoints that are written meanwhile are those of runs that wait", 
   }
 }
 
+TEST_CASE("checkpoints are due by the clock of the main rank", "[trainer]") {
+  const test::TemporaryFolder folder;
+  SmallTraining t;
+  TrainerOptions options = options_in(folder.path(), 6);
+  // Every step takes longer than that.
+  options.checkpoint = {.every_minutes = 1e-9, .at_end = false, .keep = 0};
+  REQUIRE(Trainer(options, parts_of(t)).run() == Outcome::kFinished);
+  for (const char* step : {"1", "2", "3", "4", "5", "6"})
+    REQUIRE(fs::exists(folder.path() / "checkpoints" / concat("step-0000000", step)));
+  const test::TemporaryFolder other;
+  SmallTraining again;
+  options = options_in(other.path(), 6);
+  options.checkpoint = {.every_minutes = 1e9, .at_end = false};
+  REQUIRE(Trainer(options, parts_of(again)).run() == Outcome::kFinished);
+  REQUIRE_FALSE(has_checkpoints(other.path() / "checkpoints"));
+}
+
 TEST_CASE("a checkpoint that fails meanwhile is tried again when the next one is due",
           "[trainer]") {
   const test::TemporaryFolder folder;
