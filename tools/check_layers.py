@@ -29,7 +29,8 @@ MAY_INCLUDE = {
 # Third-party headers and where they may stand (prefixes of file paths).
 THIRD_PARTY = {
     r"(mpi|nccl)\.h": ["parallel/"],
-    r"netcdf\.h": ["graph/", "data/", "forecast/", "tests/support/"],
+    r"netcdf\.h": ["graph/", "data/", "forecast/", "tests/support/", "tests/forecast/"],
+    r"hdf5\.h": ["forecast/chunk_writer.cpp"],
     r"blosc\.h": ["data/zarr/", "tests/support/"],
     r"(torch|ATen|c10)/.*": ["parallel/", "data/", "model/", "train/", "forecast/", "app/", "conformance/", "tests/",
                               "bench/", "cmake/"],
