@@ -19,7 +19,7 @@ MAY_INCLUDE = {
     "model": ["core", "graph", "parallel"],
     "plan": ["core", "graph", "model"],
     "train": ["core", "graph", "parallel", "data", "model"],
-    "forecast": ["core", "parallel", "data/zarr", "data", "model", "train"],
+    "forecast": ["core", "graph", "parallel", "data/zarr", "data", "model", "train"],
     "verify": ["core", "data"],
     "anemoi": ["core"],
     "app": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "verify", "anemoi"],
@@ -30,6 +30,7 @@ MAY_INCLUDE = {
 THIRD_PARTY = {
     r"(mpi|nccl)\.h": ["parallel/"],
     r"netcdf\.h": ["graph/", "data/", "forecast/", "tests/support/"],
+    r"eccodes\.h": ["data/sources/grib_message.cpp"],
     r"blosc\.h": ["data/zarr/", "tests/support/"],
     r"(torch|ATen|c10)/.*": ["parallel/", "data/", "model/", "train/", "forecast/", "app/", "conformance/", "tests/",
                               "bench/", "cmake/"],
