@@ -47,13 +47,12 @@ std::shared_ptr<const data::ForecastRows> rows_of(const ForecastSetup& setup,
   // Those of the last step need no forcings.
   const int64_t num_times_to_come = (num_steps(setup, request) - 1) * setup.window.times_out;
   return std::make_shared<data::ForecastRows>(
-      dataset.source.dataset,
-      data::ForecastRowsOptions{.start_s = request.start_s,
-                                .timestep_s = setup.timestep_s,
-                                .num_states = setup.window.times_in,
-                                .num_times = num_times_to_come,
-                                .needed = needed_columns(dataset),
-                                .constant = request.constant});
+      dataset.source.dataset, data::ForecastRowsOptions{.start_s = request.start_s,
+                                                        .timestep_s = setup.timestep_s,
+                                                        .num_states = setup.window.times_in,
+                                                        .num_times = num_times_to_come,
+                                                        .needed = needed_columns(dataset),
+                                                        .constant = request.constant});
 }
 
 class ForecastRun {
@@ -186,7 +185,7 @@ class ForecastRun {
   std::vector<at::Tensor> chosen_;
   std::vector<at::Tensor> imputed_;
   std::vector<at::Tensor> cells_;  // that are written; undefined: all
-  WriteBehind writer_;  // the last member: its thread ends before the others are gone
+  WriteBehind writer_;             // the last member: its thread ends before the others are gone
 };
 
 }  // namespace
