@@ -36,8 +36,8 @@ std::vector<unsigned char> compressed(std::span<const float> values, int level) 
   shuffle(values, shuffled);
   uLongf size = compressBound(static_cast<uLong>(shuffled.size()));
   std::vector<unsigned char> out(size);
-  const int status = compress2(out.data(), &size, shuffled.data(),
-                               static_cast<uLong>(shuffled.size()), level);
+  const int status =
+      compress2(out.data(), &size, shuffled.data(), static_cast<uLong>(shuffled.size()), level);
   AIFS_CHECK(status == Z_OK, "zlib cannot compress a field");
   out.resize(size);
   return out;

@@ -51,13 +51,12 @@ std::shared_ptr<const data::ForecastRows> rows_of(const ForecastSetup& setup,
   // Those of the last step need no forcings.
   const int64_t num_times_to_come = (num_steps(setup, request) - 1) * setup.window.times_out;
   return std::make_shared<data::ForecastRows>(
-      dataset.source.dataset,
-      data::ForecastRowsOptions{.start_s = request.start_s,
-                                .timestep_s = setup.timestep_s,
-                                .num_states = setup.window.times_in,
-                                .num_times = num_times_to_come,
-                                .needed = needed_columns(dataset),
-                                .constant = request.constant});
+      dataset.source.dataset, data::ForecastRowsOptions{.start_s = request.start_s,
+                                                        .timestep_s = setup.timestep_s,
+                                                        .num_states = setup.window.times_in,
+                                                        .num_times = num_times_to_come,
+                                                        .needed = needed_columns(dataset),
+                                                        .constant = request.constant});
 }
 
 class ForecastRun {
@@ -180,8 +179,8 @@ class ForecastRun {
   void write_behind(size_t d, const at::Tensor& fields, int64_t first) {
     std::unique_ptr<train::HostCopies>& copies = copies_[d][turn_[d]++ % copies_[d].size()];
     if (!copies)
-      copies = std::make_unique<train::HostCopies>(static_cast<int64_t>(fields.nbytes()),
-                                                   setup_.device);
+      copies =
+          std::make_unique<train::HostCopies>(static_cast<int64_t>(fields.nbytes()), setup_.device);
     copies->clear();
     const at::Tensor here = copies->copy(fields);
     copies->end();

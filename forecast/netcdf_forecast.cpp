@@ -143,7 +143,7 @@ class NetcdfForecast : public ForecastFile {
     if (status == NC_NOERR) return;
     throw Error(concat("forecast file '", path_.string(), "': ", what, ": ",
                        status > 0 ? system_error_text() : "the file cannot be written"),
-                status > 0 ? "" : "is the disk full or the quota used up?");
+                status > 0 ? "" : kFullDiskHint);
   }
 
   int dimension(const char* name, size_t length) {

@@ -44,9 +44,7 @@ class ZarrForecast : public ForecastFile {
     for (size_t e = 0; e < members; ++e) {
       // The fields of a member are those of a chunk.
       const std::span<const float> own = fields.subspan(e * variables * cells, variables * cells);
-      zarr::ItemBlock block{zarr::Region::whole(writer_->files().shape()),
-                            std::as_bytes(own),
-                            {}};
+      zarr::ItemBlock block{zarr::Region::whole(writer_->files().shape()), std::as_bytes(own), {}};
       block.region.begin[0] = lead_time, block.region.end[0] = lead_time + 1;
       block.region.begin[2] = static_cast<int64_t>(e);
       block.region.end[2] = static_cast<int64_t>(e) + 1;
@@ -80,8 +78,7 @@ class ZarrForecast : public ForecastFile {
     if (error) throw Error(concat("cannot remove '", staging_.string(), "': ", error.message()));
     zarr::sync_store(temporary_);
     fs::rename(temporary_, path_, error);
-    if (error)
-      throw Error(concat("cannot write '", path_.string(), "': ", error.message()));
+    if (error) throw Error(concat("cannot write '", path_.string(), "': ", error.message()));
     finished_ = true;
   }
 
@@ -106,11 +103,10 @@ class ZarrForecast : public ForecastFile {
   zarr::ArraySettings field_settings() const {
     const auto cells = static_cast<int64_t>(contents_.latitudes_deg.size());
     const auto variables = static_cast<int64_t>(contents_.variables.size());
-    zarr::ArraySettings settings{
-        .format = kFormat,
-        .shape = {static_cast<int64_t>(contents_.lead_times_s.size()), variables,
-                  contents_.num_members, cells},
-        .chunks = {1, variables, 1, cells}};
+    zarr::ArraySettings settings{.format = kFormat,
+                                 .shape = {static_cast<int64_t>(contents_.lead_times_s.size()),
+                                           variables, contents_.num_members, cells},
+                                 .chunks = {1, variables, 1, cells}};
     settings.compression.level = 1;
     settings.threads = static_cast<int>(data::threads_for(kMostThreads, 1));
     settings.fill.real = std::numeric_limits<double>::quiet_NaN();

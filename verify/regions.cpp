@@ -61,8 +61,8 @@ Region parse_region(const std::string& text, const std::string& option) {
   if (region.name.empty() || sides.size() != 4) throw wrong("a name and four sides are needed");
   region.north_deg = sides[0], region.west_deg = sides[1];
   region.south_deg = sides[2], region.east_deg = sides[3];
-  const bool in_range = sides[0] <= 90 && sides[2] >= -90 && std::abs(sides[1]) <= 360 &&
-                        std::abs(sides[3]) <= 360;
+  const bool in_range =
+      sides[0] <= 90 && sides[2] >= -90 && std::abs(sides[1]) <= 360 && std::abs(sides[3]) <= 360;
   if (!in_range) throw wrong("latitudes are -90 to 90, longitudes -360 to 360");
   if (sides[0] <= sides[2]) throw wrong("north is not north of south");
   return region;

@@ -121,7 +121,8 @@ std::string to_csv(const Verification& verification) {
       const char* comma = line.empty() ? "" : ",";
       head += comma + key;
       line += comma + (value.is_string() ? value.get<std::string>()
-                                         : value.is_null() ? std::string() : value.dump());
+                       : value.is_null() ? std::string()
+                                         : value.dump());
     }
     if (text.empty()) text = head + "\n";
     text += line + "\n";

@@ -208,14 +208,11 @@ ForecastScores score_forecast(const ForecastReader& forecast, Truth& truth,
 }
 
 std::vector<MeanScores> mean_scores(std::span<const ForecastScores> forecasts, size_t num_parts) {
-  constexpr double FieldScores::*kFigures[] = {&FieldScores::squared_error,
-                                               &FieldScores::error,
-                                               &FieldScores::absolute_error,
-                                               &FieldScores::persistence_squared_error,
-                                               &FieldScores::activity,
-                                               &FieldScores::truth_activity,
-                                               &FieldScores::spread,
-                                               &FieldScores::crps};
+  constexpr double FieldScores::*kFigures[] = {
+      &FieldScores::squared_error,  &FieldScores::error,
+      &FieldScores::absolute_error, &FieldScores::persistence_squared_error,
+      &FieldScores::activity,       &FieldScores::truth_activity,
+      &FieldScores::spread,         &FieldScores::crps};
   std::vector<MeanScores> means(num_parts);
   for (const ForecastScores& forecast : forecasts) {
     for (size_t i = 0; i < num_parts; ++i) {

@@ -21,17 +21,17 @@ namespace aifs::verify {
 // error and activity are those of their mean.
 struct FieldScores {
   double squared_error = 0.0;
-  double error = 0.0;           // forecast minus truth
+  double error = 0.0;  // forecast minus truth
   double absolute_error = 0.0;
-  double persistence_squared_error = 0.0;  // of the truth at the start
+  double persistence_squared_error = 0.0;       // of the truth at the start
   double activity = 0.0, truth_activity = 0.0;  // variance over the cells
-  double spread = 0.0;  // variance of the members (n - 1); 0 of one
-  double crps = 0.0;    // fair: that of infinitely many such members; of one the absolute error
+  double spread = 0.0;                          // variance of the members (n - 1); 0 of one
+  double crps = 0.0;  // fair: that of infinitely many such members; of one the absolute error
 };
 
 // The fields of a variable at one time. Cells where one of them is NaN do not count.
 struct FieldTriple {
-  std::span<const float> forecast;  // (E, N)
+  std::span<const float> forecast;      // (E, N)
   std::span<const float> truth, start;  // (N)
 };
 
