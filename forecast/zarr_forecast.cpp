@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "core/time.h"
 #include "data/fields/moments.h"
 #include "data/tools/store_parts.h"
 #include "data/zarr/array_writer.h"
@@ -109,6 +110,7 @@ class ZarrForecast : public ForecastFile {
     }
     zarr::Json json = data::store_attributes(store, writer_->settings());
     json[kIdentityAttribute] = contents_.identity;
+    json["forecast_reference_time"] = format_date(contents_.start_s);
     return json;
   }
 
