@@ -107,7 +107,7 @@ def expected(truth: xr.Dataset, forecasts: list[xr.Dataset], variable: str, lead
     tables = []
 
     def put(name: str, value) -> None:
-        sums.setdefault(name, []).append(float(value))
+        sums.setdefault(name, []).append(float(np.squeeze(value)))
 
     for start, forecast in zip(STARTS, forecasts):
         fields = forecast[variable].isel(time=lead).astype("f8")
