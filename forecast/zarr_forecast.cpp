@@ -11,6 +11,7 @@
 
 #include "core/check.h"
 #include "core/run_on_threads.h"
+#include "core/time.h"
 #include "data/fields/moments.h"
 #include "data/fields/work_threads.h"
 #include "data/tools/store_parts.h"
@@ -133,6 +134,7 @@ class ZarrForecast : public ForecastFile {
     }
     zarr::Json json = data::store_attributes(store, writer_->settings());
     json[kIdentityAttribute] = contents_.identity;
+    json["forecast_reference_time"] = format_date(contents_.start_s);
     return json;
   }
 

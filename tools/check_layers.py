@@ -20,7 +20,7 @@ MAY_INCLUDE = {
     "plan": ["core", "graph", "model"],
     "train": ["core", "graph", "parallel", "data", "model"],
     "forecast": ["core", "graph", "parallel", "data/zarr", "data", "model", "train"],
-    "verify": ["core", "data"],
+    "verify": ["core", "graph", "data"],
     "anemoi": ["core"],
     "app": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "verify", "anemoi"],
     "conformance": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "verify", "anemoi", "app"],
@@ -29,7 +29,7 @@ MAY_INCLUDE = {
 # Third-party headers and where they may stand (prefixes of file paths).
 THIRD_PARTY = {
     r"(mpi|nccl)\.h": ["parallel/"],
-    r"netcdf\.h": ["graph/", "data/", "forecast/", "tests/support/", "tests/forecast/"],
+    r"netcdf\.h": ["graph/", "data/", "forecast/", "verify/", "tests/support/", "tests/forecast/"],
     r"hdf5\.h": ["forecast/chunk_writer.cpp"],
     r"eccodes\.h": ["data/sources/grib_message.cpp"],
     r"blosc\.h": ["data/zarr/", "tests/support/"],

@@ -53,8 +53,8 @@ struct ZonalWave {
 // Immutable after construction, hence thread-safe.
 class SphericalHarmonics {
  public:
-  // Tested up to here; far above, sectoral values near the poles underflow.
-  static constexpr int64_t kMaxDegree = 200;
+  // Tested up to here; above 1900, sectoral values near the poles underflow where others count.
+  static constexpr int64_t kMaxDegree = 1279;
 
   // Triangular truncation at 0 <= max_degree <= kMaxDegree.
   explicit SphericalHarmonics(int64_t max_degree);
