@@ -83,7 +83,8 @@ class Run:
     def reach(self, phase, random, limit_s=60.0):
         """Waits until the run is in this phase, or over; returns whether it was met."""
         if phase == "start":  # the first step begins about a second after the program
-            return self.pause_until(lambda: False, random.uniform(0.0, 1.2))
+            self.pause_until(lambda: False, random.uniform(0.0, 1.2))
+            return self.alive()
         if phase == "training":
             steps = self.lines_before % STEPS + random.randrange(1, 30)
             return self.pause_until(lambda: len(self.lines("metrics.jsonl")) >= steps, limit_s)
