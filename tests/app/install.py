@@ -27,8 +27,8 @@ def require(condition, text):
 
 def libraries_of(program, environment):
     """Where the loader finds each library."""
-    lines = [line.split() for line in run("ldd", program, env=environment).splitlines() if "=>" in line]
-    return {words[0]: words[2] for words in lines}
+    lines = [line.strip().split(" => ") for line in run("ldd", program, env=environment).splitlines() if "=>" in line]
+    return {name: place for name, place in lines}
 
 
 def main():
@@ -45,7 +45,7 @@ def main():
         found = libraries_of(program, environment)
         for library in ("libtorch_cpu.so", "libc10.so"):
             require(found[library].startswith(str(prefix)), f"{library} is that of {found[library]}")
-        missing = [name for name, place in found.items() if place == "not"]
+        missing = [name for name, place in found.items() if place == "not found"]
         require(not missing, f"libraries that are not found: {missing}")
         share, out = prefix / "share/aifs-train", pathlib.Path(folder) / "run"
         run(program, "--config", share / "configs/demo.json", "--set", f"train.max_steps={STEPS}", "--set",

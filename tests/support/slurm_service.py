@@ -10,6 +10,7 @@ environment() holds; with another one it would talk to the Slurm of the machine.
 import os
 import pathlib
 import pwd
+import random
 import re
 import shutil
 import signal
@@ -34,6 +35,7 @@ SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmdLogFile={folder}/slurmd-%n.log
 SlurmdSpoolDir={folder}/spool-%n
 SlurmdParameters=config_overrides
+FirstJobId={first_job}
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
@@ -46,7 +48,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
-SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,sched_min_interval=0,requeue_delay=0
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,sched_min_interval=0
 KillWait=5
 InactiveLimit=0
 MpiDefault=none
@@ -129,6 +131,16 @@ class Slurm:
         self.processes.append((name, process))
         return process
 
+    def is_at_work(self, job):
+        """True while a daemon of a step of this job is there."""
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if (process / "cmdline").read_bytes().startswith(f"slurmstepd: [{job}.".encode()):
+                    return True
+            except OSError:  # it has ended
+                continue
+        return bool(list(self.folder.glob(f"spool-*/pmix.{job}.*")))
+
     def start_munge(self):
         """munged refuses keys and folders that others may read or write, and to be root."""
         private = self.folder / "munge"
@@ -154,7 +166,8 @@ class Slurm:
                                         f"NodeName={socket.gethostname()}")
             self.names = [socket.gethostname()]
         text = CONFIGURATION.format(folder=self.folder, host=socket.gethostname(), port=free_port(),
-                                    nodes="\n".join(lines))
+                                    # Ports of ranks follow from the number of their job.
+                                    first_job=random.randrange(1000, 1000000), nodes="\n".join(lines))
         (self.folder / "state").mkdir()
         (self.folder / "slurm.conf").write_text(text)
         for number in range(NODE_GPUS):
@@ -194,7 +207,10 @@ class Slurm:
     def close(self):
         """Ends what it has started, jobs first, and removes its folder."""
         if any(name == "slurmctld" for name, _ in self.processes):
-            self.run("scancel", "--signal=KILL", "--full", "--user=root", check=False)
+            self.run("scancel", "--user=root", check=False)
+            deadline = time.monotonic() + 15
+            while time.monotonic() < deadline and self.run("squeue", "--noheader", check=False).stdout.strip():
+                time.sleep(0.2)
         for stop in (signal.SIGTERM, signal.SIGKILL):
             for _, process in reversed(self.processes):
                 if process.poll() is None:
@@ -202,7 +218,20 @@ class Slurm:
             deadline = time.monotonic() + 10
             while time.monotonic() < deadline and any(p.poll() is None for _, p in self.processes):
                 time.sleep(0.05)
+        self.end_left_over()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def end_left_over(self):
+        """Ends what the daemons have started and lost: processes that know this folder."""
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                known = (process / "environ").read_bytes() + (process / "cmdline").read_bytes()
+                files = [os.readlink(file) for file in (process / "fd").iterdir()]
+            except OSError:  # it has ended
+                continue
+            if int(process.name) != os.getpid() and (str(self.folder).encode() in known or
+                                                     any(file.startswith(str(self.folder)) for file in files)):
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def main():

@@ -66,6 +66,13 @@ class Run:
                 continue
         return found
 
+    def process_of(self, rank):
+        """The number of the process of this rank of several."""
+        for process in self.rank_processes():
+            if f"OMPI_COMM_WORLD_RANK={rank}".encode() in pathlib.Path(f"/proc/{process}/environ").read_bytes().split(b"\0"):
+                return process
+        raise AssertionError(f"there is no rank {rank}")
+
     def wait(self, limit_s=120.0):
         """Returns the exit code, of a process that a signal ended minus its number."""
         try:
@@ -87,16 +94,19 @@ class Run:
             return self.alive()
         if phase == "training":
             steps = self.lines_before % STEPS + random.randrange(1, 30)
-            return self.pause_until(lambda: len(self.lines("metrics.jsonl")) >= steps, limit_s)
+            return self.pause_until(lambda: self.begun() and len(self.lines("metrics.jsonl")) >= steps, limit_s)
         if phase == "first step":
-            return self.pause_until(lambda: "the first step begins" in self.text(), limit_s)
+            return self.pause_until(self.begun, limit_s)
         if phase == "validation":
-            return self.pause_until(self.in_validation, limit_s)
+            return self.pause_until(lambda: self.begun() and self.in_validation(), limit_s)
         if phase == "checkpoint":
             checkpoints = self.folder / "checkpoints"
             return self.pause_until(lambda: checkpoints.exists() and any(
                 name.startswith(".partial-") for name in os.listdir(checkpoints)), limit_s)
         raise ValueError(phase)
+
+    def begun(self):
+        return "the first step begins" in self.text()
 
     def in_validation(self):
         steps = len(self.lines("metrics.jsonl"))

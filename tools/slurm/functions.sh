@@ -77,13 +77,20 @@ unstage() {
       rm -rf "${AIFS_LOCAL:-${TMPDIR:-/tmp}}/aifs-$SLURM_JOB_ID" </dev/null
 }
 
-# Puts a run that was stopped after a checkpoint back into the queue.
+# Puts a run that was stopped back into the queue, but for one whose job was cancelled, or is over for
+# another reason: Slurm would start that, too.
 go_on_later() {
-  if [ "${SLURM_RESTART_COUNT:-0}" -ge "${AIFS_MAX_REQUEUES:-1000}" ]; then
-    say "stopped after a checkpoint; this was requeue ${SLURM_RESTART_COUNT:-0}, the last one"
+  local state
+  state=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%T)
+  if [ "$state" != RUNNING ]; then
+    say "stopped; the job is over: submit it again to go on"
     return
   fi
-  say "stopped after a checkpoint: back to the queue"
+  if [ "${SLURM_RESTART_COUNT:-0}" -ge "${AIFS_MAX_REQUEUES:-1000}" ]; then
+    say "stopped; this was requeue ${SLURM_RESTART_COUNT:-0}, the last one"
+    return
+  fi
+  say "stopped: back to the queue"
   scontrol requeue "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}" ||
     say "this job may not be requeued: submit it again, it goes on where it was"
 }
@@ -106,6 +113,8 @@ train() {
   srun --mpi="$(find_mpi)" --kill-on-bad-exit=1 ${AIFS_SRUN:-} "$program" "$@" "${more[@]}" \
     --set "run.dir=$(find_run_folder)" --resume || code=$?
   unstage
-  [ "$code" != 5 ] || go_on_later
+  case $code in
+    5 | 138 | 143) go_on_later ;; # 128 and the signal: it came before the program listens
+  esac
   return "$code"
 }
