@@ -16,12 +16,14 @@ class WorkBoard {
  public:
   virtual ~WorkBoard() = default;
 
+  // None of these throws, and each returns within seconds, whatever has become of the server.
+
   // Raises the counter and leaves word ("rank 0 on n1: writing a checkpoint"). False if the board
-  // cannot be reached. Never throws.
+  // cannot be reached.
   virtual bool note(const std::string& who_and_what) = 0;
-  // The counter, -1 if the board cannot be reached. Never throws.
+  // The counter, -1 if the board cannot be reached.
   virtual int64_t count() = 0;
-  // The word of the last rank that raised the counter, "" if there is none. Never throws.
+  // The word of the last rank that raised the counter, "" if there is none.
   virtual std::string last_word() = 0;
 };
 

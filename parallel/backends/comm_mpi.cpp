@@ -2,6 +2,7 @@
 #include "parallel/backends/comm_mpi.h"
 
 #include <ATen/ATen.h>
+#include <dlfcn.h>
 #include <mpi.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <optional>
 
 #include "core/check.h"
+#include "parallel/backends/openmpi_components.h"
 
 namespace aifs::parallel {
 
@@ -257,6 +259,18 @@ class MpiCommunicator : public Communicator {
 };
 
 }  // namespace
+
+bool may_join_by_pmi2() {
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5
+  return false;  // since this version there is PMIx only
+#elif defined(OPEN_MPI)
+  Dl_info library{};
+  void* const inside = ::dlsym(RTLD_DEFAULT, "MPI_Init_thread");
+  return !inside || ::dladdr(inside, &library) == 0 || may_read_pmi2(library.dli_fname);
+#else
+  return true;
+#endif
+}
 
 void initialize_mpi() {
   int provided = 0;

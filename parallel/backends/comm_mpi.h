@@ -9,6 +9,9 @@
 
 namespace aifs::parallel {
 
+// False if this MPI surely cannot join ranks by PMI-2. To be asked before initialize_mpi(), which
+// would end the process.
+bool may_join_by_pmi2();
 // MPI_Init_thread and MPI_Finalize; operations of different groups may be called from
 // different threads at a time.
 void initialize_mpi();

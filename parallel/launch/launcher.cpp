@@ -211,6 +211,7 @@ Launch read_launch() {
   launch.has_mpi = found->has_mpi || (may_have_pmix && variable("PMIX_RANK"));
   check(launch, *found);
   complete(launch);
+  launch.srun_pmi2 = launch.launcher == "mpiexec" && !variable("PMIX_RANK") && is_srun(launch);
   return launch;
 }
 

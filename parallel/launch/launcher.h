@@ -16,7 +16,8 @@ struct Launch {
   int ranks = 1, rank = 0;
   // Among the processes of this host, and how many those are; nothing where it is not said.
   std::optional<int> local_rank, local_size;
-  bool has_mpi = false;  // the launcher speaks MPI's protocol (mpirun, PMI, PMIx)
+  bool has_mpi = false;    // the launcher speaks MPI's protocol (mpirun, PMI, PMIx)
+  bool srun_pmi2 = false;  // and that is the PMI-2 of srun --mpi=pmi2
 };
 
 // The first of these that is there with rank and number of ranks: torchrun, mpirun of OpenMPI,

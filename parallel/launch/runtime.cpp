@@ -102,6 +102,13 @@ void Runtime::join(double timeout_s) {
   }
 #ifdef AIFS_HAVE_MPI
   if (launch().has_mpi) {
+    if (launch().srun_pmi2 && !may_join_by_pmi2()) {
+      throw ConfigError("parallel",
+                        concat("srun started ", launched_ranks(),
+                               " ranks with --mpi=pmi2, which this MPI cannot read"),
+                        "start them with srun --mpi=pmix (srun --mpi=list says what there is), or "
+                        "without MPI: srun --mpi=none");
+    }
     const OperationWatch::Scope joining(*watch_, "joining the other ranks");
     initialize_mpi();
     has_mpi_ = true;

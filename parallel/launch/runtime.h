@@ -25,7 +25,7 @@ class Runtime {
  public:
   // Joins the other ranks, if there are any. From now on operations that wait longer than the time
   // limit (0: none) end the process, joining included. Throws ConfigError with the path "parallel",
-  // on all ranks alike, if MPI sees other ranks than were launched.
+  // on all ranks alike, if MPI sees other ranks than were launched or cannot read their launcher.
   explicit Runtime(double timeout_s = 0.0);
   ~Runtime();
   Runtime(const Runtime&) = delete;

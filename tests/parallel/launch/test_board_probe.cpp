@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "parallel/launch/board_probe.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <thread>
 
 #include "core/host.h"
 #include "parallel/backends/comm_virtual.h"
@@ -55,6 +61,38 @@ TEST_CASE("all ranks know which of them cannot leave word for the others", "[boa
             return good(rank, rank == 3 ? other_port : port);
           }) == alike({3}));
   REQUIRE(probe(good, /*has_server=*/false) == alike({0, 1, 2, 3}));
+}
+
+TEST_CASE("a server that is silent is given up within seconds, and heard when it speaks again",
+          "[board_probe]") {
+  int to_parent[2];
+  REQUIRE(::pipe(to_parent) == 0);
+  const pid_t server = ::fork();
+  if (server == 0) {
+    uint16_t port = 0;
+    const std::unique_ptr<WorkBoard> board = serve_work_board(port);
+    if (::write(to_parent[1], &port, sizeof port) != sizeof port) ::_exit(1);
+    for (;;)
+      ::pause();
+  }
+  uint16_t port = 0;
+  REQUIRE(::read(to_parent[0], &port, sizeof port) == sizeof port);
+  const std::unique_ptr<WorkBoard> board = join_work_board({{"127.0.0.1"}, port});
+  REQUIRE(board->note("writing"));
+  ::kill(server, SIGSTOP);
+  const auto start = std::chrono::steady_clock::now();
+  REQUIRE(board->count() == -1);
+  REQUIRE_FALSE(board->note("reading"));  // at once: the first question is still open
+  REQUIRE(std::chrono::steady_clock::now() - start < std::chrono::seconds(8));
+  ::kill(server, SIGCONT);
+  int64_t count = -1;
+  for (int i = 0; i < 200 && count < 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    count = board->count();
+  }
+  ::kill(server, SIGKILL);
+  ::waitpid(server, nullptr, 0);
+  REQUIRE(count == 1);
 }
 
 TEST_CASE("a host has its name, the master's and its networks as addresses", "[board_probe]") {

@@ -291,11 +291,19 @@ TEST_CASE("PMI says who is where, or the launcher behind it does", "[parallel]")
                        {"SLURM_NODEID", "1"},
                        {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"}};
   REQUIRE(local(srun) == std::pair(1, 2));
+  const auto by_srun = [&](Variables more) {
+    more.insert(variables.begin(), variables.end());
+    const Environment environment(more);
+    return parallel::read_launch().srun_pmi2;
+  };
+  REQUIRE(by_srun(srun));
+  REQUIRE_FALSE(by_srun({}));
   // Variables of a step that started something else, in which this was started.
   Variables other = srun;
   other["SLURM_STEP_NUM_TASKS"] = "2";
   other["SLURM_PROCID"] = "0";
   REQUIRE(local(other) == std::pair(-1, -1));
+  REQUIRE_FALSE(by_srun(other));
 }
 
 TEST_CASE("what other launchers left stops nothing", "[parallel]") {
