@@ -11,6 +11,7 @@
 #include "app/graph_tools/options.h"
 #include "app/run/plan_request.h"
 #include "app/verify_tools/verify_options.h"
+#include "app/watch_tools/watch_command.h"
 
 namespace aifs::app {
 
@@ -46,6 +47,7 @@ struct CommandLine {
   std::optional<VerifyCommand> verify;
   std::optional<DataCommand> data;
   std::optional<GraphCommand> graph;
+  std::optional<WatchCommand> watch;
 };
 
 // Parses; on --help or a mistake gives the exit code, and what to print, instead.

@@ -34,6 +34,7 @@
 #include "app/run/versions.h"
 #include "app/run/wiring.h"
 #include "app/verify_tools/verify_command.h"
+#include "app/watch_tools/watch_command.h"
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/folder_trial.h"
@@ -156,6 +157,7 @@ int train(Run& run, const std::optional<train::CheckpointInfo>& resume_from,
     log::info("stopped after a checkpoint; go on with --resume");
     return kInterrupted;
   }
+  log::info("training has ended after ", format_elapsed(Phases::seconds()));
   return kSuccess;
 }
 
@@ -450,6 +452,7 @@ int execute(const ParsedCommandLine& parsed, char** argv) {
   if (c.verify) return verify(c);
   if (c.import_config) return import_config(*c.import_config);
   if (c.data) return run_data_command(*c.data);
+  if (c.watch) return run_watch_command(*c.watch);
   if (c.graph) return run_graph_command(*c.graph, {c.config, c.overrides});
   if (c.version) return std::fputs(versions_text().c_str(), stdout), kSuccess;
   if (c.print_schema) return std::fputs(schema_json().c_str(), stdout), kSuccess;

@@ -12,6 +12,23 @@
 
 namespace aifs::train {
 
+void RunCheckpoints::begin(int64_t resume_step) {
+  if (setup_.keep_best.is_on() && setup_.mesh.is_main())
+    best_.emplace(setup_.run_dir / "checkpoints", setup_.keep_best, resume_step);
+}
+
+void RunCheckpoints::keep_if_best(const LoopState& state, double score, int64_t keep, RunLog* log) {
+  if (!parallel::on_any_rank(setup_.mesh.world(), best_ && best_->would_keep(score))) return;
+  write(state, {.waits = true, .keep = keep}, log);
+  if (!best_ || last_step_ != state.step) return;
+  // A run that goes on from a checkpoint of another has none of its own yet.
+  if (!folder_exists(checkpoint_path(setup_.run_dir / "checkpoints", state.step))) return;
+  best_->add(state.step, score);
+  remove_old_checkpoints(setup_.run_dir / "checkpoints", state.step, keep, best_->steps());
+  log::info("checkpoint of step ", state.step, " is kept: ", setup_.keep_best.by.score, " ", score,
+            best_->steps().front() == state.step ? ", the best so far" : ", among the best");
+}
+
 RunCheckpoints::~RunCheckpoints() {
   finish(nullptr);
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "train/output/best_checkpoints.h"
 #include "train/output/host_copies.h"
 #include "train/run_log.h"
 #include "train/training_step.h"
@@ -22,6 +23,7 @@ struct RunCheckpointsSetup {
   fs::path run_dir;
   CheckpointMeta meta;     // time_utc is filled in when one is written
   bool background = true;  // training goes on meanwhile
+  KeepBestOptions keep_best = {};
 };
 
 // Says what becomes of a checkpoint that fails, and when training goes on.
@@ -37,6 +39,9 @@ class RunCheckpoints {
   // Waits for a file that is being written.
   ~RunCheckpoints();
 
+  // Finds the best ones of an earlier part of the run; -1: a new run. Before the first is written.
+  void begin(int64_t resume_step);
+
   // Allocates the memory of the copies, so that the first checkpoint takes no longer than others.
   // For runs that write while they train. Local.
   void prepare();
@@ -47,6 +52,11 @@ class RunCheckpoints {
   // the last checkpoint that can be resumed. `log` is null on other than the main rank. Collective
   // over all ranks.
   void write(const LoopState& state, const CheckpointWrite& how, RunLog* log);
+
+  // Keeps the one of the last whole step, which is written if it is not there, if its score is
+  // among the best; `score` is what the main rank says. Fails as one that is not required.
+  // Collective over all ranks.
+  void keep_if_best(const LoopState& state, double score, int64_t keep, RunLog* log);
 
   // Says in the log what has become of the file that is being written, once it is known. Local.
   void report(RunLog* log);
@@ -74,6 +84,7 @@ class RunCheckpoints {
   void begin_file(CheckpointTensors tensors, const LoopState& state, const CheckpointWrite& how);
 
   RunCheckpointsSetup setup_;
+  std::optional<BestCheckpoints> best_;  // on the main rank, if any are to be kept
   int64_t last_step_ = -1;
   int64_t written_step_ = -1;  // of the last one that is known to be on disk
   std::unique_ptr<HostCopies> copies_;
