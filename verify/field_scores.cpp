@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace aifs::verify {
 
@@ -18,7 +19,6 @@ struct Members {
 Members members_of(std::vector<double>& values) {
   Members members;
   const auto n = static_cast<double>(values.size());
-  if (values.size() == 1) return {values[0], 0.0, 0.0};
   for (const double value : values)
     members.mean += value / n;
   std::sort(values.begin(), values.end());
@@ -61,74 +61,130 @@ void add_rank(double weight, const std::vector<double>& members, double truth,
     ranks[static_cast<size_t>(place)] += weight / (equal + 1.0);
 }
 
+// Sums that every cell adds to. Loops keep them in registers.
+struct CellSums {
+  double total = 0.0, squared_error = 0.0, error = 0.0, absolute_error = 0.0;
+  double persistence = 0.0, climatology = 0.0;
+  Moments values, anomalies;
+
+  // Deviations from `origin`, one value of the field: their squares lose no digits.
+  void add(double weight, double mean, double wanted, double start, double origin) {
+    const double difference = mean - wanted, change = start - wanted;
+    total += weight;
+    squared_error += weight * difference * difference;
+    error += weight * difference;
+    absolute_error += weight * std::abs(difference);
+    persistence += weight * change * change;
+    values.add(weight, mean - origin, wanted - origin);
+  }
+  void add_anomalies(double weight, double mean, double wanted, double usual) {
+    climatology += weight * (usual - wanted) * (usual - wanted);
+    anomalies.add(weight, mean - usual, wanted - usual);
+  }
+};
+
 // What is added up over the cells of a region.
 class Sums {
  public:
   Sums(const ComparedFields& fields, std::span<const double> thresholds)
       : fields_(fields), thresholds_(thresholds) {
-    // Deviations from one value of the field: their squares lose no digits.
     const auto origin = static_cast<double>(fields.truth[0]);
     origin_ = std::isnan(origin) ? 0.0 : origin;
     scores_.events.resize(thresholds.size());
   }
 
-  // Adds a cell whose values are known; sorts them.
-  void add(double weight, size_t cell, std::vector<double>& values) {
+  // Adds all cells of a single forecast.
+  void add_single(std::span<const double> weights) {
+    CellSums sums;
+    const bool has_climatology = !fields_.climatology.empty();
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const double weight = weights[i];
+      if (weight == 0.0) continue;
+      all_ += weight;
+      const auto value = static_cast<double>(fields_.forecast[i]);
+      if (std::isnan(value) || !is_known(i)) continue;
+      const auto wanted = static_cast<double>(fields_.truth[i]);
+      sums.add(weight, value, wanted, static_cast<double>(fields_.start[i]), origin_);
+      if (has_climatology)
+        sums.add_anomalies(weight, value, wanted, static_cast<double>(fields_.climatology[i]));
+      for (size_t k = 0; k < thresholds_.size(); ++k)
+        scores_.events[k].add(weight, std::span(&value, 1), wanted, thresholds_[k]);
+    }
+    sums_ = sums;
+    scores_.crps = sums.absolute_error;
+  }
+
+  // Adds all cells of several members.
+  void add_members(std::span<const double> weights, size_t num_members) {
+    std::vector<double> values(num_members);
+    scores_.ranks.resize(num_members + 1, 0.0);
+    for (size_t i = 0; i < weights.size(); ++i) {
+      if (weights[i] == 0.0) continue;
+      all_ += weights[i];
+      bool counts = is_known(i);
+      for (size_t e = 0; e < num_members; ++e) {
+        values[e] = static_cast<double>(fields_.forecast[e * weights.size() + i]);
+        counts = counts && !std::isnan(values[e]);
+      }
+      if (counts) add_cell(weights[i], i, values);
+    }
+  }
+
+  double total() const { return sums_.total; }
+
+  FieldScores means() && {
+    const double total = sums_.total;
+    scores_.squared_error = sums_.squared_error / total;
+    scores_.error = sums_.error / total;
+    scores_.absolute_error = sums_.absolute_error / total;
+    scores_.persistence_squared_error = sums_.persistence / total;
+    scores_.climatology_squared_error = sums_.climatology / total;
+    scores_.spread /= total;
+    scores_.crps /= total;
+    for (double& rank : scores_.ranks)
+      rank /= total;
+    for (EventScores& event : scores_.events)
+      for (double* sum : {&event.hits, &event.false_alarms, &event.misses, &event.correct_negatives,
+                          &event.brier})
+        *sum /= total;
+    scores_.activity = sums_.values.x_variance(total);
+    scores_.truth_activity = sums_.values.y_variance(total);
+    if (!fields_.climatology.empty())
+      scores_.anomaly_correlation = sums_.anomalies.correlation(total);
+    scores_.coverage = total / all_;
+    return std::move(scores_);
+  }
+
+ private:
+  // True if all is known of a cell but the forecast.
+  bool is_known(size_t cell) const {
+    return !std::isnan(fields_.truth[cell]) && !std::isnan(fields_.start[cell]) &&
+           (fields_.climatology.empty() || !std::isnan(fields_.climatology[cell]));
+  }
+
+  // Sorts the values.
+  void add_cell(double weight, size_t cell, std::vector<double>& values) {
     const auto wanted = static_cast<double>(fields_.truth[cell]);
     double distance = 0.0;
     for (const double value : values)
       distance += std::abs(value - wanted) / static_cast<double>(values.size());
     const Members members = members_of(values);
-    const double error = members.mean - wanted;
-    const double persistence = static_cast<double>(fields_.start[cell]) - wanted;
-    total_ += weight;
-    scores_.squared_error += weight * error * error;
-    scores_.error += weight * error;
-    scores_.absolute_error += weight * std::abs(error);
-    scores_.persistence_squared_error += weight * persistence * persistence;
+    sums_.add(weight, members.mean, wanted, static_cast<double>(fields_.start[cell]), origin_);
+    if (!fields_.climatology.empty())
+      sums_.add_anomalies(weight, members.mean, wanted,
+                          static_cast<double>(fields_.climatology[cell]));
     scores_.spread += weight * members.variance;
     scores_.crps += weight * (distance - 0.5 * members.distance);
-    values_.add(weight, members.mean - origin_, wanted - origin_);
-    if (!fields_.climatology.empty()) {
-      const auto usual = static_cast<double>(fields_.climatology[cell]);
-      scores_.climatology_squared_error += weight * (usual - wanted) * (usual - wanted);
-      anomalies_.add(weight, members.mean - usual, wanted - usual);
-    }
-    if (values.size() > 1) {
-      scores_.ranks.resize(values.size() + 1, 0.0);
-      add_rank(weight, values, wanted, scores_.ranks);
-    }
+    add_rank(weight, values, wanted, scores_.ranks);
     for (size_t k = 0; k < thresholds_.size(); ++k)
       scores_.events[k].add(weight, values, wanted, thresholds_[k]);
   }
 
-  double total() const { return total_; }
-
-  // `all`: weight of the region.
-  FieldScores means(double all) && {
-    for (double* sum : {&scores_.squared_error, &scores_.error, &scores_.absolute_error,
-                        &scores_.persistence_squared_error, &scores_.spread, &scores_.crps,
-                        &scores_.climatology_squared_error})
-      *sum /= total_;
-    for (double& rank : scores_.ranks)
-      rank /= total_;
-    for (EventScores& event : scores_.events)
-      for (double* sum : {&event.hits, &event.false_alarms, &event.misses, &event.correct_negatives,
-                          &event.brier})
-        *sum /= total_;
-    scores_.activity = values_.x_variance(total_);
-    scores_.truth_activity = values_.y_variance(total_);
-    if (!fields_.climatology.empty()) scores_.anomaly_correlation = anomalies_.correlation(total_);
-    scores_.coverage = total_ / all;
-    return std::move(scores_);
-  }
-
- private:
   const ComparedFields& fields_;
   std::span<const double> thresholds_;
-  double origin_ = 0.0, total_ = 0.0;
+  double origin_ = 0.0, all_ = 0.0;  // weight of the region
+  CellSums sums_;
   FieldScores scores_;
-  Moments values_, anomalies_;
 };
 
 constexpr double FieldScores::*kFigures[] = {&FieldScores::squared_error,
@@ -151,24 +207,14 @@ constexpr double EventScores::*kEventFigures[] = {
 std::optional<FieldScores> score_field(const ComparedFields& fields,
                                        std::span<const double> weights,
                                        std::span<const double> thresholds) {
-  const size_t n = weights.size(), num_members = fields.forecast.size() / n;
+  const size_t num_members = fields.forecast.size() / weights.size();
   Sums sums(fields, thresholds);
-  double all = 0.0;
-  std::vector<double> values(num_members);
-  for (size_t i = 0; i < n; ++i) {
-    const double weight = weights[i];
-    if (weight == 0.0) continue;
-    all += weight;
-    bool is_known = !std::isnan(fields.truth[i]) && !std::isnan(fields.start[i]) &&
-                    (fields.climatology.empty() || !std::isnan(fields.climatology[i]));
-    for (size_t e = 0; e < num_members; ++e) {
-      values[e] = static_cast<double>(fields.forecast[e * n + i]);
-      is_known = is_known && !std::isnan(values[e]);
-    }
-    if (is_known) sums.add(weight, i, values);
-  }
+  if (num_members == 1)
+    sums.add_single(weights);
+  else
+    sums.add_members(weights, num_members);
   if (sums.total() == 0.0) return std::nullopt;
-  return std::move(sums).means(all);
+  return std::move(sums).means();
 }
 
 FieldScores mean_of(std::span<const FieldScores* const> scores) {

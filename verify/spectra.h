@@ -31,7 +31,7 @@ class FieldSpectra {
   explicit FieldSpectra(LatitudeRows rows);
 
   const LatitudeRows& rows() const { return rows_; }
-  // True for Gaussian grids, on which the integral over degrees is exact.
+  // True for Gaussian grids, on which the integral over degrees is exact, up to N320 or O320.
   bool has_degrees() const { return harmonics_.has_value(); }
 
   // The Fourier coefficients of each row of a field (N); none of rows with a NaN.

@@ -101,7 +101,9 @@ std::vector<SpectrumKind> spectrum_kinds(const std::vector<std::string>& names,
   for (const std::string& name : names) {
     if (name == "degree") {
       if (!spectra.has_degrees())
-        throw ConfigError(option, "the grid is not Gaussian: it has no spectrum by degree",
+        throw ConfigError(option,
+                          "the grid is not Gaussian, or finer than N320: it has no spectrum by "
+                          "degree",
                           "choose 'zonal'");
       kinds.push_back({name, "global"});
       continue;
