@@ -136,10 +136,26 @@ void CheckpointOptions::bind(config::Binder& b) {
   b.integer("keep", keep, {.min = 0}, {"newest checkpoints to keep; 0 keeps all"});
 }
 
+void MlflowOptions::bind(config::Binder& b) {
+  b.text("dir", dir,
+         {"folder of the store, created if needed: mlflow ui --backend-store-uri DIR shows it; "
+          "empty: none"},
+         config::TextKind::kPath);
+  b.text("experiment", experiment, {"experiment of the store that the run belongs to"});
+}
+
+void MlflowOptions::validate(const std::string& path) const {
+  if (experiment.empty()) throw ConfigError(path + ".experiment", "is empty");
+}
+
 void LogOptions::bind(config::Binder& b) {
   b.integer("every_steps", every_steps, {.min = 1},
             {"a line in the log after every so many", "steps"});
   b.boolean("tensorboard", tensorboard, {"write TensorBoard event files to <run.dir>/tensorboard"});
+  b.boolean("csv", csv,
+            {"write metrics.csv and validation.csv to <run.dir>, besides metrics.jsonl and "
+             "validation.jsonl"});
+  b.section("mlflow", mlflow, {"the curves in a store of MLflow, which runs share"});
   b.boolean("progress_bar", progress_bar, {"show a progress bar on a terminal"});
 }
 
