@@ -26,6 +26,9 @@ void ValidationOptions::bind(config::Binder& b) {
          {"attribute of the data nodes that is not 0 in a region, for example cutout_mask: scores "
           "are given of the cells inside and of those outside, too, as *_inside_lam and "
           "*_outside_lam; empty: of the whole only"});
+  b.text_list("regions", regions,
+              {"regions whose scores are given, too, as rmse_nh and the like: nh, sh (beyond 20 "
+               "degrees), tropics, europe, or name=north/west/south/east"});
   b.integer("rollout", rollout, {.min = 0, .max = 1024},
             {"forecast steps that the loss is averaged over; 0: as many as training samples have "
              "at that time",
@@ -72,6 +75,7 @@ void TrainOptions::bind(config::Binder& b) {
   b.section("rollout", rollout, {"forecast steps per training sample"});
   b.section("validation", validation,
             {"forecasts from validation dates, scored in physical units"});
+  b.section("early_stop", early_stop, {"end training when validations gain nothing any more"});
 }
 
 void TrainOptions::validate(const std::string& path) const {
@@ -134,6 +138,7 @@ void CheckpointOptions::bind(config::Binder& b) {
             {"write after every so many; 0 never", "epochs"});
   b.boolean("at_end", at_end, {"write when training ends"});
   b.integer("keep", keep, {.min = 0}, {"newest checkpoints to keep; 0 keeps all"});
+  b.section("keep_best", keep_best, {"checkpoints with the best scores, kept besides"});
 }
 
 void MlflowOptions::bind(config::Binder& b) {

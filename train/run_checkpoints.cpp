@@ -9,6 +9,22 @@
 
 namespace aifs::train {
 
+void RunCheckpoints::begin(int64_t resume_step) {
+  if (setup_.keep_best.is_on() && setup_.mesh.is_main())
+    best_.emplace(setup_.run_dir / "checkpoints", setup_.keep_best, resume_step);
+}
+
+void RunCheckpoints::keep_if_best(const LoopState& state, double score, int64_t keep, RunLog* log) {
+  if (!parallel::on_any_rank(setup_.mesh.world(), best_ && best_->would_keep(score))) return;
+  write(state, /*required=*/false, keep, log);
+  if (!best_ || last_step_ != state.step) return;
+  // A run that goes on from a checkpoint of another has none of its own yet.
+  if (!folder_exists(checkpoint_path(setup_.run_dir / "checkpoints", state.step))) return;
+  best_->add(state.step, score);
+  log::info("checkpoint of step ", state.step, " is kept: ", setup_.keep_best.by.score, " ", score,
+            best_->steps().front() == state.step ? ", the best so far" : ", among the best");
+}
+
 void RunCheckpoints::write(const LoopState& state, bool required, int64_t keep, RunLog* log) {
   if (last_step_ == state.step) return;
   const PartTimer::Scope scope(setup_.step.timer(), Part::kCheckpoint);
@@ -41,8 +57,8 @@ bool RunCheckpoints::write_file(const CheckpointTensors& tensors, const LoopStat
   CheckpointMeta meta = setup_.meta;
   meta.time_utc = format_date(static_cast<int64_t>(std::time(nullptr)));
   try {
-    const fs::path path =
-        write_checkpoint(setup_.run_dir / "checkpoints", state, tensors, meta, keep);
+    const fs::path path = write_checkpoint(setup_.run_dir / "checkpoints", state, tensors, meta,
+                                           keep, best_ ? best_->steps() : std::vector<int64_t>());
     log::info("checkpoint '", path.string(), "'");
     return true;
   } catch (const std::exception& error) {

@@ -7,6 +7,8 @@
 #include <exception>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "train/nonfinite.h"
 #include "train/output/loop_state.h"
@@ -36,5 +38,7 @@ struct StepFigures {
 
 // A line of metrics.jsonl; `state` is that after the step.
 nlohmann::ordered_json to_json(const StepFigures& figures, const LoopState& state);
+// The members that such a line may have, in their order.
+std::vector<std::string> step_columns();
 
 }  // namespace aifs::train

@@ -20,6 +20,7 @@
 #include "app/run/plan.h"
 #include "app/run/share.h"
 #include "app/run/signals.h"
+#include "app/run/validation_parts.h"
 #include "app/run/versions.h"
 #include "app/run/weights_match.h"
 #include "core/check.h"
@@ -162,6 +163,7 @@ void Run::build() {
   for (size_t d = 0; d < data_.size(); ++d)
     losses_.push_back(make_loss(d));
   validation_ = make_validation();
+  check_scores(config_, *validation_);
   phases_.end("network and loss");
 }
 
@@ -314,6 +316,8 @@ train::FurtherValidation Run::validated(size_t dataset) const {
           .variables = data.variables,
           .cell_weights = weights,
           .region = validation_region(config_, graph_.graph, dataset),
+          .regions = validation_regions(config_.train.validation, data.validation->info(),
+                                        /*may_lack=*/data_.size() > 1),
           .post_processor = data.post_processor,
           .nodes = cells_of(dataset),
           .loading = loading(kShareOfValidation, dataset),
@@ -329,6 +333,7 @@ std::unique_ptr<train::Validation> Run::make_validation() const {
                                .timestep_s = data().timestep_s,
                                .cell_weights = first.cell_weights,
                                .region = first.region,
+                               .regions = first.regions,
                                .post_processor = first.post_processor,
                                .nodes = first.nodes,
                                .mesh = *mesh_,

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -110,10 +111,7 @@ int64_t latest_step(const fs::path& folder) {
   std::error_code ignored;
   if (!fs::is_regular_file(folder / kLatest, ignored)) return -1;
   try {
-    std::string name = read_file(folder / kLatest);
-    while (!name.empty() && name.back() == '\n')
-      name.pop_back();
-    return step_of(name);
+    return step_of(pointed_at(folder / kLatest));
   } catch (const Error&) {
     return -1;
   }
@@ -139,10 +137,11 @@ void remove_quietly(const fs::path& path) {
   if (error) log::warning("cannot remove '", path.string(), "': ", error.message());
 }
 
-// Removes what crashed writers left, and checkpoints beyond the newest `keep`. Those of later steps
-// than the one just written are of a former course of the run; they are replaced when it gets
-// there.
-void clean_up(const fs::path& folder, int64_t step, int64_t keep) {
+// Removes what crashed writers left, and checkpoints beyond the newest `keep` and those `spared`.
+// Those of later steps than the one just written are of a former course of the run; they are
+// replaced when it gets there.
+void clean_up(const fs::path& folder, int64_t step, int64_t keep,
+              const std::vector<int64_t>& spared) {
   std::error_code error;
   std::vector<fs::path> left_over;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
@@ -155,7 +154,8 @@ void clean_up(const fs::path& folder, int64_t step, int64_t keep) {
     std::vector<fs::path> found = checkpoints_by_step(folder);
     std::erase_if(found, [&](const fs::path& path) { return step_of(path) > step; });
     for (size_t i = static_cast<size_t>(keep); i < found.size(); ++i)
-      left_over.push_back(found[i]);
+      if (std::count(spared.begin(), spared.end(), step_of(found[i])) == 0)
+        left_over.push_back(found[i]);
   }
   for (const fs::path& path : left_over)
     remove_quietly(path);
@@ -191,6 +191,11 @@ Json manifest_of(const LoopState& state, int64_t optimizer_steps, const Checkpoi
                 {"config_hash", meta.config_hash},
                 {"graph_hash", meta.graph_hash},
                 {"config", Json::parse(meta.config_json)}};
+  if (const StopCount& count = state.stop_count; count.last_step >= 0) {
+    Json& kept = manifest["early_stop"];
+    kept = {{"validations_without_gain", count.without_gain}, {"last_step", count.last_step}};
+    if (!std::isnan(count.best)) kept["best"] = count.best;
+  }
   if (!meta.data_json.empty()) manifest["data"] = Json::parse(meta.data_json);
   return manifest;
 }
@@ -208,15 +213,28 @@ void write_content(const fs::path& partial, const LoopState& state,
   sync_to_disk(partial);
 }
 
+StopCount read_stop_count(const JsonPlace& manifest) {
+  StopCount count;
+  const auto kept = manifest.find("early_stop");
+  if (!kept) return count;
+  count.without_gain = kept->at("validations_without_gain").integer(0);
+  count.last_step = kept->at("last_step").integer(0);
+  if (const auto best = kept->find("best")) count.best = best->number();
+  return count;
+}
+
 CheckpointInfo read_manifest(const fs::path& path, const JsonPlace& manifest) {
   CheckpointInfo info;
   info.path = path;
   const auto data = manifest.find("data");              // of later checkpoints
   const auto loss_scale = manifest.find("loss_scale");  // of later checkpoints
   const auto loss_scale_steps = manifest.find("loss_scale_steps");
-  info.state = {manifest.at("step").integer(0), manifest.at("epoch").integer(0),
-                manifest.at("batch_in_epoch").integer(0), loss_scale ? loss_scale->number() : 0.0,
-                loss_scale_steps ? loss_scale_steps->integer(0) : int64_t{0}};
+  info.state = {manifest.at("step").integer(0),
+                manifest.at("epoch").integer(0),
+                manifest.at("batch_in_epoch").integer(0),
+                loss_scale ? loss_scale->number() : 0.0,
+                loss_scale_steps ? loss_scale_steps->integer(0) : int64_t{0},
+                read_stop_count(manifest)};
   info.optimizer_steps = manifest.at("optimizer_steps").integer(0);
   info.meta = {manifest.at("program_version").text(), manifest.at("torch_version").text(),
                manifest.at("config").object().dump(), manifest.at("config_hash").text(),
@@ -267,7 +285,7 @@ std::vector<int64_t> checkpoint_file_bytes(const model::ParameterSet& parameters
 
 fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
                           const CheckpointTensors& tensors, const CheckpointMeta& meta,
-                          int64_t keep) {
+                          int64_t keep, const std::vector<int64_t>& spared) {
   make_directories(folder);
   const std::string name = folder_name(state.step);
   const std::string writer = unique_suffix();
@@ -284,9 +302,25 @@ fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
     throw;
   }
   sync_to_disk(folder);
-  write_file_atomic(folder / kLatest, name + "\n");
-  clean_up(folder, state.step, keep);
+  write_pointer(folder / kLatest, state.step);
+  clean_up(folder, state.step, keep, spared);
   return target;
+}
+
+fs::path checkpoint_path(const fs::path& folder, int64_t step) {
+  return folder / folder_name(step);
+}
+
+void write_pointer(const fs::path& file, int64_t step) {
+  write_file_atomic(file, folder_name(step) + "\n");
+}
+
+fs::path pointed_at(const fs::path& file) {
+  std::string name = read_file(file);
+  while (!name.empty() && name.back() == '\n')
+    name.pop_back();
+  if (step_of(name) < 0) throw DataError(concat("'", file.string(), "' names no checkpoint"));
+  return file.parent_path() / name;
 }
 
 bool has_checkpoints(const fs::path& folder) {

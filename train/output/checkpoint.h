@@ -53,11 +53,19 @@ std::vector<int64_t> checkpoint_file_bytes(const model::ParameterSet& parameters
                                            int64_t num_states);
 
 // Writes <folder>/step-<step>/ and points `latest` at it, then removes all but the `keep` newest
-// up to that step (0 keeps all). An existing checkpoint of the same step is replaced only once the
-// new one is complete. Returns its path.
+// up to that step (0 keeps all) and those of the steps `spared`. An existing checkpoint of the same
+// step is replaced only once the new one is complete. Returns its path.
 fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
                           const CheckpointTensors& tensors, const CheckpointMeta& meta,
-                          int64_t keep);
+                          int64_t keep, const std::vector<int64_t>& spared = {});
+
+// <folder>/step-<step>, whether it is there or not.
+fs::path checkpoint_path(const fs::path& folder, int64_t step);
+// Points a file beside the checkpoints, such as `latest`, at that of a step. Throws Error.
+void write_pointer(const fs::path& file, int64_t step);
+// The checkpoint that such a file names, whether it is there or not. Throws DataError if it names
+// none.
+fs::path pointed_at(const fs::path& file);
 
 // A checkpoint found sound: complete, readable, all checksums right.
 struct CheckpointInfo {

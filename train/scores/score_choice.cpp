@@ -31,8 +31,8 @@ bool higher_is_better(const ScoreChoice& choice) {
 }  // namespace
 
 bool ScoreChoice::is_better(double value, double other, double margin) const {
-  if (std::isnan(value)) return false;
-  if (std::isnan(other)) return true;
+  if (!std::isfinite(value)) return false;
+  if (!std::isfinite(other)) return true;
   return higher_is_better(*this) ? value > other + margin : value < other - margin;
 }
 

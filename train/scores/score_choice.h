@@ -21,8 +21,8 @@ struct ScoreChoice {
   std::string score;
   Better better = Better::kAuto;
 
-  // True if `value` is better than `other` by more than `margin`. NaN is better than nothing, and
-  // anything else is better than NaN.
+  // True if `value` is better than `other` by more than `margin`. What is not finite is better than
+  // nothing, and anything finite is better than it.
   bool is_better(double value, double other, double margin = 0.0) const;
   // Throws ConfigError, with the nearest names, if the score is none of `known`, or, below
   // `path`.better, if neither direction of it is the better one by itself. `path`: of the section.
