@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of a store, and the store as MLflow itself reads it where Python has its package.
 #include "train/output/mlflow.h"
 
 #include <limits>
@@ -10,7 +9,6 @@
 #include "tests/support/catch.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/paths.h"
-#include "tests/support/skip.h"
 
 using namespace aifs;
 using train::MlflowRun;
@@ -137,42 +135,4 @@ TEST_CASE("a store that is full or vanishes stops nothing, and a damaged record 
   fs::remove_all(place.store);
   write_file_atomic(place.store, "a file");
   REQUIRE_THROWS_AS(MlflowWriter(place.run("a")), Error);
-}
-
-TEST_CASE("MLflow reads the store as its own", "[mlflow][package]") {
-  const Place place;
-  const fs::path script = place.folder.path() / "read.py";
-  {
-    MlflowWriter writer(place.run("a"));
-    for (const int64_t step : {1, 2, 3})
-      writer.add_scalar("train/loss", 1.0 / static_cast<double>(step), step);
-    writer.end(MlflowWriter::Status::kFinished);
-  }
-  write_file_atomic(script, R"(
-import sys, warnings
-warnings.simplefilter("ignore")
-from mlflow.tracking import MlflowClient
-client = MlflowClient("file://" + sys.argv[1].replace(" ", "%20"))
-[experiment] = [e for e in client.search_experiments() if e.name == "it's one"]
-[run] = client.search_runs([experiment.experiment_id])
-print(run.info.run_name, run.info.status, run.data.params["train.max_steps"],
-      run.data.metrics["train/loss"] == 1.0 / 3.0, run.info.end_time >= run.info.start_time,
-      [(m.step, m.value) for m in client.get_metric_history(run.info.run_id, "train/loss")][:2])
-client.set_tag(run.info.run_id, "seen", "yes")
-client.log_metric(run.info.run_id, "train/loss", 0.25, step=4)
-)");
-  const char* chosen = std::getenv("AIFS_MLFLOW_PYTHON");
-  const std::string python =
-      concat("MLFLOW_ALLOW_FILE_STORE=true '", chosen && *chosen ? chosen : "python3", "' ");
-  if (test::run_command(python + "-c 'import mlflow.tracking'").exit_code != 0)
-    test::skip("Python has no package mlflow; AIFS_MLFLOW_PYTHON may name one that has");
-  const auto read =
-      test::run_command(concat(python, "'", script.string(), "' '", place.store.string(), "'"));
-  INFO(read.out << read.err);
-  REQUIRE(read.exit_code == 0);
-  REQUIRE_THAT(read.out, ContainsSubstring("a FINISHED 7 True True [(1, 1.0), (2, 0.5)]"));
-  // The same run goes on after MLflow has written to it.
-  MlflowWriter again(place.run("a"), 3);
-  again.end(MlflowWriter::Status::kFinished);
-  REQUIRE(points(again.folder(), "train/loss").size() == 3);
 }
