@@ -2,13 +2,16 @@
 #include "forecast/zarr_forecast.h"
 
 #include <algorithm>
+#include <future>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "core/check.h"
+#include "core/run_on_threads.h"
 #include "data/fields/moments.h"
+#include "data/fields/work_threads.h"
 #include "data/tools/store_parts.h"
 #include "data/zarr/array_writer.h"
 
@@ -46,9 +49,10 @@ class ZarrForecast : public ForecastFile {
       block.region.begin[2] = static_cast<int64_t>(e);
       block.region.end[2] = static_cast<int64_t>(e) + 1;
       const std::vector<int64_t> chunk{lead_time, 0, static_cast<int64_t>(e), 0};
+      std::future<void> counted =
+          std::async(std::launch::async, [&] { add_moments(own, variables, cells); });
       writer_->write(chunk, block, scratch_);
-      for (size_t v = 0; v < variables; ++v)
-        moments_[v].join(data::Moments::of(own.subspan(v * cells, cells)));
+      counted.get();
     }
   }
 
@@ -75,6 +79,16 @@ class ZarrForecast : public ForecastFile {
 
  private:
   static constexpr int kFormat = 2;
+  static constexpr int64_t kMostThreads = 8;
+
+  // Of the fields of a member, beside the thread that compresses them.
+  void add_moments(std::span<const float> fields, size_t variables, size_t cells) {
+    const auto add = [&](int64_t variable) {
+      const auto v = static_cast<size_t>(variable);
+      moments_[v].join(data::Moments::of(fields.subspan(v * cells, cells)));
+    };
+    run_on_threads(static_cast<int64_t>(variables), data::threads_for(kMostThreads / 2, 1), add);
+  }
 
   zarr::ArraySettings field_settings() const {
     const auto cells = static_cast<int64_t>(contents_.latitudes_deg.size());
@@ -85,6 +99,7 @@ class ZarrForecast : public ForecastFile {
                   contents_.num_members, cells},
         .chunks = {1, variables, 1, cells}};
     settings.compression.level = 1;
+    settings.threads = static_cast<int>(data::threads_for(kMostThreads, 1));
     settings.fill.real = std::numeric_limits<double>::quiet_NaN();
     settings.attributes =
         zarr::Json{{"_ARRAY_DIMENSIONS", {"time", "variable", "ensemble", "cell"}}};

@@ -22,6 +22,10 @@ class Cadence {
 
   bool validates(const LoopState& state) const;
   bool saves(const LoopState& state) const;
+  // True if the run may write checkpoints before it ends.
+  bool saves_meanwhile() const {
+    return checkpoint_.every_steps > 0 || checkpoint_.every_epochs > 0;
+  }
   // True if a run that ends here validates, whatever its cadence.
   bool validates_at_end(const LoopState& state) const;
 

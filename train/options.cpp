@@ -139,6 +139,9 @@ void CheckpointOptions::bind(config::Binder& b) {
   b.boolean("at_end", at_end, {"write when training ends"});
   b.integer("keep", keep, {.min = 0}, {"newest checkpoints to keep; 0 keeps all"});
   b.section("keep_best", keep_best, {"checkpoints with the best scores, kept besides"});
+  b.boolean("background", background,
+            {"training goes on while the files of a checkpoint are written, from a copy in the "
+             "memory of the main rank's host (page-locked for a GPU); false: it waits for them"});
 }
 
 void MlflowOptions::bind(config::Binder& b) {

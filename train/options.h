@@ -104,6 +104,7 @@ struct CheckpointOptions {
   bool at_end = true;
   int64_t keep = 3;
   KeepBestOptions keep_best;
+  bool background = true;
 
   void bind(config::Binder& b);
 };

@@ -96,6 +96,7 @@ Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
                     .mesh = parts.mesh,
                     .run_dir = options.run_dir,
                     .meta = options.checkpoint_meta,
+                    .background = options.checkpoint.background,
                     .keep_best = options.checkpoint.keep_best}) {}
 
 Trainer::~Trainer() = default;
@@ -127,6 +128,7 @@ Outcome Trainer::run() {
   feed_.check_samples();
   step_.begin();
   const bool resumed = checkpoints_.last_step() >= 0;
+  if (cadence_.saves_meanwhile()) checkpoints_.prepare();
   start_logs(resumed);
   first_step_ = state_.step;
   checkpoints_.begin(resumed ? state_.step : -1);
@@ -147,6 +149,7 @@ Outcome Trainer::run() {
   const Outcome outcome = stopped ? Outcome::kInterrupted
                           : early ? Outcome::kStoppedEarly
                                   : Outcome::kFinished;
+  checkpoints_.finish(log_.get());
   end_logs(outcome);
   return outcome;
 }
@@ -252,6 +255,7 @@ void Trainer::update_weights(StepFigures& figures) {
 
 void Trainer::record(const StepFigures& figures) {
   if (log_) log_->write_step(to_json(figures, state_));
+  checkpoints_.report(log_.get());
   const std::string slow_reading = feed_.watch(figures);
   if (slow_reading.empty()) return;
   log_->clear_progress();
@@ -307,14 +311,14 @@ void Trainer::fail_together(const std::exception_ptr& error) const {
 void Trainer::save_before_error() {
   if (state_.step == first_step_ || weights_lost_) return;
   try {
-    checkpoints_.write(state_, /*required=*/false, /*keep=*/0, log_.get());
+    checkpoints_.write(state_, {.waits = true}, log_.get());
   } catch (const std::exception& error) {
     log::error("no checkpoint before the run ends: ", error_text(error));
   }
 }
 
 void Trainer::save(bool required) {
-  checkpoints_.write(state_, required, options_.checkpoint.keep, log_.get());
+  checkpoints_.write(state_, {.required = required, .keep = options_.checkpoint.keep}, log_.get());
 }
 
 bool Trainer::validate() {

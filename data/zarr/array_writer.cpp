@@ -247,7 +247,8 @@ void ArrayWriter::encode_chunk(const Region& region, const ItemBlock& block,
     is_whole = is_whole && extent[axis] == chunk[axis];
   }
   if (is_whole && extent == shape)
-    return encode(settings_.compression, block.items, item_bytes, scratch.encoded);
+    return encode(settings_.compression, block.items, item_bytes, scratch.encoded,
+                  settings_.threads);
   scratch.items.resize(bytes);
   if (!is_whole) {
     for (size_t at = 0; at < bytes; at += fill_.size())
@@ -255,7 +256,8 @@ void ArrayWriter::encode_chunk(const Region& region, const ItemBlock& block,
   }
   copy_block(block.items.data(), {shape, first}, scratch.items.data(),
              {chunk, std::vector<int64_t>(chunk.size(), 0)}, extent, item_bytes);
-  encode(settings_.compression, scratch.items.bytes(), item_bytes, scratch.encoded);
+  encode(settings_.compression, scratch.items.bytes(), item_bytes, scratch.encoded,
+         settings_.threads);
 }
 
 void ArrayWriter::append_shard(const Region& region, const ItemBlock& block, WriteScratch& scratch,

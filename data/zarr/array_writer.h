@@ -27,6 +27,7 @@ struct ArraySettings {
   Compression compression = {};
   Json attributes = Json::object();
   Json dimension_names = {};  // of format 3; null: none
+  int threads = 1;            // of one call of write(), that compress a chunk by Blosc
 };
 
 // Returns what .zarray (format 2) or zarr.json holds.

@@ -2,10 +2,16 @@
 #include "train/output/checkpoint.h"
 
 #include <ATen/ATen.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
+#include <future>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
@@ -72,10 +78,6 @@ std::string write_tensors(const fs::path& path,
         {name, stored_type(tensor.scalar_type()), tensor.sizes().vec(), tensor.data_ptr()});
   }
   return write_safetensors(path, items);
-}
-
-at::Tensor on_host(const at::Tensor& tensor) {
-  return tensor.detach().cpu().contiguous();
 }
 
 // The step in the name of a checkpoint folder, or -1 for another name.
@@ -245,14 +247,18 @@ CheckpointInfo read_manifest(const fs::path& path, const JsonPlace& manifest) {
 
 }  // namespace
 
+at::Tensor on_host(const at::Tensor& tensor) {
+  return tensor.detach().cpu().contiguous();
+}
+
 CheckpointTensors gather_tensors(const model::ParameterSet& parameters, const AdamW& optimizer,
-                                 bool keep, const WholeState& whole_state) {
+                                 bool keep, const WholeState& whole_state, const ToHost& to_host) {
   CheckpointTensors tensors;
   tensors.optimizer_steps = optimizer.num_steps();
   const auto add = [&](std::vector<CheckpointTensors::Named>& list, const std::string& name,
                        const model::Parameter& parameter, const at::Tensor& own) {
     const at::Tensor whole = whole_tensor(parameter, own);
-    if (keep) list.emplace_back(name, on_host(whole));
+    if (keep) list.emplace_back(name, to_host(whole));
   };
   for (const model::Parameter& parameter : parameters.entries())
     add(tensors.parameters, parameter.name, parameter, parameter.tensor);
@@ -307,6 +313,11 @@ fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
   return target;
 }
 
+void remove_old_checkpoints(const fs::path& folder, int64_t step, int64_t keep,
+                            const std::vector<int64_t>& spared) {
+  clean_up(folder, step, keep, spared);
+}
+
 fs::path checkpoint_path(const fs::path& folder, int64_t step) {
   return folder / folder_name(step);
 }
@@ -326,6 +337,39 @@ fs::path pointed_at(const fs::path& file) {
 bool has_checkpoints(const fs::path& folder) {
   return !checkpoints_by_step(folder).empty();
 }
+
+namespace {
+
+// Returns a text that differs once the file has been written or replaced; "" for a file that was
+// written a moment ago, when clocks of file systems are too coarse to tell, or cannot be asked.
+std::string file_state(const fs::path& path) {
+  constexpr std::time_t kSettled = 2;  // seconds
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return "";
+  if (std::time(nullptr) - std::max(info.st_mtime, info.st_ctime) < kSettled) return "";
+  return concat(info.st_dev, " ", info.st_ino, " ", info.st_size, " ", info.st_mtim.tv_sec, " ",
+                info.st_mtim.tv_nsec, " ", info.st_ctim.tv_sec, " ", info.st_ctim.tv_nsec);
+}
+
+// Returns the SHA-256 of a file, from memory where this process has read the same file before: a
+// command finds a checkpoint more than once, and a large one takes seconds.
+std::string file_digest(const fs::path& path) {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> known;  // by state
+  const std::string state = file_state(path);
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = known.find(state); found != known.end()) return found->second;
+  }
+  const MappedFile file(path);
+  const std::string digest = sha256_hex(file.bytes());
+  if (state.empty() || state != file_state(path)) return digest;
+  const std::lock_guard lock(mutex);
+  known[state] = digest;
+  return digest;
+}
+
+}  // namespace
 
 CheckpointInfo inspect_checkpoint(const fs::path& path) {
   const auto unsound = [&](const std::string& why) {
@@ -349,13 +393,16 @@ CheckpointInfo inspect_checkpoint(const fs::path& path) {
   if (const int64_t version = manifest.at("format_version").integer(); version != kFormatVersion) {
     throw unsound(concat("its format is ", version, ", this program reads ", kFormatVersion));
   }
-  for (const char* name : {kParameters, kOptimizer}) {
+  for (const char* name : {kParameters, kOptimizer})
     if (!fs::exists(path / name, error)) throw unsound(concat("the file ", name, " is missing"));
-    const MappedFile file(path / name);
-    if (sha256_hex(file.bytes()) != manifest.at("files").at(name).text()) {
+  // Both at once: hashing takes longer than reading.
+  auto parameters = std::async(std::launch::async, [&] { return file_digest(path / kParameters); });
+  const std::string of_optimizer = file_digest(path / kOptimizer);
+  const std::array<std::pair<const char*, std::string>, 2> digests{
+      {{kParameters, parameters.get()}, {kOptimizer, of_optimizer}}};
+  for (const auto& [name, found] : digests)
+    if (found != manifest.at("files").at(name).text())
       throw unsound(concat("the checksum of ", name, " is wrong"));
-    }
-  }
   return read_manifest(path, manifest);
 }
 

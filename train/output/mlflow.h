@@ -8,7 +8,7 @@
 //                            tags/<key>
 //                            metrics/<key>    lines "<milliseconds since 1970> <value> <step>"
 //
-// Source: mlflow/store/tracking/file_store.py of MLflow 3.17.
+// Source: the store of files of MLflow 3.17 (module mlflow.store.tracking.file_store).
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the scores of a validation are made of: sums over cells and dates, fp64, for each output of
 // a dataset at one lead time, of all cells and of each region. The figures are those of
-// verify/scores.h for one member; of several they are means over the members.
+// `aifs-train verify` for one member; of several they are means over the members.
 #pragma once
 
 #include <ATen/core/Tensor.h>
