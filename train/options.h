@@ -60,7 +60,7 @@ struct TrainOptions {
   DeviceGraphs cuda_graph = DeviceGraphs::kAuto;
   RolloutOptions rollout;
   ValidationOptions validation;
-  EarlyStopOptions early_stop;
+  EarlyStopOptions early_stop = {};
 
   // The longest forecast of a training step of the run.
   int64_t longest_rollout() const { return train::longest_rollout(rollout, max_epochs, max_steps); }
@@ -104,7 +104,7 @@ struct CheckpointOptions {
   double every_minutes = 0.0;
   bool at_end = true;
   int64_t keep = 3;
-  KeepBestOptions keep_best;
+  KeepBestOptions keep_best = {};
   bool background = true;
 
   void bind(config::Binder& b);
@@ -123,7 +123,7 @@ struct LogOptions {
   int64_t every_steps = 10;
   bool tensorboard = true;
   bool csv = false;
-  MlflowOptions mlflow;
+  MlflowOptions mlflow = {};
   bool progress_bar = true;
 
   void bind(config::Binder& b);

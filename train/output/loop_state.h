@@ -17,7 +17,7 @@ struct LoopState {
   // fp16-mixed: factor of the loss (0: not yet used), and steps since it last changed.
   double loss_scale = 0.0;
   int64_t loss_scale_steps = 0;
-  StopCount stop_count;
+  StopCount stop_count = {};
 };
 
 // All of it as (8) fp64 on the CPU, and back, to be sent to other ranks. Counts are below 2^53.
