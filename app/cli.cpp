@@ -18,6 +18,7 @@ constexpr const char* kFooter = R"(Examples
   aifs-train --config configs/o96.json --validate-only     score the latest checkpoint
   aifs-train watch runs/a                                  how a run goes on, in a terminal
   aifs-train forecast runs/a --dates 2020-01-31T00 --lead-time 10d --out forecasts
+  aifs-train report runs/a runs/b --out report.html        a page about runs, scores, forecasts
   aifs-train export --format anemoi runs/a OUT             a model for Anemoi
   aifs-train import-config resolved.yaml > run.json        a configuration of Anemoi as one of ours
   aifs-train data info DATASET.zarr                        what is in a dataset; data --help: more
@@ -171,6 +172,8 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
   const auto* forecast_command = add_forecast_command(app, forecast);
   VerifyCommand verify;
   const auto* verify_command = add_verify_command(app, verify);
+  ReportCommand report;
+  const auto* report_command = add_report_command(app, report);
   DataCommand data;
   const auto* data_command = add_data_commands(app, data);
   GraphCommand graph;
@@ -185,6 +188,7 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
     if (import_command->parsed()) c.import_config = import_config;
     if (forecast_command->parsed()) c.forecast = forecast;
     if (verify_command->parsed()) c.verify = verify;
+    if (report_command->parsed()) c.report = report;
     if (data_command->parsed()) c.data = data;
     if (graph_command->parsed()) c.graph = graph;
     if (watch_command->parsed()) c.watch = watch;

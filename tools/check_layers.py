@@ -21,8 +21,9 @@ MAY_INCLUDE = {
     "train": ["core", "graph", "parallel", "data", "model"],
     "forecast": ["core", "graph", "parallel", "data/zarr", "data", "model", "train"],
     "verify": ["core", "graph", "data"],
+    "report": ["core", "data", "verify"],
     "anemoi": ["core"],
-    "app": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "verify", "anemoi"],
+    "app": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "verify", "report", "anemoi"],
     "conformance": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "verify", "anemoi", "app"],
     "bench": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "verify", "app"],
 }
@@ -41,6 +42,7 @@ THIRD_PARTY = {
     # Only in sources that link the library: two versions of it may be there.
     r"CLI/.*": ["app/cli", "app/data_tools/cli_checks.h", "app/data_tools/options.cpp",
                "app/forecast_tools/forecast_options.cpp", "app/verify_tools/verify_options.cpp",
+               "app/report_tools/report_options.cpp",
                "app/graph_tools/options.cpp", "bench/main.cpp"],
 }
 NO_TORCH = ["data/zarr/"]
