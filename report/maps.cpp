@@ -14,7 +14,7 @@
 #include "report/page_text.h"
 #include "report/round_digits.h"
 #include "report/spectrum.h"
-#include "verify/regions.h"
+#include "verify/cell_weights.h"
 
 namespace aifs::report {
 
@@ -92,8 +92,8 @@ class MapWriter {
         first_(*forecasts.front().file),
         circles_(latitude_circles(first_.latitudes_deg(), first_.longitudes_deg(), kSouth_deg,
                                   kNorth_deg)),
-        weights_(verify::region_weights(verify::Region{"global"}, first_.latitudes_deg(),
-                                        first_.longitudes_deg())) {
+        weights_(verify::cell_weights(verify::WeightKind::kCosine, first_.latitudes_deg(),
+                                      first_.longitudes_deg(), "--truth")) {
     for (const int64_t lead_s : evenly(choice_.lead_times_s, kMostSpectra))
       spectra_of_.push_back(lead_s);
   }

@@ -22,10 +22,12 @@ class Cadence {
 
   bool validates(const LoopState& state) const;
   bool saves(const LoopState& state) const;
+  // True if the last checkpoint is older than it should be, by the clock of this rank.
+  bool saves_by_time() const;
+  // A checkpoint is made now.
+  void note_save() { saved_ = std::chrono::steady_clock::now(); }
   // True if the run may write checkpoints before it ends.
-  bool saves_meanwhile() const {
-    return checkpoint_.every_steps > 0 || checkpoint_.every_epochs > 0;
-  }
+  bool saves_meanwhile() const;
   // True if a run that ends here validates, whatever its cadence.
   bool validates_at_end(const LoopState& state) const;
 
