@@ -8,6 +8,7 @@
 #include "app/run/make_data.h"
 #include "app/run/model_graph.h"
 #include "app/run/period_overlap.h"
+#include "app/run/validation_parts.h"
 #include "app/run/weights_match.h"
 #include "app/run/wiring.h"
 #include "core/check.h"
@@ -92,7 +93,7 @@ class Checks {
   void check_data() const;
   void check_dataset(const DataParts& data, const model::DatasetPlan& plan) const;
   void check_loss(const DataParts& data, const at::Tensor& output_mask = {}) const;
-  static train::FurtherValidation validation_of(const DataParts& data);
+  train::FurtherValidation validation_of(const DataParts& data) const;
   void check_graph();
   void check_masks(const graph::Graph& graph) const;
   void check_noise_matrix();
@@ -186,18 +187,30 @@ void Checks::check_data() const {
                                                                 .window = first.window,
                                                                 .timestep_s = first.timestep_s,
                                                                 .cell_weights = own.cell_weights,
+                                                                .region = own.region,
+                                                                .regions = own.regions,
                                                                 .nodes = own.nodes,
                                                                 .mesh = mesh,
                                                                 .further = further});
+  check_scores(config_, validation);
 }
 
-// Scores are not asked for: cells weigh the same, and there is no loss.
-train::FurtherValidation Checks::validation_of(const DataParts& data) {
+// Values of scores are not asked for: cells weigh the same, there is no loss, and any cell stands
+// for the region that the graph knows.
+train::FurtherValidation Checks::validation_of(const DataParts& data) const {
   const int64_t cells = data.validation->info().num_nodes();
+  at::Tensor region;
+  if (!config_.train.validation.region.empty()) {
+    region = at::zeros({cells}, at::kBool);
+    region[0] = true;
+  }
   return {.name = data.name,
           .source = data.validation_source,
           .variables = data.variables,
           .cell_weights = std::vector<float>(static_cast<size_t>(cells), 1.0f),
+          .region = region,
+          .regions = validation_regions(config_.train.validation, data.validation->info(),
+                                        /*may_lack=*/data_->size() > 1),
           .nodes = {0, cells},
           .loss = nullptr};
 }

@@ -16,7 +16,9 @@ constexpr const char* kFooter = R"(Examples
   aifs-train --config configs/o96.json --set run.dir=runs/a --set train.max_steps=60
   aifs-train --config configs/o96.json --resume            go on from the latest checkpoint
   aifs-train --config configs/o96.json --validate-only     score the latest checkpoint
+  aifs-train watch runs/a                                  how a run goes on, in a terminal
   aifs-train forecast runs/a --dates 2020-01-31T00 --lead-time 10d --out forecasts
+  aifs-train report runs/a runs/b --out report.html        a page about runs, scores, forecasts
   aifs-train export --format anemoi runs/a OUT             a model for Anemoi
   aifs-train import-config resolved.yaml > run.json        a configuration of Anemoi as one of ours
   aifs-train data info DATASET.zarr                        what is in a dataset; data --help: more
@@ -57,6 +59,22 @@ CLI::App* add_import_config(CLI::App& app, ImportConfigCommand& c) {
       ->type_name("REPORT");
   command->add_flag("--strict", c.strict,
                     "exit code 7 if a key that changes what is trained is not honoured");
+  return command;
+}
+
+CLI::App* add_watch(CLI::App& app, WatchCommand& c) {
+  CLI::App* command =
+      app.add_subcommand("watch",
+                         "show how runs go on, until q or ctrl-c; reads their folders only "
+                         "(docs/monitoring.md)");
+  command->add_option("RUN", c.runs, "run folders, of runs that go on or have ended")->required();
+  command->add_flag("--once", c.once,
+                    "print once, as is done where standard output is no terminal");
+  command->add_option("--every", c.every_s, "seconds between two looks at the files")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  command->add_option("--width", c.columns, "columns, if not those of the terminal")
+      ->check(CLI::Range(20, 1000));
   return command;
 }
 
@@ -154,10 +172,14 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
   const auto* forecast_command = add_forecast_command(app, forecast);
   VerifyCommand verify;
   const auto* verify_command = add_verify_command(app, verify);
+  ReportCommand report;
+  const auto* report_command = add_report_command(app, report);
   DataCommand data;
   const auto* data_command = add_data_commands(app, data);
   GraphCommand graph;
   const auto* graph_command = add_graph_commands(app, graph);
+  WatchCommand watch;
+  const auto* watch_command = add_watch(app, watch);
   app.require_subcommand(0, 1);
   try {
     app.parse(argc, argv);
@@ -166,8 +188,10 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
     if (import_command->parsed()) c.import_config = import_config;
     if (forecast_command->parsed()) c.forecast = forecast;
     if (verify_command->parsed()) c.verify = verify;
+    if (report_command->parsed()) c.report = report;
     if (data_command->parsed()) c.data = data;
     if (graph_command->parsed()) c.graph = graph;
+    if (watch_command->parsed()) c.watch = watch;
     c.resume = run.resume->count() > 0;
     c.validate_only = run.validate->count() > 0;
     const bool is_run = app.get_subcommands().empty();

@@ -9,8 +9,10 @@
 #include "app/data_tools/options.h"
 #include "app/forecast_tools/forecast_options.h"
 #include "app/graph_tools/options.h"
+#include "app/report_tools/report_options.h"
 #include "app/run/plan_request.h"
 #include "app/verify_tools/verify_options.h"
+#include "app/watch_tools/watch_command.h"
 
 namespace aifs::app {
 
@@ -44,8 +46,10 @@ struct CommandLine {
   std::optional<ImportConfigCommand> import_config;
   std::optional<ForecastCommand> forecast;
   std::optional<VerifyCommand> verify;
+  std::optional<ReportCommand> report;
   std::optional<DataCommand> data;
   std::optional<GraphCommand> graph;
+  std::optional<WatchCommand> watch;
 };
 
 // Parses; on --help or a mistake gives the exit code, and what to print, instead.

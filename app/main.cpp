@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -20,6 +21,7 @@
 #include "app/forecast_tools/make_forecasts.h"
 #include "app/graph_tools/commands.h"
 #include "app/import_config.h"
+#include "app/report_tools/report_command.h"
 #include "app/run/checkpoints.h"
 #include "app/run/device.h"
 #include "app/run/exit_codes.h"
@@ -34,6 +36,7 @@
 #include "app/run/versions.h"
 #include "app/run/wiring.h"
 #include "app/verify_tools/verify_command.h"
+#include "app/watch_tools/watch_command.h"
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/folder_trial.h"
@@ -156,6 +159,7 @@ int train(Run& run, const std::optional<train::CheckpointInfo>& resume_from,
     log::info("stopped after a checkpoint; go on with --resume");
     return kInterrupted;
   }
+  log::info("training has ended after ", format_elapsed(Phases::seconds()));
   return kSuccess;
 }
 
@@ -373,6 +377,14 @@ int verify(const CommandLine& c) {
   return run_verify_command(*c.verify, forecast_config(config));
 }
 
+int report_runs(const CommandLine& c) {
+  const auto truth_config = [&] {
+    return forecast_config(config_of(c, c.report->truth, "--truth"));
+  };
+  const bool has_truth = !c.report->truth.empty() || !c.config.empty();
+  return run_report_command(*c.report, has_truth ? truth_config : std::function<RunConfig()>());
+}
+
 Request read_request(const ParsedCommandLine& parsed) {
   if (parsed.exit_code)
     throw ConfigError("", parsed.err.substr(0, parsed.err.find_last_not_of('\n') + 1));
@@ -448,8 +460,10 @@ int execute(const ParsedCommandLine& parsed, char** argv) {
   if (parsed.exit_code) return run_with_others(parsed, argv);
   if (c.exchange) return exchange_model(c);
   if (c.verify) return verify(c);
+  if (c.report) return report_runs(c);
   if (c.import_config) return import_config(*c.import_config);
   if (c.data) return run_data_command(*c.data);
+  if (c.watch) return run_watch_command(*c.watch);
   if (c.graph) return run_graph_command(*c.graph, {c.config, c.overrides});
   if (c.version) return std::fputs(versions_text().c_str(), stdout), kSuccess;
   if (c.print_schema) return std::fputs(schema_json().c_str(), stdout), kSuccess;

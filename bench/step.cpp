@@ -56,10 +56,10 @@ std::optional<plan::FlopPlan> operations(const app::Run& run) {
   request.variables = {prognostic, variables.num_inputs() - prognostic,
                        variables.num_outputs() - prognostic};
   try {
-    plan::StepInput input = app::step_input(config, run.graph().graph, request);
+    plan::StepInput input = run.graph().step_input(config, request);
     input.network.model = run.model();
     input.network.gpu = true;  // as tensor cores want the rows of 16-bit types
-    return plan::plan_step(input, run.graph().graph).flops;
+    return plan::plan_step(input, run.graph().division(input)).flops;
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -138,7 +138,7 @@ Json describe(StepRun& step_run, const StepBenchOptions& options) {
   for (const graph::NodeSet& nodes : graph.node_sets)
     json["nodes"].push_back(nodes.num_nodes());
   for (const graph::EdgeSet& edges : graph.edge_sets)
-    json["edges"].push_back(edges.num_edges());
+    json["edges"].push_back(run.graph().num_edges(edges.source, edges.target));
   return json;
 }
 

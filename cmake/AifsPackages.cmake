@@ -37,6 +37,19 @@ aifs_find_library(zstd zstd.h zstd libzstd-dev)
 aifs_find_library(lz4 lz4.h lz4 liblz4-dev)
 aifs_find_library(netcdf netcdf.h netcdf libnetcdf-dev)
 
+# Fields of netCDF files are compressed by several threads where the headers of HDF5 are, which
+# Debian installs with those of netCDF.
+pkg_check_modules(AIFS_HDF5 QUIET IMPORTED_TARGET hdf5)
+set(AIFS_HAVE_HDF5 ${AIFS_HDF5_FOUND})
+if(AIFS_HAVE_HDF5)
+  add_library(aifs_hdf5 INTERFACE)
+  add_library(aifs::hdf5 ALIAS aifs_hdf5)
+  target_link_libraries(aifs_hdf5 INTERFACE PkgConfig::AIFS_HDF5)
+  target_compile_definitions(aifs_hdf5 INTERFACE AIFS_HAVE_HDF5)
+else()
+  message(STATUS "HDF5's headers were not found: netCDF forecasts are compressed by one thread (apt-get install libhdf5-dev)")
+endif()
+
 # YAML is read where yaml-cpp is; its target has had two names.
 find_package(yaml-cpp QUIET)
 set(AIFS_HAVE_YAML ${yaml-cpp_FOUND})
@@ -46,6 +59,21 @@ if(AIFS_HAVE_YAML)
   target_link_libraries(aifs_yaml INTERFACE $<IF:$<TARGET_EXISTS:yaml-cpp::yaml-cpp>,yaml-cpp::yaml-cpp,yaml-cpp>)
 else()
   message(STATUS "yaml-cpp was not found: import-config reads JSON only (apt-get install libyaml-cpp-dev)")
+endif()
+
+# GRIB is read and written where ecCodes is.
+find_path(AIFS_eccodes_INCLUDE eccodes.h)
+find_library(AIFS_eccodes_LIBRARY eccodes)
+mark_as_advanced(AIFS_eccodes_INCLUDE AIFS_eccodes_LIBRARY)
+set(AIFS_HAVE_GRIB OFF)
+if(AIFS_eccodes_INCLUDE AND AIFS_eccodes_LIBRARY)
+  set(AIFS_HAVE_GRIB ON)
+  add_library(aifs_eccodes INTERFACE)
+  add_library(aifs::eccodes ALIAS aifs_eccodes)
+  target_include_directories(aifs_eccodes SYSTEM INTERFACE ${AIFS_eccodes_INCLUDE})
+  target_link_libraries(aifs_eccodes INTERFACE ${AIFS_eccodes_LIBRARY})
+else()
+  message(STATUS "ecCodes was not found: no GRIB files (apt-get install libeccodes-dev)")
 endif()
 
 set(AIFS_HAVE_MPI OFF)

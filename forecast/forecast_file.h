@@ -14,22 +14,27 @@ namespace aifs::forecast {
 // Attribute of files that holds ForecastContents::identity.
 inline constexpr const char* kIdentityAttribute = "aifs_train_identity";
 
+// What a write that fails says besides the reason of the system.
+inline constexpr const char* kFullDiskHint = "is the disk full or the quota used up?";
+
 struct ForecastVariable {
-  std::string name;   // as the dataset calls it
-  std::string units;  // empty: the dataset does not say
+  std::string name;             // as the dataset calls it
+  std::string units;            // empty: the dataset does not say
+  std::string level_type = {};  // "pl", "ml", ...; empty: the dataset does not say
+  int64_t period_s = 0;         // that a value stands for; 0: an instant, or not known
 };
 
 // Describes what a file holds: fields of V variables and E members at L lead times, on N cells.
 struct ForecastContents {
-  int64_t start_s = 0;                       // date of the newest input state
-  std::vector<int64_t> lead_times_s;         // (L) ascending
-  std::vector<ForecastVariable> variables;   // (V)
-  int64_t num_members = 1;                   // E
+  int64_t start_s = 0;                                // date of the newest input state
+  std::vector<int64_t> lead_times_s;                  // (L) ascending
+  std::vector<ForecastVariable> variables;            // (V)
+  int64_t num_members = 1;                            // E
   std::vector<double> latitudes_deg, longitudes_deg;  // (N)
-  std::vector<int64_t> field_shape;          // {N}, or {rows, columns}
-  std::string model;                         // which weights, for people
-  std::string program;                       // name and version
-  std::string identity;                      // of what the forecast was made of
+  std::vector<int64_t> field_shape;                   // {N}, or {rows, columns}
+  std::string model;                                  // which weights, for people
+  std::string program;                                // name and version
+  std::string identity;                               // of what the forecast was made of
 };
 
 class ForecastFile {

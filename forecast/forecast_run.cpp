@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <span>
+#include <utility>
 
 #include "core/check.h"
 #include "core/rng.h"
@@ -17,6 +20,7 @@
 #include "data/loader/joint_feed.h"
 #include "data/sources/forecast_rows.h"
 #include "forecast/write_behind.h"
+#include "train/output/host_copies.h"
 #include "train/output_chain.h"
 
 namespace aifs::forecast {
@@ -47,13 +51,12 @@ std::shared_ptr<const data::ForecastRows> rows_of(const ForecastSetup& setup,
   // Those of the last step need no forcings.
   const int64_t num_times_to_come = (num_steps(setup, request) - 1) * setup.window.times_out;
   return std::make_shared<data::ForecastRows>(
-      dataset.source.dataset,
-      data::ForecastRowsOptions{.start_s = request.start_s,
-                                .timestep_s = setup.timestep_s,
-                                .num_states = setup.window.times_in,
-                                .num_times = num_times_to_come,
-                                .needed = needed_columns(dataset),
-                                .constant = request.constant});
+      dataset.source.dataset, data::ForecastRowsOptions{.start_s = request.start_s,
+                                                        .timestep_s = setup.timestep_s,
+                                                        .num_states = setup.window.times_in,
+                                                        .num_times = num_times_to_come,
+                                                        .needed = needed_columns(dataset),
+                                                        .constant = request.constant});
 }
 
 class ForecastRun {
@@ -65,6 +68,8 @@ class ForecastRun {
         files_(files),
         num_times_(request.lead_time_s / setup.timestep_s),
         num_steps_(num_steps(setup, request)),
+        copies_(setup.datasets.size()),
+        turn_(setup.datasets.size()),
         writer_(kFieldsBehind) {
     for (size_t d = 0; d < setup.datasets.size(); ++d) {
       const ForecastDataset& dataset = setup.datasets[d];
@@ -152,28 +157,64 @@ class ForecastRun {
 
   void visit(const train::ForecastStep& step) {
     const size_t d = step.dataset;
-    // (1, T', E, n, V) -> (N, T', E, V)
-    const at::Tensor own = step.prediction.detach().select(0, 0).permute({2, 0, 1, 3});
-    const at::Tensor fields = all_rows(d, own).to(at::kCPU);
+    // (1, T', E, n, V) -> (n, T', E, V); where nothing but a factor and a constant is between
+    // normalised and physical values, the device turns the chosen ones alone.
+    at::Tensor own = step.prediction.detach().select(0, 0).permute({2, 0, 1, 3});
+    const bool on_device = chains_[d].is_affine();
+    if (on_device) own = chains_[d].affine_physical(own, chosen_[d]);
+    const at::Tensor fields = all_rows(d, own);
     setup_.mesh.world().moves_on("forecasting");  // other replicas may wait for it
     if (!files_[d]) return;
     const int64_t first = step.step * setup_.window.times_out;
-    const auto writing = setup_.mesh.world().at_work("writing a forecast");
-    writer_.add([this, d, fields, first] { write(d, fields, first); });
+    if (on_device) {
+      write_behind(d, written(d, fields), first);
+    } else {
+      const at::Tensor here = fields.to(at::kCPU);
+      add_piece([this, d, here, first] { write(d, written_on_cpu(d, here), first); });
+    }
   }
 
-  // In the thread of the writer.
+  // Gives fields of the device, (T', E, V, N), to the writer: by memory that is used in turn, since
+  // the one that was filled kFieldsBehind + 1 pieces ago has been written.
+  void write_behind(size_t d, const at::Tensor& fields, int64_t first) {
+    std::unique_ptr<train::HostCopies>& copies = copies_[d][turn_[d]++ % copies_[d].size()];
+    if (!copies)
+      copies =
+          std::make_unique<train::HostCopies>(static_cast<int64_t>(fields.nbytes()), setup_.device);
+    copies->clear();
+    const at::Tensor here = copies->copy(fields);
+    copies->end();
+    add_piece([this, d, here, first, arriving = copies.get()] {
+      arriving->wait();
+      write(d, here, first);
+    });
+  }
+
+  void add_piece(std::function<void()> piece) {
+    const auto writing = setup_.mesh.world().at_work("writing a forecast");
+    writer_.add(std::move(piece));
+  }
+
+  // Physical values of the chosen outputs (N, T', E, V) as they are written: (T', E, V, cells).
+  at::Tensor written(size_t d, at::Tensor physical) const {
+    if (imputed_[d].defined())
+      physical.masked_fill_(imputed_[d].to(physical.device()).unsqueeze(1).unsqueeze(1),
+                            std::numeric_limits<float>::quiet_NaN());
+    if (cells_[d].defined()) physical = physical.index_select(0, cells_[d].to(physical.device()));
+    return physical.permute({1, 2, 3, 0}).contiguous();
+  }
+
+  // The same from normalised values of all outputs, on the CPU.
+  at::Tensor written_on_cpu(size_t d, const at::Tensor& normalised) const {
+    return written(d, chains_[d].physical(normalised).index_select(-1, chosen_[d]));
+  }
+
+  // In the thread of the writer, (T', E, V, cells).
   void write(size_t d, const at::Tensor& fields, int64_t first) const {
-    const at::NoGradGuard no_grad;
-    for (int64_t t = 0; t < fields.size(1) && first + t < num_times_; ++t) {
-      // (N, E, V) -> (E, V, N)
-      at::Tensor physical = chains_[d].physical(fields.select(1, t)).index_select(-1, chosen_[d]);
-      if (imputed_[d].defined())
-        physical.masked_fill_(imputed_[d].unsqueeze(1), std::numeric_limits<float>::quiet_NaN());
-      if (cells_[d].defined()) physical = physical.index_select(0, cells_[d]);
-      physical = physical.permute({1, 2, 0}).contiguous();
-      files_[d]->write(first + t, std::span<const float>(physical.data_ptr<float>(),
-                                                         static_cast<size_t>(physical.numel())));
+    for (int64_t t = 0; t < fields.size(0) && first + t < num_times_; ++t) {
+      const at::Tensor field = fields.select(0, t);
+      files_[d]->write(first + t, std::span<const float>(field.data_ptr<float>(),
+                                                         static_cast<size_t>(field.numel())));
     }
   }
 
@@ -186,6 +227,9 @@ class ForecastRun {
   std::vector<at::Tensor> chosen_;
   std::vector<at::Tensor> imputed_;
   std::vector<at::Tensor> cells_;  // that are written; undefined: all
+  // Of each dataset: fields on their way from the device to the writer.
+  std::vector<std::array<std::unique_ptr<train::HostCopies>, kFieldsBehind + 1>> copies_;
+  std::vector<size_t> turn_;
   WriteBehind writer_;  // the last member: its thread ends before the others are gone
 };
 

@@ -40,8 +40,8 @@ struct ForecastSetup {
 
 struct ForecastRequest {
   int64_t start_s = 0;
-  int64_t lead_time_s = 0;                   // a multiple of the timestep
-  std::vector<std::string> constant = {};    // variables that are the same at all dates
+  int64_t lead_time_s = 0;                 // a multiple of the timestep
+  std::vector<std::string> constant = {};  // variables that are the same at all dates
 };
 
 // Describes where the time of a forecast went, in seconds; the rest is the network.

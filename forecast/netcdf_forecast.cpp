@@ -4,6 +4,7 @@
 #include <netcdf.h>
 
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "core/netcdf_lock.h"
 #include "core/time.h"
 #include "data/fields/variables.h"
+#include "forecast/chunk_writer.h"
 
 namespace aifs::forecast {
 
@@ -72,6 +74,7 @@ class NetcdfForecast : public ForecastFile {
     check(nc_create(temporary_.c_str(), NC_NETCDF4 | NC_CLOBBER, &id_), "cannot be created");
     try {
       define(compression);
+      if (compression > 0) compress_beside(compression);
     } catch (...) {
       discard();
       throw;
@@ -83,42 +86,54 @@ class NetcdfForecast : public ForecastFile {
   }
 
   void write(int64_t lead_time, std::span<const float> fields) override {
-    const std::lock_guard lock(netcdf_mutex());
     const size_t num_variables = contents_.variables.size();
     const auto members = static_cast<size_t>(contents_.num_members);
     const size_t cells = contents_.latitudes_deg.size();
     AIFS_CHECK(fields.size() == members * num_variables * cells, "fields of another size");
+    std::vector<ChunkWriter::Chunk> chunks;
     for (size_t v = 0; v < num_variables; ++v) {
       for (size_t e = 0; e < members; ++e) {
-        std::vector<size_t> start{static_cast<size_t>(lead_time)}, count{1};
-        if (members > 1) {
-          start.push_back(e);
-          count.push_back(1);
-        }
-        for (const size_t length : cell_lengths_) {
-          start.push_back(0);
-          count.push_back(length);
-        }
-        const float* field = fields.data() + (e * num_variables + v) * cells;
-        check(nc_put_vara_float(id_, variables_[v], start.data(), count.data(), field),
-              concat("variable '", contents_.variables[v].name, "' at ",
-                     format_lead_time(contents_.lead_times_s[static_cast<size_t>(lead_time)])));
+        std::vector<size_t> start{static_cast<size_t>(lead_time)};
+        if (members > 1) start.push_back(e);
+        start.resize(start.size() + cell_lengths_.size(), 0);
+        chunks.push_back({v, start, fields.subspan((e * num_variables + v) * cells, cells)});
       }
+    }
+    if (chunks_) return chunks_->write(chunks);
+    const std::lock_guard lock(netcdf_mutex());
+    for (const ChunkWriter::Chunk& chunk : chunks) {
+      std::vector<size_t> count(chunk.start.size() - cell_lengths_.size(), 1);
+      count.insert(count.end(), cell_lengths_.begin(), cell_lengths_.end());
+      check(nc_put_vara_float(id_, variables_[chunk.variable], chunk.start.data(), count.data(),
+                              chunk.values.data()),
+            concat("variable '", contents_.variables[chunk.variable].name, "' at ",
+                   format_lead_time(contents_.lead_times_s[static_cast<size_t>(lead_time)])));
     }
   }
 
   void finish() override {
     const std::lock_guard lock(netcdf_mutex());
-    const int id = std::exchange(id_, -1);
-    check(nc_close(id), "its last fields");
+    if (chunks_) chunks_->finish();
+    if (id_ >= 0) check(nc_close(std::exchange(id_, -1)), "its last fields");
     sync_to_disk(temporary_);
     replace_file(temporary_, path_);
     finished_ = true;
   }
 
  private:
+  // Leaves the file to several threads that compress, where that can be had.
+  void compress_beside(int level) {
+    check(nc_close(std::exchange(id_, -1)), "its head");
+    std::vector<std::string> names;
+    for (const ForecastVariable& v : contents_.variables)
+      names.push_back(v.name);
+    chunks_ = open_chunks(temporary_, names, level);
+    if (!chunks_) check(nc_open(temporary_.c_str(), NC_WRITE, &id_), "its head");
+  }
+
   void discard() {
     if (finished_) return;
+    chunks_.reset();
     if (id_ >= 0) nc_close(std::exchange(id_, -1));  // its status adds nothing
     std::error_code ignored;
     fs::remove(temporary_, ignored);
@@ -128,7 +143,7 @@ class NetcdfForecast : public ForecastFile {
     if (status == NC_NOERR) return;
     throw Error(concat("forecast file '", path_.string(), "': ", what, ": ",
                        status > 0 ? system_error_text() : "the file cannot be written"),
-                status > 0 ? "" : "is the disk full or the quota used up?");
+                status > 0 ? "" : kFullDiskHint);
   }
 
   int dimension(const char* name, size_t length) {
@@ -261,7 +276,8 @@ class NetcdfForecast : public ForecastFile {
   fs::path path_;
   ForecastContents contents_;
   fs::path temporary_;
-  int id_ = -1;
+  int id_ = -1;  // -1: closed, or in the hands of chunks_
+  std::unique_ptr<ChunkWriter> chunks_;
   bool finished_ = false;
   std::vector<int> variables_;
   std::vector<size_t> cell_lengths_;

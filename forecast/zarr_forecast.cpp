@@ -2,13 +2,18 @@
 #include "forecast/zarr_forecast.h"
 
 #include <algorithm>
+#include <array>
+#include <future>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "core/check.h"
+#include "core/run_on_threads.h"
+#include "core/time.h"
 #include "data/fields/moments.h"
+#include "data/fields/work_threads.h"
 #include "data/tools/store_parts.h"
 #include "data/zarr/array_writer.h"
 
@@ -28,6 +33,7 @@ class ZarrForecast : public ForecastFile {
     writer_ = std::make_unique<zarr::ArrayWriter>(temporary_, "data", field_settings(), staging_);
   }
   ~ZarrForecast() override {
+    if (storing_.valid()) storing_.wait();
     std::error_code ignored;
     if (!finished_) fs::remove_all(temporary_, ignored);
   }
@@ -39,20 +45,25 @@ class ZarrForecast : public ForecastFile {
     for (size_t e = 0; e < members; ++e) {
       // The fields of a member are those of a chunk.
       const std::span<const float> own = fields.subspan(e * variables * cells, variables * cells);
-      zarr::ItemBlock block{zarr::Region::whole(writer_->files().shape()),
-                            std::as_bytes(own),
-                            {}};
+      zarr::ItemBlock block{zarr::Region::whole(writer_->files().shape()), std::as_bytes(own), {}};
       block.region.begin[0] = lead_time, block.region.end[0] = lead_time + 1;
       block.region.begin[2] = static_cast<int64_t>(e);
       block.region.end[2] = static_cast<int64_t>(e) + 1;
       const std::vector<int64_t> chunk{lead_time, 0, static_cast<int64_t>(e), 0};
-      writer_->write(chunk, block, scratch_);
-      for (size_t v = 0; v < variables; ++v)
-        moments_[v].join(data::Moments::of(own.subspan(v * cells, cells)));
+      std::future<void> counted =
+          std::async(std::launch::async, [&] { add_moments(own, variables, cells); });
+      // The bytes of the chunk before are written meanwhile.
+      zarr::WriteScratch& scratch = scratch_[turn_++ % scratch_.size()];
+      writer_->encode_file(chunk, block, scratch);
+      wait_for_store();
+      storing_ = std::async(std::launch::async,
+                            [this, chunk, &scratch] { writer_->write_encoded(chunk, scratch); });
+      counted.get();
     }
   }
 
   void finish() override {
+    wait_for_store();
     writer_->write_metadata();
     std::vector<int64_t> dates_s;
     for (const int64_t lead_s : contents_.lead_times_s)
@@ -68,23 +79,37 @@ class ZarrForecast : public ForecastFile {
     if (error) throw Error(concat("cannot remove '", staging_.string(), "': ", error.message()));
     zarr::sync_store(temporary_);
     fs::rename(temporary_, path_, error);
-    if (error)
-      throw Error(concat("cannot write '", path_.string(), "': ", error.message()));
+    if (error) throw Error(concat("cannot write '", path_.string(), "': ", error.message()));
     finished_ = true;
   }
 
  private:
   static constexpr int kFormat = 2;
+  static constexpr int64_t kMostThreads = 8;
+
+  // Throws what the writing of the last chunk threw.
+  void wait_for_store() {
+    if (storing_.valid()) storing_.get();
+  }
+
+  // Of the fields of a member, beside the thread that compresses them.
+  void add_moments(std::span<const float> fields, size_t variables, size_t cells) {
+    const auto add = [&](int64_t variable) {
+      const auto v = static_cast<size_t>(variable);
+      moments_[v].join(data::Moments::of(fields.subspan(v * cells, cells)));
+    };
+    run_on_threads(static_cast<int64_t>(variables), data::threads_for(kMostThreads / 2, 1), add);
+  }
 
   zarr::ArraySettings field_settings() const {
     const auto cells = static_cast<int64_t>(contents_.latitudes_deg.size());
     const auto variables = static_cast<int64_t>(contents_.variables.size());
-    zarr::ArraySettings settings{
-        .format = kFormat,
-        .shape = {static_cast<int64_t>(contents_.lead_times_s.size()), variables,
-                  contents_.num_members, cells},
-        .chunks = {1, variables, 1, cells}};
+    zarr::ArraySettings settings{.format = kFormat,
+                                 .shape = {static_cast<int64_t>(contents_.lead_times_s.size()),
+                                           variables, contents_.num_members, cells},
+                                 .chunks = {1, variables, 1, cells}};
     settings.compression.level = 1;
+    settings.threads = static_cast<int>(data::threads_for(kMostThreads, 1));
     settings.fill.real = std::numeric_limits<double>::quiet_NaN();
     settings.attributes =
         zarr::Json{{"_ARRAY_DIMENSIONS", {"time", "variable", "ensemble", "cell"}}};
@@ -109,6 +134,7 @@ class ZarrForecast : public ForecastFile {
     }
     zarr::Json json = data::store_attributes(store, writer_->settings());
     json[kIdentityAttribute] = contents_.identity;
+    json["forecast_reference_time"] = format_date(contents_.start_s);
     return json;
   }
 
@@ -116,7 +142,9 @@ class ZarrForecast : public ForecastFile {
   ForecastContents contents_;
   fs::path temporary_, staging_;
   std::unique_ptr<zarr::ArrayWriter> writer_;
-  zarr::WriteScratch scratch_;
+  std::array<zarr::WriteScratch, 2> scratch_;
+  size_t turn_ = 0;
+  std::future<void> storing_;  // the bytes of the last chunk
   std::vector<data::Moments> moments_;
   bool finished_ = false;
 };

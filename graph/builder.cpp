@@ -70,8 +70,12 @@ void require_edges(const EdgeList& edges, const std::string& path) {
 // A graph in the making.
 class Construction {
  public:
-  Construction(const GraphOptions& options, const std::vector<NamedCells>& datasets)
-      : options_(options), datasets_(datasets), threads_(options.threads.value_or(0)) {
+  Construction(const GraphOptions& options, const std::vector<NamedCells>& datasets,
+               Peers* peers = nullptr)
+      : options_(options),
+        datasets_(datasets),
+        threads_(options.threads.value_or(0)),
+        peers_(peers) {
     options.validate("graph");
     if (datasets.size() > 1 && options.grid != "dataset") {
       throw ConfigError(
@@ -89,6 +93,8 @@ class Construction {
     return sets;
   }
   Graph build(GraphReport* report);
+  GraphSlice build_slice(GraphReport* report);
+  std::string needs_whole() const;
   Graph outline();
 
  private:
@@ -99,7 +105,9 @@ class Construction {
   EdgePlace place_of(const RecipeEdges& edges, const std::string& path) const {
     return {path, made_.at(edges.source), made_.at(edges.target), threads_};
   }
+  void make_all_nodes(Stopwatch& stopwatch);
   EdgeList make_edges(const RecipeEdges& recipe) const;
+  EdgeList make_slice(const RecipeEdges& recipe, EdgeRange& range) const;
   void add_attributes(const RecipeEdges& recipe, const NodeSet& source, const NodeSet& target,
                       EdgeSet& edges) const;
   void post_process(Graph& graph) const;
@@ -108,6 +116,7 @@ class Construction {
   const GraphOptions& options_;
   const std::vector<NamedCells>& datasets_;
   int64_t threads_;
+  Peers* peers_;  // who build slices; null: all of it is built here
   Recipe recipe_;
   std::map<std::string, MeshNodes> made_;
 };
@@ -136,6 +145,7 @@ MeshNodes Construction::make_nodes(const RecipeNodes& recipe) const {
                              count, " points, the dataset has ", cells));
   }
   if (place.cells) nodes.grids = place.grids;
+  nodes.peers = peers_;
   return nodes;
 }
 
@@ -169,9 +179,27 @@ EdgeList Construction::make_edges(const RecipeEdges& recipe) const {
   return all;
 }
 
+// This rank's range of the edges.
+EdgeList Construction::make_slice(const RecipeEdges& recipe, EdgeRange& range) const {
+  const RecipeEdges::Builder& first = recipe.builders.front();
+  if (recipe.builders.size() == 1 && first.kind->divides()) {
+    EdgePlace place = place_of(recipe, first.path);
+    place.peers = peers_;
+    first.kind->check(place);
+    const EdgeList part = made_for(first.path, [&] { return first.kind->make(place); });
+    range = edge_range(sum_over(*peers_, part.num_edges()), peers_->rank(), peers_->size());
+    if (range.total == 0) require_edges(part, first.path);
+    return in_ranges(part, *peers_);
+  }
+  const EdgeList all = make_edges(recipe);
+  range = edge_range(all.num_edges(), peers_->rank(), peers_->size());
+  return {{all.source_index.begin() + range.begin, all.source_index.begin() + range.end},
+          {all.target_index.begin() + range.begin, all.target_index.begin() + range.end}};
+}
+
 void Construction::add_attributes(const RecipeEdges& recipe, const NodeSet& source,
                                   const NodeSet& target, EdgeSet& edges) const {
-  const EdgeEnds ends{source, target, edges.source_index, edges.target_index, threads_};
+  const EdgeEnds ends{source, target, edges.source_index, edges.target_index, threads_, peers_};
   for (const RecipeEdges::AttributePath& attribute : recipe.attributes) {
     EdgeValues<float> values = attribute.kind->make(ends, attribute.path, attribute.norm_path);
     edges.attributes[attribute.name] = {values.width, std::move(values.rows)};
@@ -223,8 +251,7 @@ Graph Construction::taken_apart(std::vector<EdgeSet> edge_sets) {
   return graph;
 }
 
-Graph Construction::build(GraphReport* report) {
-  Stopwatch stopwatch;
+void Construction::make_all_nodes(Stopwatch& stopwatch) {
   for (const RecipeNodes& recipe : recipe_.nodes) {
     MeshNodes& nodes = made_.emplace(recipe.name, make_nodes(recipe)).first->second;
     stopwatch.note("nodes");
@@ -233,6 +260,50 @@ Graph Construction::build(GraphReport* report) {
     stopwatch.note("node attributes");
   }
   check_sizes();
+}
+
+// Returns why ranks cannot build slices, or "".
+std::string Construction::needs_whole() const {
+  if (!options_.post_process.empty()) return "graph.post_process changes the finished graph";
+  for (const RecipeNodes& nodes : recipe_.nodes) {
+    if (!nodes.kind->coordinate_file().empty())
+      return concat("nodes '", nodes.name, "' are read from a file, which only one rank does");
+    for (const auto& [name, path, options] : nodes.attributes)
+      if (!options.kind->fields_read().empty())
+        return concat(path, " is made of a field of the dataset, which only one rank reads");
+  }
+  for (const RecipeEdges& edges : recipe_.edges)
+    for (const RecipeEdges::AttributePath& attribute : edges.attributes)
+      if (attribute.kind->needs_targets())
+        return concat(attribute.path, " depends on all edges of a target");
+  return "";
+}
+
+GraphSlice Construction::build_slice(GraphReport* report) {
+  Stopwatch stopwatch;
+  make_all_nodes(stopwatch);
+  GraphSlice slice;
+  for (const RecipeEdges& recipe : recipe_.edges) {
+    EdgeList list = make_slice(recipe, slice.ranges.emplace_back());
+    EdgeSet& edges = slice.graph.edge_sets.emplace_back();
+    edges.source = recipe.source;
+    edges.target = recipe.target;
+    edges.source_index = std::move(list.source_index);
+    edges.target_index = std::move(list.target_index);
+    stopwatch.note(concat(recipe.source, "->", recipe.target));
+    add_attributes(recipe, made_.at(recipe.source).set, made_.at(recipe.target).set, edges);
+    stopwatch.note("edge attributes");
+  }
+  slice.graph = taken_apart(std::move(slice.graph.edge_sets));
+  drop_private_attributes(slice.graph);
+  if (report) *report = {};
+  if (report) report->parts = stopwatch.parts();
+  return slice;
+}
+
+Graph Construction::build(GraphReport* report) {
+  Stopwatch stopwatch;
+  make_all_nodes(stopwatch);
   std::vector<EdgeSet> edge_sets;
   for (const RecipeEdges& recipe : recipe_.edges) {
     EdgeList list = make_edges(recipe);
@@ -338,6 +409,18 @@ Graph build_graph(const GraphOptions& options, const Coordinates& dataset, Graph
 Graph build_joint_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets,
                         GraphReport* report) {
   return Construction(options, datasets).build(report);
+}
+
+bool builds_slices(const GraphOptions& options, const std::vector<NamedCells>& datasets,
+                   std::string* reason) {
+  const std::string why = Construction(options, datasets).needs_whole();
+  if (reason) *reason = why;
+  return why.empty();
+}
+
+GraphSlice build_slice(const GraphOptions& options, const std::vector<NamedCells>& datasets,
+                       Peers& peers, GraphReport* report) {
+  return Construction(options, datasets, &peers).build_slice(report);
 }
 
 Graph graph_outline(const GraphOptions& options, const Coordinates& dataset) {

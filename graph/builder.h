@@ -11,6 +11,7 @@
 #include "graph/base/geometry.h"
 #include "graph/base/graph.h"
 #include "graph/graph_report.h"
+#include "graph/graph_slice.h"
 #include "graph/options.h"
 
 namespace aifs::graph {
@@ -35,6 +36,18 @@ Graph build_graph(const GraphOptions& options, const Coordinates& dataset,
 // "dataset".
 Graph build_joint_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets,
                         GraphReport* report = nullptr);
+
+// True if ranks can each build a slice: nothing is done of graph.post_process, no nodes or
+// fields are read from files, which not every host may have, and no attribute of edges depends on
+// the others of a target. `reason`, if given, gets what stands against it.
+bool builds_slices(const GraphOptions& options, const std::vector<NamedCells>& datasets,
+                   std::string* reason = nullptr);
+// The slice of this rank of the graph that build_joint_graph() makes, bit for bit. A rank searches
+// for its share of the nodes, and has at no time more than the nodes, its edges, and the two ends
+// of edges of kinds that do not divide. Collective; throws as build_joint_graph(), on all ranks.
+// Only the times of `report` are filled in.
+GraphSlice build_slice(const GraphOptions& options, const std::vector<NamedCells>& datasets,
+                       Peers& peers, GraphReport* report = nullptr);
 
 // What build_graph() would make, by name and number: data nodes in their places, hidden ones at no
 // place where their number is known without making them, edge sets without edges, attributes but

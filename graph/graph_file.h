@@ -8,6 +8,7 @@
 
 #include "core/file_io.h"
 #include "graph/base/graph.h"
+#include "graph/graph_slice.h"
 
 namespace aifs::graph {
 
@@ -29,5 +30,16 @@ std::string save_graph(const fs::path& path, const Graph& graph, const std::stri
 // Throws DataError naming the file if it is missing, no such file, or damaged: the content must
 // have the hash that is stored with it.
 StoredGraph load_graph(const fs::path& path);
+
+// load_graph() without the edges, which are read piece by piece and held against the hash only:
+// what stays of their sets are the names of the ends, and of attributes names and widths.
+StoredGraph load_outline(const fs::path& path);
+
+// The hash that stands in a file; empty where there is none to be read.
+std::string stored_content_hash(const fs::path& path);
+
+// The slice of one rank of `size` of a file that one rank has looked at by load_outline(): nothing
+// is held against the hash here, and no more is read. Throws as load_graph().
+GraphSlice load_slice(const fs::path& path, int64_t rank, int64_t size);
 
 }  // namespace aifs::graph

@@ -5,7 +5,6 @@
 
 #include "core/check.h"
 #include "core/join.h"
-#include "graph/unconnected.h"
 
 namespace aifs::graph {
 
@@ -41,13 +40,17 @@ std::string spread_text(const Spread& spread, int digits) {
 }  // namespace
 
 GraphReport report_of(const Graph& graph) {
-  const GraphStatistics statistics = degrees_of(graph);
+  return report_of(degrees_of(graph));
+}
+
+GraphReport report_of(const GraphStatistics& statistics) {
   GraphReport report;
   for (const NodeSetStatistics& nodes : statistics.node_sets)
     report.node_counts.emplace_back(nodes.name, nodes.num_nodes);
   for (const EdgeSetStatistics& edges : statistics.edge_sets)
     report.edge_sets.push_back(report_of(edges));
-  for (const UnconnectedNodes& nodes : unconnected_nodes(statistics)) {
+  report.unconnected = unconnected_nodes(statistics);
+  for (const UnconnectedNodes& nodes : report.unconnected) {
     if (nodes.is_data) {
       report.warnings.push_back(
           concat(nodes.text(), consequence_of(nodes),

@@ -8,6 +8,7 @@
 
 #include "graph/base/graph.h"
 #include "graph/statistics.h"
+#include "graph/unconnected.h"
 
 namespace aifs::graph {
 
@@ -28,10 +29,11 @@ struct GraphReport {
   };
   std::vector<std::pair<std::string, int64_t>> node_counts;
   std::vector<EdgeSetReport> edge_sets;
-  std::vector<std::string> warnings;  // data nodes that are not seen, or get no forecast
-  std::vector<std::string> notes;     // mesh nodes that hear no data
-  std::vector<Part> parts;            // where the time went; empty for a loaded graph
-  std::string content_hash;           // of the graph, where loading or storing told; else empty
+  std::vector<std::string> warnings;          // data nodes that are not seen, or get no forecast
+  std::vector<std::string> notes;             // mesh nodes that hear no data
+  std::vector<UnconnectedNodes> unconnected;  // which both are about
+  std::vector<Part> parts;                    // where the time went; empty for a loaded graph
+  std::string content_hash;  // of the graph, where loading or storing told; else empty
 
   // A small table for people.
   std::string text() const;
@@ -40,6 +42,8 @@ struct GraphReport {
 };
 
 GraphReport report_of(const Graph& graph);
+// Of a graph of which only the degrees are known.
+GraphReport report_of(const GraphStatistics& statistics);
 
 // Adds lengths to the report of the graph: a pass over all edges.
 void measure_lengths(const Graph& graph, GraphReport& report);

@@ -186,9 +186,17 @@ ExchangeVolume exchange_volume(const EdgeSet& edges, const NodePartition& source
 
 GraphPartition make_partition(const Graph& graph, int64_t num_ranks, HiddenOrder order,
                               int64_t layers) {
+  return make_partition(graph.node_sets, num_ranks, order, [&](const GraphPartition& partition) {
+    return rows_moved(graph, partition, layers);
+  });
+}
+
+GraphPartition make_partition(const std::vector<NodeSet>& node_sets, int64_t num_ranks,
+                              HiddenOrder order,
+                              const std::function<int64_t(const GraphPartition&)>& rows_moved) {
   const auto divide = [&](const auto& mesh_partition) {
     GraphPartition partition;
-    for (const NodeSet& nodes : graph.node_sets) {
+    for (const NodeSet& nodes : node_sets) {
       if (nodes.name == "data") {
         partition.data = NodePartition::contiguous(nodes.num_nodes(), num_ranks);
       } else {
@@ -209,7 +217,7 @@ GraphPartition make_partition(const Graph& graph, int64_t num_ranks, HiddenOrder
   if (order == HiddenOrder::kLatitude) return along(latitude_order);
   if (order == HiddenOrder::kHilbert) return along(hilbert_order);
   GraphPartition bands = along(latitude_order), curve = along(hilbert_order);
-  return rows_moved(graph, bands, layers) <= rows_moved(graph, curve, layers) ? bands : curve;
+  return rows_moved(bands) <= rows_moved(curve) ? bands : curve;
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -69,6 +70,10 @@ struct ExchangeVolume {
 // those within one.
 GraphPartition make_partition(const Graph& graph, int64_t num_ranks, HiddenOrder order,
                               int64_t layers);
+// The same where `rows_moved` counts, for those edges are elsewhere.
+GraphPartition make_partition(const std::vector<NodeSet>& node_sets, int64_t num_ranks,
+                              HiddenOrder order,
+                              const std::function<int64_t(const GraphPartition&)>& rows_moved);
 
 ExchangeVolume exchange_volume(const EdgeSet& edges, const NodePartition& sources,
                                const NodePartition& targets);

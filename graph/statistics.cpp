@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <numeric>
 
 #include "core/run_on_threads.h"
 #include "graph/base/geometry.h"
@@ -66,15 +67,24 @@ Spread spread_of(const std::vector<float>& values) {
   return {*least, sum / static_cast<double>(values.size()), *most};
 }
 
-DegreeStatistics degree_statistics(const std::vector<int32_t>& index, int64_t num_nodes) {
-  DegreeStatistics statistics;
-  if (num_nodes == 0) return statistics;
+std::vector<int32_t> degrees_of_nodes(const std::vector<int32_t>& index, int64_t num_nodes) {
   std::vector<int32_t> degrees(static_cast<size_t>(num_nodes), 0);
   for (const int32_t node : index)
     ++degrees[static_cast<size_t>(node)];
+  return degrees;
+}
+
+DegreeStatistics degree_statistics(const std::vector<int32_t>& index, int64_t num_nodes) {
+  return degree_statistics(degrees_of_nodes(index, num_nodes));
+}
+
+DegreeStatistics degree_statistics(const std::vector<int32_t>& degrees) {
+  DegreeStatistics statistics;
+  if (degrees.empty()) return statistics;
   const auto [least, most] = std::minmax_element(degrees.begin(), degrees.end());
   const int64_t first = *least, width = (*most - *least) / kMostRanges + 1;
-  const double mean = static_cast<double>(index.size()) / static_cast<double>(num_nodes);
+  const auto num_edges = std::accumulate(degrees.begin(), degrees.end(), int64_t{0});
+  const double mean = static_cast<double>(num_edges) / static_cast<double>(degrees.size());
   statistics.spread = {static_cast<double>(*least), mean, static_cast<double>(*most)};
   statistics.histogram = {static_cast<double>(first), static_cast<double>(width), {}};
   statistics.histogram.counts.assign(static_cast<size_t>((*most - first) / width + 1), 0);
@@ -113,24 +123,31 @@ std::vector<float> edge_lengths_km(const EdgeSet& edges, const NodeSet& source,
   return lengths;
 }
 
-Spread edge_length_spread_km(const EdgeSet& edges, const NodeSet& source, const NodeSet& target,
-                             int64_t threads) {
-  if (edges.num_edges() == 0) return {};
-  struct Block {
-    double min = std::numeric_limits<double>::infinity(), max = 0.0, sum = 0.0;
-  };
-  std::vector<Block> blocks(static_cast<size_t>(num_blocks(edges.num_edges())));
+std::vector<LengthBlock> edge_length_blocks_km(const EdgeSet& edges, const NodeSet& source,
+                                               const NodeSet& target, int64_t threads) {
+  constexpr LengthBlock kNone{std::numeric_limits<double>::infinity(), 0.0, 0.0};
+  std::vector<LengthBlock> blocks(static_cast<size_t>(num_blocks(edges.num_edges())), kNone);
   visit_lengths_km(edges, source, target, threads, [&](size_t block, size_t, float length) {
     const auto km = static_cast<double>(length);
-    Block& own = blocks[block];
+    LengthBlock& own = blocks[block];
     own.min = std::min(own.min, km);
     own.max = std::max(own.max, km);
     own.sum += km;
   });
-  Block all;
-  for (const Block& block : blocks)
+  return blocks;
+}
+
+Spread spread_of_blocks(const std::vector<LengthBlock>& blocks, int64_t num_edges) {
+  if (blocks.empty()) return {};
+  LengthBlock all{std::numeric_limits<double>::infinity(), 0.0, 0.0};
+  for (const LengthBlock& block : blocks)
     all = {std::min(all.min, block.min), std::max(all.max, block.max), all.sum + block.sum};
-  return {all.min, all.sum / static_cast<double>(edges.num_edges()), all.max};
+  return {all.min, all.sum / static_cast<double>(num_edges), all.max};
+}
+
+Spread edge_length_spread_km(const EdgeSet& edges, const NodeSet& source, const NodeSet& target,
+                             int64_t threads) {
+  return spread_of_blocks(edge_length_blocks_km(edges, source, target, threads), edges.num_edges());
 }
 
 GraphStatistics degrees_of(const Graph& graph, int64_t threads) {

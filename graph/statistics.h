@@ -64,12 +64,22 @@ bool is_data(const NodeSet& nodes);
 
 // `index` holds nodes, each less than `num_nodes`.
 DegreeStatistics degree_statistics(const std::vector<int32_t>& index, int64_t num_nodes);
+// In two steps: edges of each node, and what is to be said of them.
+std::vector<int32_t> degrees_of_nodes(const std::vector<int32_t>& index, int64_t num_nodes);
+DegreeStatistics degree_statistics(const std::vector<int32_t>& degrees);
 // Lengths (M) of edges between two sets in km on a sphere of kEarthRadius_km.
 std::vector<float> edge_lengths_km(const EdgeSet& edges, const NodeSet& source,
                                    const NodeSet& target, int64_t threads);
 // The spread of them, which takes no memory for each.
 Spread edge_length_spread_km(const EdgeSet& edges, const NodeSet& source, const NodeSet& target,
                              int64_t threads);
+// In two steps: those of each block of parallel_for(), and of all `num_edges`.
+struct LengthBlock {
+  double min = 0.0, max = 0.0, sum = 0.0;  // km
+};
+std::vector<LengthBlock> edge_length_blocks_km(const EdgeSet& edges, const NodeSet& source,
+                                               const NodeSet& target, int64_t threads);
+Spread spread_of_blocks(const std::vector<LengthBlock>& blocks, int64_t num_edges);
 Spread spread_of(const std::vector<float>& values);
 
 // Without lengths and attributes: a pass over the indices. `threads` as below.

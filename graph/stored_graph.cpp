@@ -96,15 +96,11 @@ fs::path cached_file(const GraphOptions& options, const std::vector<NamedCells>&
 
 // Builds the graph and stores it under a name that nobody sees before it is complete. Several at
 // once do the work several times, and all leave the same.
-Graph build_and_store(const fs::path& path, const std::string& options_hash,
-                      const GraphOptions& options, const std::vector<NamedCells>& datasets,
-                      GraphReport* report) {
-  constexpr double kQuiet_s = 600.0;  // writing may take minutes
-  const fs::path file = absolute_path(path);
-  check_writable(file.parent_path());  // building may take minutes
-  remove_stale_files(file.parent_path(), file.filename().string() + ".tmp-", kQuiet_s);
+Graph build_and_store(const PlaceOfGraph& place, const GraphOptions& options,
+                      const std::vector<NamedCells>& datasets, GraphReport* report) {
+  prepare_place(place);
   Graph graph = build_joint_graph(options, datasets, report);
-  const std::string hash = save_graph(path, graph, options_hash);
+  const std::string hash = save_graph(place.file, graph, place.options_hash);
   if (report) report->content_hash = hash;
   return graph;
 }
@@ -123,32 +119,36 @@ void check_options(const StoredGraph& stored, const GraphOptions& options,
                     is_import ? "graph.given takes it as it is" : kDelete);
 }
 
-Graph load_named(const GraphOptions& options, const std::vector<NamedCells>& datasets,
-                 GraphReport* report) {
-  StoredGraph stored = load_graph(options.file);
+using LoadGraph = StoredGraph(const fs::path&);  // all of a graph, or all but the edges
+
+StoredGraph load_named(const GraphOptions& options, const std::vector<NamedCells>& datasets,
+                       LoadGraph* load) {
+  StoredGraph stored = load(options.file);
   check_options(stored, options, datasets);
   if (options.given || !names_grid(options, datasets)) {
     for (const NodeSet& wanted : graph_data_nodes(options, datasets))
       check_same_nodes(stored.graph, wanted, options);
   }
-  if (report) *report = report_of(stored.graph);
-  if (report) report->content_hash = stored.content_hash;
-  return std::move(stored.graph);
+  return stored;
 }
 
 // The graph of a file in the cache, or nothing if it is not as it was written.
-std::optional<Graph> load_cached(const fs::path& path, const std::string& hash,
-                                 GraphReport* report) {
+std::optional<StoredGraph> load_cached(const fs::path& path, const std::string& hash,
+                                       LoadGraph* load) {
   try {
-    StoredGraph stored = load_graph(path);
+    StoredGraph stored = load(path);
     if (stored.options_hash != hash) return std::nullopt;
-    if (report) *report = report_of(stored.graph);
-    if (report) report->content_hash = stored.content_hash;
-    return std::move(stored.graph);
+    return stored;
   } catch (const DataError& error) {
     log::warning(error.what(), "; the graph is built again");
     return std::nullopt;
   }
+}
+
+Graph reported(StoredGraph stored, GraphReport* report) {
+  if (report) *report = report_of(stored.graph);
+  if (report) report->content_hash = stored.content_hash;
+  return std::move(stored.graph);
 }
 
 // Names the fields that attributes of the cells of datasets are made of, by their content.
@@ -198,32 +198,67 @@ std::string stored_graph(const GraphOptions& options, const std::vector<NamedCel
   return !file.empty() && path_exists(file) ? file.string() : "";
 }
 
+PlaceOfGraph place_of_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets) {
+  if (options.cache.empty() && options.file.empty()) return {};
+  const std::string hash = build_hash(options, datasets);
+  return {options.cache.empty() ? options.file : cached_file(options, datasets, hash).string(),
+          hash};
+}
+
+void prepare_place(const PlaceOfGraph& place) {
+  constexpr double kQuiet_s = 600.0;  // writing may take minutes
+  const fs::path file = absolute_path(place.file);
+  check_writable(file.parent_path());  // building may take minutes
+  remove_stale_files(file.parent_path(), file.filename().string() + ".tmp-", kQuiet_s);
+}
+
 Graph load_or_build_graph(const GraphOptions& options, const Coordinates& dataset,
                           GraphReport* report) {
   return load_or_build_joint_graph(options, {{"data", dataset}}, report);
 }
 
+namespace {
+
+// Where a graph is stored or to be stored, and what is there.
+struct FoundGraph {
+  fs::path file;     // empty: nowhere
+  std::string hash;  // build_hash(); empty for a graph that is loaded from graph.file
+  std::optional<StoredGraph> stored = {};
+};
+
+FoundGraph find_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets,
+                      LoadGraph* load) {
+  options.validate("graph");
+  if (options.given && !path_exists(options.file))
+    throw ConfigError("graph.file", concat("'", options.file, "' does not exist"),
+                      "graph.given takes the graph from it: `aifs-train graph import` makes one");
+  if (!options.cache.empty()) {
+    FoundGraph found{.file = {}, .hash = build_hash(options, datasets)};  // reads files and fields
+    found.file = cached_file(options, datasets, found.hash);
+    if (path_exists(found.file)) found.stored = load_cached(found.file, found.hash, load);
+    return found;
+  }
+  if (options.file.empty()) return {};
+  if (path_exists(options.file)) return {options.file, "", load_named(options, datasets, load)};
+  return {options.file, build_hash(options, datasets)};
+}
+
+}  // namespace
+
+std::optional<StoredOutline> find_stored_graph(const GraphOptions& options,
+                                               const std::vector<NamedCells>& datasets) {
+  FoundGraph found = find_graph(options, datasets, load_outline);
+  if (!found.stored) return std::nullopt;
+  return StoredOutline{found.file.string(), std::move(found.stored->graph),
+                       found.stored->content_hash};
+}
+
 Graph load_or_build_joint_graph(const GraphOptions& options,
                                 const std::vector<NamedCells>& datasets, GraphReport* report) {
-  options.validate("graph");
-  if (options.given) {
-    if (!path_exists(options.file))
-      throw ConfigError("graph.file", concat("'", options.file, "' does not exist"),
-                        "graph.given takes the graph from it: `aifs-train graph import` makes one");
-    return load_named(options, datasets, report);
-  }
-  if (!options.cache.empty()) {
-    const std::string hash = build_hash(options, datasets);  // reads files and fields
-    const fs::path file = cached_file(options, datasets, hash);
-    if (path_exists(file)) {
-      auto graph = load_cached(file, hash, report);
-      if (graph) return std::move(*graph);
-    }
-    return build_and_store(file, hash, options, datasets, report);
-  }
-  if (options.file.empty()) return build_joint_graph(options, datasets, report);
-  if (path_exists(options.file)) return load_named(options, datasets, report);
-  return build_and_store(options.file, build_hash(options, datasets), options, datasets, report);
+  FoundGraph found = find_graph(options, datasets, load_graph);
+  if (found.stored) return reported(std::move(*found.stored), report);
+  if (found.file.empty()) return build_joint_graph(options, datasets, report);
+  return build_and_store({found.file.string(), found.hash}, options, datasets, report);
 }
 
 }  // namespace aifs::graph

@@ -8,6 +8,7 @@
 // have the hash that is stored in it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,28 @@ std::string build_hash(const GraphOptions& options, const std::vector<NamedCells
 // The file that the graph would be loaded from, as load_or_build_joint_graph() would; empty if
 // there is none.
 std::string stored_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets);
+
+// A graph in a file, whose edges stay there (load_outline()).
+struct StoredOutline {
+  std::string file;
+  Graph graph;  // edge sets without edges
+  std::string content_hash;
+};
+
+// Checks the file that load_or_build_joint_graph() would load as that does, and takes no edges from
+// it, so that each rank can read its own (load_slice()). Nothing if there is none: the graph is to
+// be built, or built again. Throws as load_or_build_joint_graph().
+std::optional<StoredOutline> find_stored_graph(const GraphOptions& options,
+                                               const std::vector<NamedCells>& datasets);
+
+// Where a graph that is built is stored, and its build_hash(); no file: nowhere. Local.
+struct PlaceOfGraph {
+  std::string file, options_hash;
+};
+PlaceOfGraph place_of_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets);
+// Tries whether the file can be written, which is known before the graph is built, and removes what
+// writers left that were interrupted. Throws Error.
+void prepare_place(const PlaceOfGraph& place);
 
 // Loads options.file if it exists, and checks that it was made with these options for these data
 // nodes and grids (ConfigError otherwise); else builds the graph and, if a file is named, saves it

@@ -342,11 +342,15 @@ class Walk {
 }  // namespace
 
 GraphTotals GraphTotals::of(const graph::Graph& graph, const std::vector<std::string>& meshes) {
-  const auto nodes = [&](const std::string& name) { return graph.nodes(name).num_nodes(); };
-  const auto count = [&](const std::string& from, const std::string& to) {
+  return of(graph, meshes, [&](const std::string& from, const std::string& to) {
     const graph::EdgeSet* found = find_edges(graph, from, to);
     return found ? found->num_edges() : 0;
-  };
+  });
+}
+
+GraphTotals GraphTotals::of(const graph::Graph& graph, const std::vector<std::string>& meshes,
+                            const NumEdges& count) {
+  const auto nodes = [&](const std::string& name) { return graph.nodes(name).num_nodes(); };
   const std::string& finest = meshes.front();
   const std::vector<float>& latitudes = graph.nodes("data").lat_rad;
   GraphTotals totals{.data = nodes("data"),

@@ -3,6 +3,8 @@
 // forward and backward pass.
 #pragma once
 
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "plan/layers.h"
@@ -24,6 +26,10 @@ struct GraphTotals {
   // `meshes` fine to coarse. Edges that the graph lacks are none; throws Error for node sets.
   static GraphTotals of(const graph::Graph& graph,
                         const std::vector<std::string>& meshes = {"hidden"});
+  // Of a graph whose edges are elsewhere: `num_edges` counts those from a set to another.
+  using NumEdges = std::function<int64_t(const std::string& source, const std::string& target)>;
+  static GraphTotals of(const graph::Graph& graph, const std::vector<std::string>& meshes,
+                        const NumEdges& num_edges);
 };
 
 struct NetworkInput {

@@ -51,12 +51,39 @@ std::vector<Flow> flows_of_all(const graph::NodePartition& sources) {
   return result;
 }
 
-std::vector<EdgeRows> edge_rows(const graph::EdgeSet& edges, const graph::NodePartition& sources,
-                                const graph::NodePartition& targets, graph::SourceRows rows,
-                                int64_t ranks_per_node) {
+// Edges of each rank, and rows that they need of other ranks.
+struct Counts {
+  std::vector<int64_t> edges;
+  std::vector<Flow> flows;
+};
+
+Counts counts_of(const graph::EdgeSet* edges, const graph::NodePartition& sources,
+                 const graph::NodePartition& targets) {
+  Counts counts{std::vector<int64_t>(static_cast<size_t>(sources.num_ranks()), 0), {}};
+  if (!edges) return counts;
+  for (const int32_t target : edges->target_index)
+    ++counts.edges[static_cast<size_t>(targets.owner(target))];
+  if (sources.num_ranks() > 1) counts.flows = flows(*edges, sources, targets);
+  return counts;
+}
+
+Counts counts_of(const graph::EdgeTraffic& traffic) {
+  Counts counts{traffic.edges, {}};
+  const auto ranks = static_cast<int32_t>(traffic.edges.size());
+  for (int32_t to = 0; to < ranks; ++to) {
+    for (int32_t from = 0; from < ranks; ++from) {
+      const int64_t rows = traffic.rows[static_cast<size_t>(to * ranks + from)];
+      if (rows > 0) counts.flows.push_back({to, from, rows});
+    }
+  }
+  return counts;
+}
+
+std::vector<EdgeRows> edge_rows(const Counts& counts, const graph::NodePartition& sources,
+                                graph::SourceRows rows, int64_t ranks_per_node) {
   std::vector<EdgeRows> ranks(static_cast<size_t>(sources.num_ranks()));
-  for (const int32_t target : edges.target_index)
-    ++ranks[static_cast<size_t>(targets.owner(target))].edges;
+  for (size_t r = 0; r < ranks.size(); ++r)
+    ranks[r].edges = counts.edges[r];
   if (ranks.size() == 1) {
     ranks[0].sources = sources.num_nodes();
     return ranks;
@@ -65,8 +92,7 @@ std::vector<EdgeRows> edge_rows(const graph::EdgeSet& edges, const graph::NodePa
     int64_t sent = 0, received = 0;
   };
   std::vector<std::map<int32_t, Pair>> pairs(ranks.size());
-  for (const Flow& flow :
-       rows == graph::SourceRows::kHalo ? flows(edges, sources, targets) : flows_of_all(sources)) {
+  for (const Flow& flow : rows == graph::SourceRows::kHalo ? counts.flows : flows_of_all(sources)) {
     pairs[static_cast<size_t>(flow.to)][flow.from].received += flow.rows;
     pairs[static_cast<size_t>(flow.from)][flow.to].sent += flow.rows;
   }
@@ -141,23 +167,27 @@ RankRows Division::largest() const {
   return most;
 }
 
-Division divide(const graph::Graph& graph, const DivisionOptions& options) {
+namespace {
+
+using CountsOf = std::function<Counts(const std::string& source, const std::string& target)>;
+
+void check_ranks(const graph::Graph& graph, const DivisionOptions& options) {
+  const int64_t hidden = graph.nodes(options.meshes.front()).num_nodes();
+  if (options.ranks <= hidden) return;
+  throw ConfigError("parallel.model",
+                    concat("is ", options.ranks, ", the mesh has ", hidden, " nodes"));
+}
+
+Division divided(const graph::GraphPartition& partition, const CountsOf& counts,
+                 const DivisionOptions& options) {
   const std::string& finest = options.meshes.front();
-  const int64_t hidden = graph.nodes(finest).num_nodes();
-  if (options.ranks > hidden) {
-    throw ConfigError("parallel.model",
-                      concat("is ", options.ranks, ", the mesh has ", hidden, " nodes"));
-  }
-  const graph::GraphPartition partition =
-      graph::make_partition(graph, options.ranks, options.order, options.processor_layers);
   const auto rows = [&](const std::string& from, const std::string& to,
                         const std::optional<model::TransformerOptions>& attention) {
     const bool is_mapper = from != to;
     const graph::NodePartition &sources = partition.of(from), &targets = partition.of(to);
-    const graph::EdgeSet* edges = find_edges(graph, from, to);
     std::vector<EdgeRows> ranks = edge_rows(
-        edges ? *edges : graph::EdgeSet{from, to, {}, {}, {}}, sources, targets,
-        is_mapper ? options.mapper_sources : graph::SourceRows::kHalo, options.ranks_per_node);
+        counts(from, to), sources, is_mapper ? options.mapper_sources : graph::SourceRows::kHalo,
+        options.ranks_per_node);
     for (size_t r = 0; r < ranks.size() && ranks.size() > 1 && attention; ++r) {
       ranks[r].attention = model::share_of_rank(
           static_cast<int64_t>(r), options.attention, sources, targets,
@@ -185,6 +215,26 @@ Division divide(const graph::Graph& graph, const DivisionOptions& options) {
     }
   }
   return division;
+}
+
+}  // namespace
+
+Division divide(const graph::Graph& graph, const DivisionOptions& options) {
+  check_ranks(graph, options);
+  const graph::GraphPartition partition =
+      graph::make_partition(graph, options.ranks, options.order, options.processor_layers);
+  const auto counts = [&](const std::string& from, const std::string& to) {
+    return counts_of(find_edges(graph, from, to), partition.of(from), partition.of(to));
+  };
+  return divided(partition, counts, options);
+}
+
+Division divide(const CountedGraph& graph, const DivisionOptions& options) {
+  check_ranks(graph.nodes, options);
+  const auto counts = [&](const std::string& from, const std::string& to) {
+    return counts_of(graph.traffic(from, to));
+  };
+  return divided(graph.partition, counts, options);
 }
 
 }  // namespace aifs::plan

@@ -3,8 +3,11 @@
 // partition as the run's (graph/partition.h), for any number of ranks; O(edges log edges).
 #pragma once
 
+#include <functional>
+#include <string>
 #include <vector>
 
+#include "graph/graph_part.h"
 #include "graph/partition.h"
 #include "model/layers/transformer.h"
 
@@ -64,5 +67,14 @@ struct DivisionOptions {
 // Throws ConfigError (path "parallel.model") for more ranks than hidden nodes. Edges that the graph
 // of a hierarchy lacks are none.
 Division divide(const graph::Graph& graph, const DivisionOptions& options);
+
+// The same of a graph without edges, which its ranks have counted. `partition` is over
+// options.ranks.
+struct CountedGraph {
+  const graph::Graph& nodes;
+  const graph::GraphPartition& partition;
+  std::function<graph::EdgeTraffic(const std::string& source, const std::string& target)> traffic;
+};
+Division divide(const CountedGraph& graph, const DivisionOptions& options);
 
 }  // namespace aifs::plan

@@ -63,25 +63,37 @@ double StepPlan::calls(const std::string& operation) const {
   return sum;
 }
 
-Division divide(const StepInput& input, const graph::Graph& graph) {
+namespace {
+
+DivisionOptions division_options(const StepInput& input) {
   const model::ModelOptions& m = input.network.model;
   const auto attention = [](const model::BlockOptions& block,
                             int64_t tensor) -> std::optional<model::TransformerOptions> {
     if (block.kind != model::BlockKind::kTransformer) return std::nullopt;
     return attention_of(block, balanced_counts(block.heads, tensor)[0]);
   };
-  return divide(graph, {.ranks = input.layout.model,
-                        .order = input.hidden_order,
-                        .mapper_sources = input.mapper_sources,
-                        .processor_layers = input.network.model.layers,
-                        .ranks_per_node = input.machine.ranks_per_node,
-                        .meshes = m.meshes(),
-                        .encoder = attention(m.encoder, 1),
-                        .processor = attention(m.processor, input.layout.tensor),
-                        .decoder = attention(m.decoder, 1),
-                        .upscale = attention(m.hierarchy.upscale, 1),
-                        .downscale = attention(m.hierarchy.downscale, 1),
-                        .attention = input.attention});
+  return {.ranks = input.layout.model,
+          .order = input.hidden_order,
+          .mapper_sources = input.mapper_sources,
+          .processor_layers = input.network.model.layers,
+          .ranks_per_node = input.machine.ranks_per_node,
+          .meshes = m.meshes(),
+          .encoder = attention(m.encoder, 1),
+          .processor = attention(m.processor, input.layout.tensor),
+          .decoder = attention(m.decoder, 1),
+          .upscale = attention(m.hierarchy.upscale, 1),
+          .downscale = attention(m.hierarchy.downscale, 1),
+          .attention = input.attention};
+}
+
+}  // namespace
+
+Division divide(const StepInput& input, const graph::Graph& graph) {
+  return divide(graph, division_options(input));
+}
+
+Division divide(const StepInput& input, const CountedGraph& graph) {
+  return divide(graph, division_options(input));
 }
 
 StepPlan plan_step(const StepInput& input, const graph::Graph& graph) {

@@ -96,6 +96,7 @@ StepPlan plan_step(const StepInput& input, const graph::Graph& graph);
 StepPlan plan_step(const StepInput& input, const Division& division);
 // How plan_step() divides the graph.
 Division divide(const StepInput& input, const graph::Graph& graph);
+Division divide(const StepInput& input, const CountedGraph& graph);
 
 // Parts of it, one file each.
 MemoryPlan plan_memory(const StepInput& input, const RankRows& rows, const Stage& stage,

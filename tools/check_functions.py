@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ["core", "graph", "parallel", "data", "model", "plan", "train", "anemoi", "app", "conformance", "bench", "tests"]
+FOLDERS = ["core", "graph", "parallel", "data", "model", "plan", "train", "report", "anemoi", "app", "conformance", "bench", "tests"]
 SOURCES = {".h", ".cpp", ".cu", ".cuh"}
 MAX_LINES = 80
 MAX_PARAMETERS = 6

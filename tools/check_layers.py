@@ -19,17 +19,20 @@ MAY_INCLUDE = {
     "model": ["core", "graph", "parallel"],
     "plan": ["core", "graph", "model"],
     "train": ["core", "graph", "parallel", "data", "model"],
-    "forecast": ["core", "parallel", "data/zarr", "data", "model", "train"],
-    "verify": ["core", "data"],
+    "forecast": ["core", "graph", "parallel", "data/zarr", "data", "model", "train"],
+    "verify": ["core", "graph", "data"],
+    "report": ["core", "data", "verify"],
     "anemoi": ["core"],
-    "app": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "verify", "anemoi"],
+    "app": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "verify", "report", "anemoi"],
     "conformance": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "verify", "anemoi", "app"],
     "bench": ["core", "graph", "parallel", "data/zarr", "data", "model", "plan", "train", "forecast", "verify", "app"],
 }
 # Third-party headers and where they may stand (prefixes of file paths).
 THIRD_PARTY = {
     r"(mpi|nccl)\.h": ["parallel/"],
-    r"netcdf\.h": ["graph/", "data/", "forecast/", "tests/support/"],
+    r"netcdf\.h": ["graph/", "data/", "forecast/", "verify/", "tests/support/", "tests/forecast/"],
+    r"hdf5\.h": ["forecast/chunk_writer.cpp"],
+    r"eccodes\.h": ["data/sources/grib_message.cpp"],
     r"blosc\.h": ["data/zarr/", "tests/support/"],
     r"(torch|ATen|c10)/.*": ["parallel/", "data/", "model/", "train/", "forecast/", "app/", "conformance/", "tests/",
                               "bench/", "cmake/"],
@@ -39,6 +42,7 @@ THIRD_PARTY = {
     # Only in sources that link the library: two versions of it may be there.
     r"CLI/.*": ["app/cli", "app/data_tools/cli_checks.h", "app/data_tools/options.cpp",
                "app/forecast_tools/forecast_options.cpp", "app/verify_tools/verify_options.cpp",
+               "app/report_tools/report_options.cpp",
                "app/graph_tools/options.cpp", "bench/main.cpp"],
 }
 NO_TORCH = ["data/zarr/"]

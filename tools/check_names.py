@@ -8,7 +8,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ["core", "graph", "parallel", "data", "model", "plan", "train", "anemoi", "app", "conformance", "bench",
+FOLDERS = ["core", "graph", "parallel", "data", "model", "plan", "train", "report", "anemoi", "app", "conformance", "bench",
            "tests", "cmake", "tools"]
 SOURCES = {".h", ".cpp", ".cu", ".cuh"}
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/**/*.md", "bench/NOTES.md"]

@@ -10,7 +10,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MODULES = ["core", "graph", "parallel", "data", "model", "plan", "train", "anemoi", "app", "conformance", "bench"]
+MODULES = ["core", "graph", "parallel", "data", "model", "plan", "train", "report", "anemoi", "app", "conformance", "bench"]
 ELSEWHERE = "tests/lint/tested_elsewhere.txt"
 
 

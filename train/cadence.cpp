@@ -13,6 +13,15 @@ bool Cadence::saves(const LoopState& state) const {
   return is_due(state, checkpoint_.every_steps, checkpoint_.every_epochs);
 }
 
+bool Cadence::saves_by_time() const {
+  return checkpoint_.every_minutes > 0 && seconds_since(saved_) >= 60.0 * checkpoint_.every_minutes;
+}
+
+bool Cadence::saves_meanwhile() const {
+  return checkpoint_.every_steps > 0 || checkpoint_.every_epochs > 0 ||
+         checkpoint_.every_minutes > 0;
+}
+
 bool Cadence::validates_at_end(const LoopState& state) const {
   return train_.validation.at_end && at_limit(state);
 }

@@ -17,11 +17,15 @@ class Cadence {
           std::function<bool()> should_stop)
       : train_(train), checkpoint_(checkpoint), should_stop_(std::move(should_stop)) {}
 
-  // The time limit counts from here.
-  void start() { start_ = std::chrono::steady_clock::now(); }
+  // The time limit counts from here, and so does the time to the first checkpoint.
+  void start() { start_ = saved_ = std::chrono::steady_clock::now(); }
 
   bool validates(const LoopState& state) const;
   bool saves(const LoopState& state) const;
+  // True if the run may write checkpoints before it ends.
+  bool saves_meanwhile() const {
+    return checkpoint_.every_steps > 0 || checkpoint_.every_epochs > 0;
+  }
   // True if a run that ends here validates, whatever its cadence.
   bool validates_at_end(const LoopState& state) const;
 
@@ -35,7 +39,7 @@ class Cadence {
   TrainOptions train_;
   CheckpointOptions checkpoint_;
   std::function<bool()> should_stop_;
-  std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point start_, saved_;
 };
 
 }  // namespace aifs::train

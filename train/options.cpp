@@ -26,6 +26,9 @@ void ValidationOptions::bind(config::Binder& b) {
          {"attribute of the data nodes that is not 0 in a region, for example cutout_mask: scores "
           "are given of the cells inside and of those outside, too, as *_inside_lam and "
           "*_outside_lam; empty: of the whole only"});
+  b.text_list("regions", regions,
+              {"regions whose scores are given, too, as rmse_nh and the like: nh, sh (beyond 20 "
+               "degrees), tropics, europe, or name=north/west/south/east"});
   b.integer("rollout", rollout, {.min = 0, .max = 1024},
             {"forecast steps that the loss is averaged over; 0: as many as training samples have "
              "at that time",
@@ -72,6 +75,7 @@ void TrainOptions::bind(config::Binder& b) {
   b.section("rollout", rollout, {"forecast steps per training sample"});
   b.section("validation", validation,
             {"forecasts from validation dates, scored in physical units"});
+  b.section("early_stop", early_stop, {"end training when validations gain nothing any more"});
 }
 
 void TrainOptions::validate(const std::string& path) const {
@@ -132,14 +136,37 @@ void CheckpointOptions::bind(config::Binder& b) {
             {"write after every so many; 0 never", "steps"});
   b.integer("every_epochs", every_epochs, {.min = 0},
             {"write after every so many; 0 never", "epochs"});
+  b.number(
+      "every_minutes", every_minutes, {.min = 0.0},
+      {"write after a step when the last one is older, by the main rank's clock; 0: never", "min"});
   b.boolean("at_end", at_end, {"write when training ends"});
   b.integer("keep", keep, {.min = 0}, {"newest checkpoints to keep; 0 keeps all"});
+  b.section("keep_best", keep_best, {"checkpoints with the best scores, kept besides"});
+  b.boolean("background", background,
+            {"training goes on while the files of a checkpoint are written, from a copy in the "
+             "memory of the main rank's host (page-locked for a GPU); false: it waits for them"});
+}
+
+void MlflowOptions::bind(config::Binder& b) {
+  b.text("dir", dir,
+         {"folder of the store, created if needed: mlflow ui --backend-store-uri DIR shows it; "
+          "empty: none"},
+         config::TextKind::kPath);
+  b.text("experiment", experiment, {"experiment of the store that the run belongs to"});
+}
+
+void MlflowOptions::validate(const std::string& path) const {
+  if (experiment.empty()) throw ConfigError(path + ".experiment", "is empty");
 }
 
 void LogOptions::bind(config::Binder& b) {
   b.integer("every_steps", every_steps, {.min = 1},
             {"a line in the log after every so many", "steps"});
   b.boolean("tensorboard", tensorboard, {"write TensorBoard event files to <run.dir>/tensorboard"});
+  b.boolean("csv", csv,
+            {"write metrics.csv and validation.csv to <run.dir>, besides metrics.jsonl and "
+             "validation.jsonl"});
+  b.section("mlflow", mlflow, {"the curves in a store of MLflow, which runs share"});
   b.boolean("progress_bar", progress_bar, {"show a progress bar on a terminal"});
 }
 

@@ -13,6 +13,7 @@
 #include "train/optim/precision.h"
 #include "train/optim/schedule.h"
 #include "train/optim/weight_average.h"
+#include "train/scores/score_choice.h"
 
 namespace aifs::train {
 
@@ -36,7 +37,8 @@ struct ValidationOptions {
   std::vector<std::string> lead_times;  // empty: one timestep
   int64_t max_dates = 0;                // 0: all
   GridWeights weights = GridWeights::kCosLatitude;
-  std::string region;   // attribute of the data nodes; empty: scores of the whole only
+  std::string region;                // attribute of the data nodes; empty: scores of the whole only
+  std::vector<std::string> regions;  // names or boxes whose scores are given, too
   int64_t rollout = 0;  // forecast steps of the loss; 0: those of training at that time
   OnFailedValidation on_failure = OnFailedValidation::kContinue;
 
@@ -58,6 +60,7 @@ struct TrainOptions {
   DeviceGraphs cuda_graph = DeviceGraphs::kAuto;
   RolloutOptions rollout;
   ValidationOptions validation;
+  EarlyStopOptions early_stop = {};
 
   // The longest forecast of a training step of the run.
   int64_t longest_rollout() const { return train::longest_rollout(rollout, max_epochs, max_steps); }
@@ -98,15 +101,29 @@ struct OptimizerOptions {
 struct CheckpointOptions {
   int64_t every_steps = 0;
   int64_t every_epochs = 0;
+  double every_minutes = 0.0;
   bool at_end = true;
   int64_t keep = 3;
+  KeepBestOptions keep_best = {};
+  bool background = true;
 
   void bind(config::Binder& b);
+};
+
+// A store of MLflow in files, which many runs share.
+struct MlflowOptions {
+  std::string dir;  // empty: none
+  std::string experiment = "aifs-train";
+
+  void bind(config::Binder& b);
+  void validate(const std::string& path) const;
 };
 
 struct LogOptions {
   int64_t every_steps = 10;
   bool tensorboard = true;
+  bool csv = false;
+  MlflowOptions mlflow = {};
   bool progress_bar = true;
 
   void bind(config::Binder& b);

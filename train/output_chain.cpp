@@ -32,6 +32,19 @@ at::Tensor OutputChain::physical(const at::Tensor& normalised) const {
   return result;
 }
 
+at::Tensor OutputChain::affine_physical(const at::Tensor& normalised,
+                                        const at::Tensor& chosen) const {
+  AIFS_CHECK(is_affine(), "the chain is not affine");
+  const auto factors = [&](const std::vector<float>& values) {
+    return at::tensor(at::ArrayRef<float>(values), at::kFloat)
+        .index_select(0, chosen.cpu())
+        .to(normalised.device());
+  };
+  const at::Tensor values =
+      normalised.detach().index_select(-1, chosen.to(normalised.device())).to(at::kFloat);
+  return values.sub(factors(add_)).div_(factors(mul_));
+}
+
 at::Tensor OutputChain::comparable(const at::Tensor& normalised) const {
   if (is_affine()) return normalised;
   const at::Tensor factor = at::tensor(at::ArrayRef<float>(mul_), at::kFloat);

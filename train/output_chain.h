@@ -24,6 +24,9 @@ class OutputChain {
 
   // (..., V_out) in any type -> fp32 on the CPU.
   at::Tensor physical(const at::Tensor& normalised) const;
+  // Of an affine chain, the outputs `chosen` (by position) alone: (..., V_out) in any type ->
+  // (..., chosen) fp32 on the same device, the same values as physical().
+  at::Tensor affine_physical(const at::Tensor& normalised, const at::Tensor& chosen) const;
   // physical() times the normaliser's factor: differences of two of them are errors in units of
   // normalised ones. In the type of the input; the input itself if the chain is affine.
   at::Tensor comparable(const at::Tensor& normalised) const;

@@ -1,19 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run_checkpoints.h"
 
+#include <chrono>
 #include <ctime>
+#include <utility>
 
 #include "core/check.h"
 #include "core/log.h"
 #include "core/time.h"
+#include "train/error_text.h"
 
 namespace aifs::train {
 
-void RunCheckpoints::write(const LoopState& state, bool required, int64_t keep, RunLog* log) {
-  if (last_step_ == state.step) return;
+void RunCheckpoints::begin(int64_t resume_step) {
+  if (setup_.keep_best.is_on() && setup_.mesh.is_main())
+    best_.emplace(setup_.run_dir / "checkpoints", setup_.keep_best, resume_step);
+}
+
+void RunCheckpoints::keep_if_best(const LoopState& state, double score, int64_t keep, RunLog* log) {
+  if (!parallel::on_any_rank(setup_.mesh.world(), best_ && best_->would_keep(score))) return;
+  write(state, {.waits = true, .keep = keep}, log);
+  if (!best_ || last_step_ != state.step) return;
+  // A run that goes on from a checkpoint of another has none of its own yet.
+  if (!folder_exists(checkpoint_path(setup_.run_dir / "checkpoints", state.step))) return;
+  best_->add(state.step, score);
+  remove_old_checkpoints(setup_.run_dir / "checkpoints", state.step, keep, best_->steps());
+  log::info("checkpoint of step ", state.step, " is kept: ", setup_.keep_best.by.score, " ", score,
+            best_->steps().front() == state.step ? ", the best so far" : ", among the best");
+}
+
+RunCheckpoints::~RunCheckpoints() {
+  finish(nullptr);
+}
+
+void RunCheckpoints::prepare() {
+  if (!setup_.background || !setup_.mesh.is_main() || copies_) return;
+  const auto num_states = static_cast<int64_t>(setup_.step.optimizer().states().size());
+  int64_t bytes = 0;
+  for (const int64_t file : checkpoint_file_bytes(setup_.parameters, num_states))
+    bytes += file;
+  try {
+    copies_ = std::make_unique<HostCopies>(bytes, setup_.step.shards().local_values().device());
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) throw;
+    log::warning("the host has no ", bytes >> 20, " MiB to keep for checkpoints: it will be asked ",
+                 "for them each time");
+  }
+}
+
+void RunCheckpoints::write(const LoopState& state, const CheckpointWrite& how, RunLog* log) {
   const PartTimer::Scope scope(setup_.step.timer(), Part::kCheckpoint);
-  ParameterShards& shards = setup_.step.shards();
-  const bool bad = !are_finite({shards.local_values()});
+  settle(log);
+  if (last_step_ == state.step) return;
+  const bool bad = !are_finite({setup_.step.shards().local_values()});
   if (parallel::on_any_rank(setup_.mesh.world(), bad)) {
     throw NumericalError(
         concat("the weights are not finite after step ", state.step, ": no checkpoint is written"),
@@ -21,35 +60,77 @@ void RunCheckpoints::write(const LoopState& state, bool required, int64_t keep, 
             ? concat("resume from the one of step ", last_step_, " with a smaller learning rate")
             : std::string("try a smaller learning rate, or a longer warm-up"));
   }
-  shards.fetch_all();
-  const CheckpointTensors tensors =
-      gather_tensors(setup_.parameters, setup_.step.optimizer(), /*keep=*/setup_.mesh.is_main(),
-                     [&](const at::Tensor& own) { return shards.whole(own); });
-  bool written = false;
-  if (setup_.mesh.is_main()) {
-    const std::shared_ptr<void> work = setup_.mesh.world().at_work("writing a checkpoint");
-    if (log) log->clear_progress();
-    written = write_file(tensors, state, required, keep);
-  }
-  shards.release_all();
-  // All ranks know it: whether there is another try at this step is for all to decide alike.
-  if (parallel::on_any_rank(setup_.mesh.world(), written)) last_step_ = state.step;
+  CheckpointTensors tensors = gather();
+  if (setup_.mesh.is_main()) begin_file(std::move(tensors), state, how);
+  last_step_ = state.step;
+  if (setup_.background && !how.required && !how.waits) return;
+  settle(log);
+  if (how.required && error_) std::rethrow_exception(error_);
 }
 
-bool RunCheckpoints::write_file(const CheckpointTensors& tensors, const LoopState& state,
-                                bool required, int64_t keep) {
+CheckpointTensors RunCheckpoints::gather() {
+  ParameterShards& shards = setup_.step.shards();
+  shards.fetch_all();
+  const auto whole = [&](const at::Tensor& own) { return shards.whole(own); };
+  ToHost to_host = on_host;
+  if (setup_.background) {
+    prepare();
+    if (copies_) copies_->clear();
+    to_host = [&](const at::Tensor& t) { return copies_ ? copies_->copy(t) : on_host(t.clone()); };
+  }
+  CheckpointTensors tensors = gather_tensors(setup_.parameters, setup_.step.optimizer(),
+                                             setup_.mesh.is_main(), whole, to_host);
+  if (copies_) copies_->end(), copies_->wait();
+  shards.release_all();
+  return tensors;
+}
+
+void RunCheckpoints::begin_file(CheckpointTensors tensors, const LoopState& state,
+                                const CheckpointWrite& how) {
   CheckpointMeta meta = setup_.meta;
   meta.time_utc = format_date(static_cast<int64_t>(std::time(nullptr)));
+  auto write = [tensors = std::move(tensors), state, meta, keep = how.keep,
+                folder = setup_.run_dir / "checkpoints"] {
+    return write_checkpoint(folder, state, tensors, meta, keep);
+  };
+  writing_ = {state.step, how.required, std::async(std::launch::async, std::move(write))};
+}
+
+void RunCheckpoints::report(RunLog* log) {
+  if (!writing_) return;
+  if (writing_->path.wait_for(std::chrono::seconds(0)) == std::future_status::ready) finish(log);
+}
+
+void RunCheckpoints::finish(RunLog* log) {
+  if (!writing_) return;
+  Writing writing = std::move(*writing_);
+  writing_.reset();
+  writing.path.wait();
+  if (log) log->clear_progress();
+  error_ = nullptr;
   try {
-    const fs::path path =
-        write_checkpoint(setup_.run_dir / "checkpoints", state, tensors, meta, keep);
+    const fs::path path = writing.path.get();
+    written_step_ = writing.step;
     log::info("checkpoint '", path.string(), "'");
-    return true;
   } catch (const std::exception& error) {
-    if (required) throw;
-    log::error("no checkpoint at step ", state.step, ": ", error.what(),
+    error_ = std::current_exception();
+    if (writing.required) return;  // whoever asked for it gets the error
+    log::error("no checkpoint at step ", writing.step, ": ", error_text(error),
                "; training goes on, the next one will be tried");
-    return false;
+  }
+}
+
+void RunCheckpoints::settle(RunLog* log) {
+  if (setup_.mesh.is_main() && writing_) {
+    const std::shared_ptr<void> work = setup_.mesh.world().at_work("writing a checkpoint");
+    finish(log);
+  }
+  // All ranks know it: whether there is another try at this step is for all to decide alike.
+  const bool lost = setup_.mesh.is_main() && written_step_ != last_step_;
+  if (parallel::on_any_rank(setup_.mesh.world(), lost)) {
+    last_step_ = written_step_;
+  } else {
+    written_step_ = last_step_;
   }
 }
 

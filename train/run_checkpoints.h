@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checkpoints of a training run, from all ranks to the main rank's file.
+// The checkpoints of a training run, from all ranks to the main rank's file. Files are written by a
+// thread of their own while training goes on; a rank stands still only for the copy to the host.
 #pragma once
 
+#include <exception>
+#include <future>
+#include <memory>
+#include <optional>
+
+#include "train/output/best_checkpoints.h"
+#include "train/output/host_copies.h"
 #include "train/run_log.h"
 #include "train/training_step.h"
 
@@ -13,30 +21,75 @@ struct RunCheckpointsSetup {
   const model::ParameterSet& parameters;
   const parallel::ProcessMesh& mesh;
   fs::path run_dir;
-  CheckpointMeta meta;  // time_utc is filled in when one is written
+  CheckpointMeta meta;     // time_utc is filled in when one is written
+  bool background = true;  // training goes on meanwhile
+  KeepBestOptions keep_best = {};
+};
+
+// Says what becomes of a checkpoint that fails, and when training goes on.
+struct CheckpointWrite {
+  bool required = false;  // on disk on return, or the error is thrown
+  bool waits = false;     // on disk on return, or the log says why not
+  int64_t keep = 0;       // newest checkpoints that are kept; 0: all
 };
 
 class RunCheckpoints {
  public:
   explicit RunCheckpoints(const RunCheckpointsSetup& setup) : setup_(setup) {}
+  // Waits for a file that is being written.
+  ~RunCheckpoints();
 
-  // Writes one of the last whole step, unless the last one is of it, and removes all but the `keep`
-  // newest (0: none). One that is not `required` may fail: training goes on without it. Throws
-  // NumericalError if weights are not finite: they would shadow the last checkpoint that can be
-  // resumed. `log` is null on other than the main rank. Collective over all ranks.
-  void write(const LoopState& state, bool required, int64_t keep, RunLog* log);
+  // Finds the best ones of an earlier part of the run; -1: a new run. Before the first is written.
+  void begin(int64_t resume_step);
 
-  // The step of the last one that was written or resumed from; -1: there is none.
+  // Allocates the memory of the copies, so that the first checkpoint takes no longer than others.
+  // For runs that write while they train. Local.
+  void prepare();
+
+  // Writes one of the last whole step, unless the last one is of it. One that neither is required
+  // nor waits is perhaps still being written on return, and may fail: training goes on without it.
+  // Waits for the one before. Throws NumericalError if weights are not finite: they would shadow
+  // the last checkpoint that can be resumed. `log` is null on other than the main rank. Collective
+  // over all ranks.
+  void write(const LoopState& state, const CheckpointWrite& how, RunLog* log);
+
+  // Keeps the one of the last whole step, which is written if it is not there, if its score is
+  // among the best; `score` is what the main rank says. Fails as one that is not required.
+  // Collective over all ranks.
+  void keep_if_best(const LoopState& state, double score, int64_t keep, RunLog* log);
+
+  // Says in the log what has become of the file that is being written, once it is known. Local.
+  void report(RunLog* log);
+  // Waits for that file, too. Local.
+  void finish(RunLog* log);
+
+  // The step of the last one that was written, is being written, or was resumed from; -1: there is
+  // none.
   int64_t last_step() const { return last_step_; }
-  void resumed_at(int64_t step) { last_step_ = step; }
+  void resumed_at(int64_t step) { last_step_ = written_step_ = step; }
 
  private:
-  // On the main rank; whether it is there.
-  bool write_file(const CheckpointTensors& tensors, const LoopState& state, bool required,
-                  int64_t keep);
+  // A file on its way, on the main rank.
+  struct Writing {
+    int64_t step = 0;
+    bool required = false;
+    std::future<fs::path> path;
+  };
+
+  // Waits for the file that is being written; all ranks learn whether it is there. Collective.
+  void settle(RunLog* log);
+  // Copies the tensors of all ranks. Collective.
+  CheckpointTensors gather();
+  // On the main rank.
+  void begin_file(CheckpointTensors tensors, const LoopState& state, const CheckpointWrite& how);
 
   RunCheckpointsSetup setup_;
+  std::optional<BestCheckpoints> best_;  // on the main rank, if any are to be kept
   int64_t last_step_ = -1;
+  int64_t written_step_ = -1;  // of the last one that is known to be on disk
+  std::unique_ptr<HostCopies> copies_;
+  std::optional<Writing> writing_;
+  std::exception_ptr error_;  // of the last file, on the main rank
 };
 
 }  // namespace aifs::train

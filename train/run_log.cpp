@@ -9,6 +9,8 @@
 #include "core/check.h"
 #include "core/log.h"
 #include "core/time.h"
+#include "train/scores/named_scores.h"
+#include "train/step_figures.h"
 
 namespace aifs::train {
 
@@ -19,6 +21,20 @@ std::unique_ptr<TensorBoardWriter> open_tensorboard(const fs::path& folder, int6
     return std::make_unique<TensorBoardWriter>(folder, resume_step);
   } catch (const Error& error) {
     log::warning("no TensorBoard files: ", error.what());
+    return nullptr;
+  }
+}
+
+std::unique_ptr<MlflowWriter> open_mlflow(const RunLogSetup& setup) {
+  try {
+    return std::make_unique<MlflowWriter>(MlflowRun{.store = setup.options.mlflow.dir,
+                                                    .experiment = setup.options.mlflow.experiment,
+                                                    .run_dir = setup.run_dir,
+                                                    .config_json = setup.config_json,
+                                                    .program_version = setup.program_version},
+                                          setup.resume_step);
+  } catch (const std::exception& error) {
+    log::warning("no MLflow run: ", error.what());
     return nullptr;
   }
 }
@@ -40,55 +56,96 @@ bool are_finite(const std::vector<LeadTimeScores>& lead_times) {
 
 }  // namespace
 
-RunLog::RunLog(const fs::path& run_dir, const LogOptions& options, int64_t resume_step,
-               int64_t first_step, int64_t last_step)
-    : metrics_(run_dir / "metrics.jsonl", resume_step),
-      validation_(run_dir / "validation.jsonl", resume_step),
-      progress_({.every_steps = options.every_steps,
-                 .bar = options.progress_bar,
-                 .first_step = first_step,
-                 .last_step = last_step}) {
-  if (options.tensorboard) tensorboard_ = open_tensorboard(run_dir / "tensorboard", resume_step);
+RunLog::RunLog(const RunLogSetup& setup)
+    : metrics_(setup.run_dir / "metrics.jsonl", setup.resume_step),
+      validation_(setup.run_dir / "validation.jsonl", setup.resume_step),
+      flush_every_(setup.options.every_steps),
+      progress_({.every_steps = setup.options.every_steps,
+                 .bar = setup.options.progress_bar,
+                 .first_step = setup.first_step,
+                 .last_step = setup.last_step}) {
+  const LogOptions& options = setup.options;
+  if (options.csv) {
+    metrics_csv_.emplace(setup.run_dir / "metrics.csv", step_columns(), setup.resume_step);
+    validation_csv_.emplace(setup.run_dir / "validation.csv", score_columns(), setup.resume_step);
+  }
+  if (options.tensorboard)
+    tensorboard_ = open_tensorboard(setup.run_dir / "tensorboard", setup.resume_step);
+  if (!options.mlflow.dir.empty()) mlflow_ = open_mlflow(setup);
 }
 
 void RunLog::scalar(const std::string& tag, double value, int64_t step) {
   if (tensorboard_) tensorboard_->add_scalar(tag, value, step);
+  if (mlflow_) mlflow_->add_scalar(tag, value, step);
+}
+
+void RunLog::flush() {
+  if (tensorboard_) tensorboard_->flush();
+  if (mlflow_) mlflow_->flush();
+  if (metrics_csv_) metrics_csv_->flush();
+  if (validation_csv_) validation_csv_->flush();
+}
+
+void RunLog::clear_progress() {
+  progress_.clear();
+  flush();
+}
+
+void RunLog::end(MlflowWriter::Status status) {
+  flush();
+  if (mlflow_) mlflow_->end(status);
 }
 
 void RunLog::write_step(const nlohmann::ordered_json& line) {
   const auto step = line.at("step").get<int64_t>();
   const auto loss = line.at("loss").get<double>(), lr = line.at("lr").get<double>();
   metrics_.write(line);
+  if (metrics_csv_) metrics_csv_->add(line);
   scalar("train/loss", loss, step);
   scalar("train/lr", lr, step);
   scalar("train/step_s", line.at("step_s").get<double>(), step);
+  for (const char* figure : {"gradient_norm", "loss_scale", "data_wait_s"}) {
+    if (const auto found = line.find(figure); found != line.end())
+      scalar(concat("train/", figure), found->get<double>(), step);
+  }
   if (tensorboard_) tensorboard_->flush();
+  if (step % flush_every_ == 0) flush();
   char text[96];
   std::snprintf(text, sizeof text, "loss %.5f  lr %.3e", loss, lr);
   progress_.update(step, text);
 }
 
-// `place`: in front of the tags of TensorBoard.
-std::string RunLog::write_ratios(const DatasetScores& dataset, const std::string& place,
-                                 int64_t step) {
+void RunLog::write_curves(const nlohmann::ordered_json& line, int64_t step) {
+  constexpr size_t kMost = 1000;  // more curves than that nobody looks at
+  const std::vector<NamedScore> scores = named_scores(line);
+  for (const NamedScore& score : scores) {
+    const std::string& name = score.name;
+    const bool is_mean = name == "loss" || name.find("mean_ratio_") != std::string::npos;
+    if (is_mean || scores.size() <= kMost) scalar("validation/" + name, score.value, step);
+  }
+  if (validation_csv_) {
+    for (const nlohmann::ordered_json& row : score_rows(line))
+      validation_csv_->add(row);
+  }
+  flush();
+}
+
+std::string RunLog::ratios_text(const DatasetScores& dataset, bool is_only) {
   std::string summary;
   for (const LeadTimeScores& scores : dataset.lead_times) {
-    const std::string lead = format_lead_time(scores.lead_time_s);
-    const double ratio = mean_ratio(scores, *dataset.variables);
-    scalar("validation/" + place + "mean_ratio_" + lead, ratio, step);
     char text[96];
-    std::snprintf(text, sizeof text, "  %s %.3f", lead.c_str(), ratio);
+    std::snprintf(text, sizeof text, "  %s %.3f", format_lead_time(scores.lead_time_s).c_str(),
+                  mean_ratio(scores, *dataset.variables));
     summary += text;
     for (const RegionScores& region : scores.regions) {
-      const double own = mean_ratio(region, *dataset.variables);
-      scalar(concat("validation/", place, "mean_ratio_", region.name, "_", lead), own, step);
       std::snprintf(text, sizeof text, "%s%s %.3f",
-                    &region == &scores.regions.front() ? " (" : ", ", region.name.c_str(), own);
+                    &region == &scores.regions.front() ? " (" : ", ", region.name.c_str(),
+                    mean_ratio(region, *dataset.variables));
       summary += text;
     }
     if (!scores.regions.empty()) summary += ")";
     if (!scores.constant.empty() && constants_named_.insert(dataset.name).second) {
-      log::warning(place.empty() ? "" : concat("dataset '", dataset.name, "': "),
+      log::warning(is_only ? "" : concat("dataset '", dataset.name, "': "),
                    names_of(scores.constant, *dataset.variables),
                    " did not change, as the dataset says or persistence shows: left out of the "
                    "mean ratios; name what never changes in data.forcing");
@@ -109,20 +166,19 @@ void RunLog::write_validation(LogPosition position, const ValidationResult& resu
   }
   line.update(to_json(result, variables));
   validation_.write(line);
-  scalar("validation/loss", result.loss, position.step);
+  write_curves(line, position.step);
   const std::vector<DatasetScores> all = all_scores(result, variables);
   bool finite = std::isfinite(result.loss);
   std::string summary;
   for (const DatasetScores& d : all) {
     if (all.size() > 1) summary += concat("  ", d.name);
-    summary += write_ratios(d, all.size() > 1 ? d.name + "/" : "", position.step);
+    summary += ratios_text(d, all.size() == 1);
     finite = finite && are_finite(d.lead_times);
   }
   if (!finite) {
     log::warning("forecasts of the validation at step ", position.step,
                  " are not finite, though its data are sound: they run away");
   }
-  if (tensorboard_) tensorboard_->flush();
   const std::string horizon =
       result.rollout > 1 ? concat(" over ", result.rollout, " forecast steps") : "";
   const std::string dates =

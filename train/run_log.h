@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run leaves behind to be read: metrics.jsonl, validation.jsonl, TensorBoard files and lines
-// of the log. Only the main rank has one. Nothing here throws: a file that cannot be written is
-// reported, and training goes on.
+// What a run leaves behind to be read: metrics.jsonl, validation.jsonl, the same as CSV, curves for
+// TensorBoard and MLflow, and lines of the log. Only the main rank has one. Nothing here throws: a
+// file that cannot be written is reported, and training goes on.
 #pragma once
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "train/options.h"
+#include "train/output/csv_log.h"
 #include "train/output/metrics_log.h"
+#include "train/output/mlflow.h"
 #include "train/output/progress.h"
 #include "train/output/tensorboard.h"
 #include "train/validation.h"
@@ -22,12 +25,19 @@ struct LogPosition {
   int64_t step = 0, epoch = 0;
 };
 
+struct RunLogSetup {
+  fs::path run_dir;
+  LogOptions options;
+  std::string config_json, program_version;  // for those who find the run in a store of many
+  // On a resumed run, what files say of later steps is removed; -1: a new run.
+  int64_t resume_step = -1;
+  // Of the progress bar; an end of 0: unknown.
+  int64_t first_step = 0, last_step = 0;
+};
+
 class RunLog {
  public:
-  // On a resumed run, what files say of steps after `resume_step` is removed; -1: a new run.
-  // `last_step` is the end of the progress bar (0: unknown), `first_step` where it begins.
-  RunLog(const fs::path& run_dir, const LogOptions& options, int64_t resume_step,
-         int64_t first_step, int64_t last_step);
+  explicit RunLog(const RunLogSetup& setup);
 
   // A line of metrics.jsonl; `line` has "step", "loss", "lr" and "step_s".
   void write_step(const nlohmann::ordered_json& line);
@@ -39,16 +49,24 @@ class RunLog {
   std::optional<int64_t> last_validation_step() const { return validation_.last_step(); }
   // Validations of this run that failed.
   int64_t num_failed_validations() const { return num_failed_validations_; }
-  // Takes the progress bar away, so that a message can be written.
-  void clear_progress() { progress_.clear(); }
+  // Takes the progress bar away, so that a message can be written. What waits to be written is.
+  void clear_progress();
+  // Says how the run has ended. A log that is destroyed without it is that of a run that failed.
+  void end(MlflowWriter::Status status);
 
  private:
   void scalar(const std::string& tag, double value, int64_t step);
-  // Writes the mean ratios of a dataset; returns them as text: "  6h 0.812  12h 0.901".
-  std::string write_ratios(const DatasetScores& dataset, const std::string& place, int64_t step);
+  void flush();
+  // Writes the curves of a validation, from its line.
+  void write_curves(const nlohmann::ordered_json& line, int64_t step);
+  // Returns the mean ratios of a dataset as text: "  6h 0.812  12h 0.901".
+  std::string ratios_text(const DatasetScores& dataset, bool is_only);
 
   JsonLines metrics_, validation_;
+  std::optional<CsvLines> metrics_csv_, validation_csv_;
   std::unique_ptr<TensorBoardWriter> tensorboard_;
+  std::unique_ptr<MlflowWriter> mlflow_;
+  int64_t flush_every_ = 1;  // steps
   Progress progress_;
   int64_t num_failed_validations_ = 0;
   std::set<std::string> constants_named_;  // datasets whose constant variables were named

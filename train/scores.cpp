@@ -37,16 +37,36 @@ double mean_ratio(const RegionScores& scores, const data::VariableTable& variabl
 
 namespace {
 
+// Members named as `suffix` ends them, each an object of all outputs.
+template <class Scores>
+void add_figures(const Scores& scores, const data::VariableTable& variables,
+                 const std::string& suffix, nlohmann::ordered_json& entry) {
+  const std::vector<std::string> names = variables.output_names();
+  const auto add = [&](const char* figure, const std::vector<double>& values) {
+    if (values.empty()) return;
+    for (size_t v = 0; v < names.size(); ++v)
+      entry[figure + suffix][names[v]] = values[v];
+  };
+  std::vector<double> skill;
+  for (size_t v = 0; v < names.size(); ++v)
+    skill.push_back(scores.persistence_rmse[v] > 0.0
+                        ? 1.0 - scores.rmse[v] / scores.persistence_rmse[v]
+                        : std::nan(""));
+  add("rmse", scores.rmse);
+  add("persistence_rmse", scores.persistence_rmse);
+  add("skill", skill);
+  add("bias", scores.bias);
+  add("mae", scores.mae);
+  add("activity", scores.activity);
+  add("truth_activity", scores.truth_activity);
+}
+
 void add_region(const RegionScores& region, const data::VariableTable& variables,
                 nlohmann::ordered_json& entry) {
-  const std::vector<std::string> names = variables.output_names();
-  const auto key = [&](const char* figure) { return concat(figure, "_", region.name); };
-  entry[key("weight")] = region.share;
-  entry[key("mean_ratio")] = mean_ratio(region, variables);
-  for (size_t v = 0; v < names.size(); ++v) {
-    entry[key("rmse")][names[v]] = region.rmse[v];
-    entry[key("persistence_rmse")][names[v]] = region.persistence_rmse[v];
-  }
+  const std::string suffix = "_" + region.name;
+  entry["weight" + suffix] = region.share;
+  entry["mean_ratio" + suffix] = mean_ratio(region, variables);
+  add_figures(region, variables, suffix, entry);
 }
 
 nlohmann::ordered_json to_json(const std::vector<LeadTimeScores>& lead_times,
@@ -59,10 +79,7 @@ nlohmann::ordered_json to_json(const std::vector<LeadTimeScores>& lead_times,
     entry["mean_ratio"] = mean_ratio(scores, variables);
     for (const int64_t v : scores.constant)
       entry["constant"].push_back(names[static_cast<size_t>(v)]);
-    for (size_t v = 0; v < names.size(); ++v) {
-      entry["rmse"][names[v]] = scores.rmse[v];
-      entry["persistence_rmse"][names[v]] = scores.persistence_rmse[v];
-    }
+    add_figures(scores, variables, "", entry);
     for (const RegionScores& region : scores.regions)
       add_region(region, variables, entry);
   }

@@ -17,6 +17,7 @@ struct RegionScores {
   double share = 0.0;  // of the weight of all cells
   std::vector<double> rmse, persistence_rmse;
   std::vector<int64_t> constant = {};
+  std::vector<double> bias = {}, mae = {}, activity = {}, truth_activity = {};
 };
 
 // Scores at one lead time; vectors over model outputs (V_out), physical units. Where the first
@@ -28,7 +29,9 @@ struct LeadTimeScores {
   // Prognostic outputs that do not change, as the dataset says or as persistence forecasts them
   // without error: no ratio is formed of them.
   std::vector<int64_t> constant = {};
-  std::vector<RegionScores> regions = {};  // train.validation.region: those with any weight
+  std::vector<RegionScores> regions = {};  // those with any weight
+  // Mean of forecast minus truth, and of its absolute value; standard deviations over the cells.
+  std::vector<double> bias = {}, mae = {}, activity = {}, truth_activity = {};
 };
 
 // Scores of one of several datasets.
@@ -65,10 +68,10 @@ std::vector<DatasetScores> all_scores(const ValidationResult& result,
                                       const data::VariableTable& variables);
 
 // {"loss", "rollout", "num_dates", "lead_times": {"6h": {"mean_ratio", "num_dates", "rmse": {...},
-// ...}}}; scores of regions stand beside those of the whole, with the region at the end of their
-// names ("rmse_inside_lam"), and "weight_inside_lam". "constant" lists what the mean ratios leave
-// out, "loss_dates" is there where it differs from "num_dates". Of several datasets each has its
-// "lead_times", in "datasets".
+// "persistence_rmse", "skill", "bias", "mae", "activity", "truth_activity"}}}; scores of regions
+// stand beside those of the whole, with the region at the end of their names ("rmse_inside_lam"),
+// and "weight_inside_lam". "constant" lists what the mean ratios leave out, "loss_dates" is there
+// where it differs from "num_dates". Of several datasets each has its "lead_times", in "datasets".
 nlohmann::ordered_json to_json(const ValidationResult& result,
                                const data::VariableTable& variables);
 

@@ -16,4 +16,9 @@ nlohmann::ordered_json to_json(const StepFigures& figures, const LoopState& stat
   return line;
 }
 
+std::vector<std::string> step_columns() {
+  return {"step",    "epoch",   "loss",          "lr",      "step_s",    "data_wait_s",
+          "samples", "rollout", "gradient_norm", "skipped", "loss_scale"};
+}
+
 }  // namespace aifs::train

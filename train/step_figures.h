@@ -7,6 +7,8 @@
 #include <exception>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "train/nonfinite.h"
 #include "train/output/loop_state.h"
@@ -21,6 +23,7 @@ struct StepFigures {
   int64_t rollout = 1, samples = 0, batches = 1;
   std::array<uint32_t, 2> place = {};  // epoch and number of the batch at hand
   bool stop = false, skipped = false;
+  bool saves = false;          // a checkpoint is due by the main rank's clock: all ranks know it
   bool dropped = false;        // some rank lacks a batch: the same on all ranks
   bool gave_up = false;        // this rank was to stop while it waited for data
   std::exception_ptr failure;  // what reading data or a pass threw on this rank
@@ -36,5 +39,7 @@ struct StepFigures {
 
 // A line of metrics.jsonl; `state` is that after the step.
 nlohmann::ordered_json to_json(const StepFigures& figures, const LoopState& state);
+// The members that such a line may have, in their order.
+std::vector<std::string> step_columns();
 
 }  // namespace aifs::train

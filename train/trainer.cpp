@@ -12,6 +12,7 @@
 #include "core/seconds_since.h"
 #include "train/averaged_weights.h"
 #include "train/error_text.h"
+#include "train/scores/named_scores.h"
 
 namespace aifs::train {
 
@@ -94,7 +95,9 @@ Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
                     .parameters = parts.parameters,
                     .mesh = parts.mesh,
                     .run_dir = options.run_dir,
-                    .meta = options.checkpoint_meta}) {}
+                    .meta = options.checkpoint_meta,
+                    .background = options.checkpoint.background,
+                    .keep_best = options.checkpoint.keep_best}) {}
 
 Trainer::~Trainer() = default;
 
@@ -125,8 +128,11 @@ Outcome Trainer::run() {
   feed_.check_samples();
   step_.begin();
   const bool resumed = checkpoints_.last_step() >= 0;
+  if (cadence_.saves_meanwhile()) checkpoints_.prepare();
   start_logs(resumed);
   first_step_ = state_.step;
+  checkpoints_.begin(resumed ? state_.step : -1);
+  take_up_count();
   bool stopped = false;
   if (resumed && parallel::on_any_rank(parts_.mesh.world(), owes_validation())) {
     last_validation_step_ = -1;
@@ -134,20 +140,38 @@ Outcome Trainer::run() {
   }
   stopped = stopped || run_epochs() == EpochEnd::kStop;
   // A checkpoint first: whatever happens to a validation, the steps are not lost.
-  if (stopped || options_.checkpoint.at_end) save(/*required=*/true);
+  const bool early = stops_early();
+  if (stopped || early || options_.checkpoint.at_end) save(/*required=*/true);
   if (!stopped && options_.train.validation.at_end && validate()) {
     stopped = true;
     save(/*required=*/true);
   }
-  end_logs();
-  return stopped ? Outcome::kInterrupted : Outcome::kFinished;
+  const Outcome outcome = stopped ? Outcome::kInterrupted
+                          : early ? Outcome::kStoppedEarly
+                                  : Outcome::kFinished;
+  checkpoints_.finish(log_.get());
+  end_logs(outcome);
+  return outcome;
+}
+
+void Trainer::take_up_count() {
+  if (!options_.train.early_stop.is_on()) return;
+  const auto read = [&] {
+    if (log_)
+      count_lines(options_.train.early_stop, options_.run_dir / "validation.jsonl",
+                  state_.stop_count);
+  };
+  parallel::together(parts_.mesh.world(), read, options_.failure);
+  const at::Tensor position = to_tensor(state_);
+  parts_.mesh.world().broadcast(position, 0);
+  state_ = loop_state_of(position);
 }
 
 Trainer::EpochEnd Trainer::run_epochs() {
   step_first_batch_ = state_.batch_in_epoch;
   EpochEnd end = EpochEnd::kDone;
   try {
-    while (end == EpochEnd::kDone && !cadence_.at_limit(state_))
+    while (end == EpochEnd::kDone && !cadence_.at_limit(state_) && !stops_early())
       end = run_epoch();
   } catch (const NumericalError&) {
     throw;
@@ -186,7 +210,7 @@ Trainer::EpochEnd Trainer::run_epoch() {
     if (left == 0) go_to_next_epoch();
     step_first_batch_ = state_.batch_in_epoch;
     save_and_validate(figures);
-    if (cadence_.at_step_limit(state_)) return EpochEnd::kLimit;
+    if (cadence_.at_step_limit(state_) || stops_early()) return EpochEnd::kLimit;
     if (figures.stop) return EpochEnd::kStop;
   }
   return EpochEnd::kDone;
@@ -199,10 +223,12 @@ void Trainer::update_weights(StepFigures& figures) {
   // Ranks with the same gradients also draw the same conclusion from a sum of them that is at the
   // edge of what is finite.
   const bool bad = finite && !figures.failure && !step_.finish_gradients();
-  const std::vector<double> counts = parallel::sum_over(
-      parts_.mesh.world(),
-      {static_cast<double>(bad), static_cast<double>(figures.failure != nullptr)});
+  const std::vector<double> counts =
+      parallel::sum_over(parts_.mesh.world(),
+                         {static_cast<double>(bad), static_cast<double>(figures.failure != nullptr),
+                          static_cast<double>(parts_.mesh.is_main() && cadence_.saves_by_time())});
   figures.dropped = counts[1] > 0;
+  figures.saves = counts[2] > 0;
   if (figures.dropped) return;
   LossScale& loss_scale = step_.loss_scale();
   if (!finite) {
@@ -231,6 +257,7 @@ void Trainer::update_weights(StepFigures& figures) {
 
 void Trainer::record(const StepFigures& figures) {
   if (log_) log_->write_step(to_json(figures, state_));
+  checkpoints_.report(log_.get());
   const std::string slow_reading = feed_.watch(figures);
   if (slow_reading.empty()) return;
   log_->clear_progress();
@@ -238,7 +265,8 @@ void Trainer::record(const StepFigures& figures) {
 }
 
 void Trainer::save_and_validate(StepFigures& figures) {
-  const bool saves = cadence_.saves(state_), validates = cadence_.validates(state_);
+  const bool saves = figures.saves || cadence_.saves(state_),
+             validates = cadence_.validates(state_);
   if (saves) save(/*required=*/false);
   if (validates) figures.stop = validate() || figures.stop;
   if (!saves && !validates) return;
@@ -286,14 +314,15 @@ void Trainer::fail_together(const std::exception_ptr& error) const {
 void Trainer::save_before_error() {
   if (state_.step == first_step_ || weights_lost_) return;
   try {
-    checkpoints_.write(state_, /*required=*/false, /*keep=*/0, log_.get());
+    checkpoints_.write(state_, {.waits = true}, log_.get());
   } catch (const std::exception& error) {
     log::error("no checkpoint before the run ends: ", error_text(error));
   }
 }
 
 void Trainer::save(bool required) {
-  checkpoints_.write(state_, required, options_.checkpoint.keep, log_.get());
+  cadence_.note_save();
+  checkpoints_.write(state_, {.required = required, .keep = options_.checkpoint.keep}, log_.get());
 }
 
 bool Trainer::validate() {
@@ -303,6 +332,7 @@ bool Trainer::validate() {
   const ValidationResult result = validation_result();
   if (result.stopped) return true;
   last_validation_step_ = state_.step;
+  judge(result);  // before the line that says that it was done
   if (log_) log_->write_validation({state_.step, state_.epoch}, result, parts_.variables);
   if (!result.failure.empty() &&
       options_.train.validation.on_failure == OnFailedValidation::kStop) {
@@ -312,6 +342,25 @@ bool Trainer::validate() {
     fail_together(parts_.mesh.is_main() ? std::make_exception_ptr(error) : nullptr);
   }
   return false;
+}
+
+void Trainer::judge(const ValidationResult& result) {
+  const KeepBestOptions& best = options_.checkpoint.keep_best;
+  const EarlyStopOptions& early = options_.train.early_stop;
+  if (!result.has_scores() || (!best.is_on() && !early.is_on())) return;
+  const nlohmann::ordered_json scores = to_json(result, parts_.variables);
+  // What the main rank says: a difference in the last bit must not part the ranks.
+  const at::Tensor values = at::tensor(
+      {score_called(best.by.score, scores), score_called(early.by.score, scores)}, at::kDouble);
+  parts_.mesh.world().broadcast(values, 0);
+  StopCount& count = state_.stop_count;
+  count_score(early, values[1].item<double>(), state_.step, count);
+  if (log_ && early.is_on() && count.without_gain > 0)
+    log::info("train.early_stop: ", count.without_gain, " of ", early.patience,
+              " validations without a gain; the best ", early.by.score, " is ", count.best);
+  if (best.is_on())
+    checkpoints_.keep_if_best(state_, values[0].item<double>(), options_.checkpoint.keep,
+                              log_.get());
 }
 
 ValidationResult Trainer::validation_result() {
@@ -335,14 +384,26 @@ bool Trainer::owes_validation() const {
 
 void Trainer::start_logs(bool resumed) {
   if (!parts_.mesh.is_main()) return;
-  log_ = std::make_unique<RunLog>(options_.run_dir, options_.log, resumed ? state_.step : -1,
-                                  state_.step, options_.train.max_steps);
+  log_ = std::make_unique<RunLog>(
+      RunLogSetup{.run_dir = options_.run_dir,
+                  .options = options_.log,
+                  .config_json = options_.checkpoint_meta.config_json,
+                  .program_version = options_.checkpoint_meta.program_version,
+                  .resume_step = resumed ? state_.step : -1,
+                  .first_step = state_.step,
+                  .last_step = options_.train.max_steps});
   if (parts_.mesh.alike().size() > 1) log::info("gradients: ", step_.reducer().describe());
 }
 
-void Trainer::end_logs() {
+void Trainer::end_logs(Outcome outcome) {
   if (!log_) return;
   log_->clear_progress();
+  log_->end(outcome == Outcome::kInterrupted ? MlflowWriter::Status::kKilled
+                                             : MlflowWriter::Status::kFinished);
+  if (const StopCount& count = state_.stop_count; outcome == Outcome::kStoppedEarly)
+    log::info("stopped early at step ", state_.step, ": ", options_.train.early_stop.by.score,
+              " has not been better than ", count.best, " for ", count.without_gain,
+              " validations; a larger train.early_stop.patience and --resume go on");
   if (const int64_t failed = log_->num_failed_validations(); failed > 0)
     log::warning(failed, " validations of this run failed; validation.jsonl says why");
   if (options_.profile.parts)

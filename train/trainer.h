@@ -17,6 +17,7 @@
 #include "train/nonfinite_policy.h"
 #include "train/run_checkpoints.h"
 #include "train/run_log.h"
+#include "train/scores/early_stop.h"
 #include "train/step_passes.h"
 #include "train/training_step.h"
 #include "train/validation.h"
@@ -65,7 +66,8 @@ struct TrainerOptions {
                                        [](const std::exception&) {}};
 };
 
-enum class Outcome { kFinished, kInterrupted };
+// How a run has ended: at its limit, by a wish to stop, or as validations gained nothing any more.
+enum class Outcome { kFinished, kInterrupted, kStoppedEarly };
 
 class Trainer {
  public:
@@ -81,7 +83,8 @@ class Trainer {
   // Collective. `resumed` is what the main rank says.
   void share_state(bool resumed);
 
-  // Trains to the end, or until should_stop() or the time limit. Throws NumericalError on all ranks
+  // Trains to the end, or until should_stop() or the time limit, or until validations gain nothing
+  // any more (train.early_stop), which all ranks decide alike. Throws NumericalError on all ranks
   // if loss or gradients are not finite on any (unless such steps are to be skipped), naming step,
   // dates, the first bad value and the last checkpoint; the batch is dumped. Data that one rank
   // cannot read end the run on all: that rank reports it, and FailedTogether is thrown (a single
@@ -104,7 +107,9 @@ class Trainer {
 
   // Writes how the run begins, and ends its logs.
   void start_logs(bool resumed);
-  void end_logs();
+  void end_logs(Outcome outcome);
+  // Counts validations of the step that a run is resumed at. Collective.
+  void take_up_count();
   EpochEnd run_epochs();
   EpochEnd run_epoch();
   // Nothing but to note it in the figures if a pass has failed on some rank.
@@ -131,6 +136,13 @@ class Trainer {
   // True if it was left because somebody wants to stop: the same on all ranks.
   bool validate();
   ValidationResult validation_result();
+  // Keeps the checkpoint if its scores are among the best, and counts validations without a gain.
+  // Collective.
+  void judge(const ValidationResult& result);
+  // True if validations have gained nothing for too long.
+  bool stops_early() const {
+    return train::stops_early(options_.train.early_stop, state_.stop_count);
+  }
   // True if a validation was due at the step that a run is resumed at, and has left no line.
   bool owes_validation() const;
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "core/check.h"
 #include "core/rng.h"
@@ -15,6 +16,8 @@
 #include "parallel/gather_text.h"
 #include "train/error_text.h"
 #include "train/loss/loss_setup.h"
+#include "train/scores/field_sums.h"
+#include "train/scores/named_scores.h"
 
 namespace aifs::train {
 
@@ -67,22 +70,15 @@ std::vector<size_t> spread(size_t n, int64_t most) {
 }  // namespace
 
 struct Validation::Sums {
-  // Figures of one dataset, per lead time: weighted squared errors summed over dates, fp64
-  // normalised, (1 + regions, V_out): of all cells, then of those of each region.
-  struct Errors {
-    std::vector<at::Tensor> forecast, persistence;
-  };
-  std::vector<Errors> datasets;
-  std::vector<int64_t> num_dates;  // per lead time
+  std::vector<std::vector<FieldSums>> datasets;  // per lead time
+  std::vector<int64_t> num_dates;                // per lead time
   double loss = 0.0;
   int64_t loss_dates = 0;
 
   void add(const Sums& other) {
     for (size_t d = 0; d < datasets.size(); ++d) {
-      for (size_t i = 0; i < num_dates.size(); ++i) {
-        datasets[d].forecast[i] += other.datasets[d].forecast[i];
-        datasets[d].persistence[i] += other.datasets[d].persistence[i];
-      }
+      for (size_t i = 0; i < num_dates.size(); ++i)
+        datasets[d][i].add(other.datasets[d][i]);
     }
     for (size_t i = 0; i < num_dates.size(); ++i)
       num_dates[i] += other.num_dates[i];
@@ -93,14 +89,11 @@ struct Validation::Sums {
   // True if any figure is beyond what a forecast that means anything has, not finite included.
   bool are_absurd() const {
     constexpr double kAbsurd = 1e12;  // squares of normalised errors
-    const auto sound = [](const at::Tensor& sum) {
-      return at::all(at::lt(sum, kAbsurd)).item<bool>();  // false of NaN
+    const auto are_sound = [&](const std::vector<FieldSums>& lead_times) {
+      return std::all_of(lead_times.begin(), lead_times.end(),
+                         [](const FieldSums& sums) { return sums.are_below(kAbsurd); });
     };
-    const auto all_sound = [&](const Errors& errors) {
-      return std::all_of(errors.forecast.begin(), errors.forecast.end(), sound) &&
-             std::all_of(errors.persistence.begin(), errors.persistence.end(), sound);
-    };
-    return !std::isfinite(loss) || !std::all_of(datasets.begin(), datasets.end(), all_sound);
+    return !std::isfinite(loss) || !std::all_of(datasets.begin(), datasets.end(), are_sound);
   }
 };
 
@@ -155,24 +148,27 @@ at::Tensor shares_of(const std::vector<float>& cell_weights, data::NodeRange nod
 template <class Region>
 std::vector<Region> regions_of(const FurtherValidation& d, at::Device device) {
   std::vector<Region> regions;
-  if (!d.region.defined()) return regions;
   const at::Tensor weights =
       at::tensor(at::ArrayRef<float>(d.cell_weights), at::kFloat).to(at::kDouble);
-  const auto add = [&](const char* name, const at::Tensor& cells) {
+  const auto add = [&](const std::string& name, const at::Tensor& cells, const char* option) {
     const at::Tensor own = weights * cells;
     const double share = (own.sum() / weights.sum()).item<double>();
-    if (share == 0.0) return;
-    regions.push_back(
-        {name, share,
-         (own / own.sum()).narrow(0, d.nodes.begin, d.nodes.size()).unsqueeze(1).to(device)});
+    if (share > 0.0) {
+      regions.push_back(
+          {name, share,
+           (own / own.sum()).narrow(0, d.nodes.begin, d.nodes.size()).unsqueeze(1).to(device)});
+    } else if (option) {
+      throw ConfigError(option, concat("none of the cells of '", name, "' counts in the scores"),
+                        "name a region of cells that the network decides, with "
+                        "train.validation.weights above 0");
+    }
   };
-  add("inside_lam", d.region);
-  if (regions.empty()) {
-    throw ConfigError("train.validation.region", "none of its cells counts in the scores",
-                      "name a region of cells that the network decides, with "
-                      "train.validation.weights above 0");
+  if (d.region.defined()) {
+    add("inside_lam", d.region, "train.validation.region");
+    add("outside_lam", at::logical_not(d.region), nullptr);
   }
-  add("outside_lam", at::logical_not(d.region));
+  for (const NamedCells& named : d.regions)
+    add(named.name, named.cells, "train.validation.regions");
   return regions;
 }
 
@@ -214,6 +210,7 @@ Validation::Validation(const ValidationOptions& options, const ValidationSetup& 
                                 .variables = setup_.variables,
                                 .cell_weights = setup_.cell_weights,
                                 .region = setup_.region,
+                                .regions = setup_.regions,
                                 .post_processor = setup_.post_processor,
                                 .nodes = setup_.nodes,
                                 .loading = setup_.loading,
@@ -260,28 +257,21 @@ Validation::Validation(const ValidationOptions& options, const ValidationSetup& 
 void Validation::add_errors(const ForecastStep& step, const at::Tensor& persistence,
                             const at::Tensor& valid, Sums& sums) const {
   const Scored& scored = datasets_[step.dataset];
-  Sums::Errors& errors = sums.datasets[step.dataset];
-  const auto weighted = [&](at::Tensor difference) {
-    // (1, E, N, V) -> (regions, V): mean over members, weighted sum over cells.
-    if (valid.defined()) difference = difference.masked_fill(valid == 0, 0.0);
-    const at::Tensor squares = difference.to(at::kDouble).square();
-    const auto sum = [&](const at::Tensor& weights) {
-      return (squares * weights).sum(-2).mean(1).sum(0);
-    };
-    std::vector<at::Tensor> all{sum(scored.weights)};
-    for (const ScoredRegion& region : scored.regions)
-      all.push_back(sum(region.weights));
-    return at::stack(all);
-  };
+  std::vector<at::Tensor> weights{scored.weights};
+  for (const ScoredRegion& region : scored.regions)
+    weights.push_back(region.weights);
   for (int64_t t = 0; t < setup_.window.times_out; ++t) {
     const int64_t lead_s = (step.step * setup_.window.times_out + t + 1) * setup_.timestep_s;
     const auto found = std::find(lead_times_s_.begin(), lead_times_s_.end(), lead_s);
     if (found == lead_times_s_.end()) continue;
     const auto lead = static_cast<size_t>(found - lead_times_s_.begin());
     const OutputChain& outputs = scored.outputs;
-    const at::Tensor truth = outputs.comparable(step.truth.select(1, t));
-    errors.forecast[lead] += weighted(outputs.comparable(step.prediction.select(1, t)) - truth);
-    errors.persistence[lead] += weighted(outputs.comparable(persistence.select(1, 0)) - truth);
+    sums.datasets[step.dataset][lead].add_date(
+        {.forecast = outputs.comparable(step.prediction.select(1, t)),
+         .truth = outputs.comparable(step.truth.select(1, t)),
+         .persistence = outputs.comparable(persistence.select(1, 0)),
+         .valid = valid},
+        weights);
     if (step.dataset == 0) ++sums.num_dates[lead];
   }
 }
@@ -289,17 +279,9 @@ void Validation::add_errors(const ForecastStep& step, const at::Tensor& persiste
 // Sums over the cells of a model group and the dates of all replicas, from the last stage to all.
 // The loss and the number of dates are the same on all ranks of a model group already.
 void Validation::sum_over_ranks(Sums& sums) const {
-  const auto sum = [&](at::Tensor& errors) {
-    errors = errors.cpu();
-    for (parallel::Communicator* group :
-         {&setup_.mesh.model(), &setup_.mesh.data(), &setup_.mesh.pipeline()})
-      group->all_reduce(errors, parallel::Reduction::kSum);
-  };
-  for (Sums::Errors& errors : sums.datasets) {
-    for (size_t i = 0; i < lead_times_s_.size(); ++i) {
-      sum(errors.forecast[i]);
-      sum(errors.persistence[i]);
-    }
+  for (std::vector<FieldSums>& lead_times : sums.datasets) {
+    for (FieldSums& at_lead : lead_times)
+      at_lead.sum_over_ranks(setup_.mesh);
   }
   std::vector<double> figures{sums.loss, static_cast<double>(sums.loss_dates)};
   for (const int64_t dates : sums.num_dates)
@@ -315,15 +297,10 @@ void Validation::sum_over_ranks(Sums& sums) const {
 Validation::Sums Validation::zero_sums() const {
   Sums sums;
   for (const Scored& d : datasets_) {
-    const auto zeros = [&] {
-      return at::zeros({1 + static_cast<int64_t>(d.regions.size()), d.variables.num_outputs()},
-                       at::TensorOptions(at::kDouble).device(setup_.device));
-    };
-    Sums::Errors& errors = sums.datasets.emplace_back();
-    for (size_t i = 0; i < lead_times_s_.size(); ++i) {
-      errors.forecast.push_back(zeros());
-      errors.persistence.push_back(zeros());
-    }
+    const auto rows = 1 + static_cast<int64_t>(d.regions.size());
+    std::vector<FieldSums>& lead_times = sums.datasets.emplace_back();
+    for (size_t i = 0; i < lead_times_s_.size(); ++i)
+      lead_times.emplace_back(rows, d.variables.num_outputs(), setup_.device);
   }
   sums.num_dates.assign(lead_times_s_.size(), 0);
   return sums;
@@ -439,11 +416,16 @@ ValidationResult Validation::run(const Forecaster& forecaster, const Loss& loss,
   Sums sums = zero_sums();
   if (!run_turns(pass, call, agreement, sums)) return agreement.result();
   sum_over_ranks(sums);
-  ValidationResult result;
-  result.num_dates = num_dates_;
+  ValidationResult result = result_of(sums);
   result.rollout = rollout;
   result.loss_dates = sums.loss_dates;
   result.loss = sums.loss / static_cast<double>(sums.loss_dates);
+  return result;
+}
+
+ValidationResult Validation::result_of(const Sums& sums) const {
+  ValidationResult result;
+  result.num_dates = num_dates_;
   result.lead_times = scores_of(sums, 0);
   if (datasets_.size() > 1) result.name = setup_.name;
   for (size_t d = 1; d < datasets_.size(); ++d) {
@@ -455,42 +437,63 @@ ValidationResult Validation::run(const Forecaster& forecaster, const Loss& loss,
 
 std::vector<LeadTimeScores> Validation::scores_of(const Sums& sums, size_t dataset) const {
   const Scored& scored = datasets_[dataset];
-  const Sums::Errors& errors = sums.datasets[dataset];
-  const data::Normaliser& norm = scored.source.normaliser;
-  const std::vector<std::string>& constant = scored.source.dataset->info().constant_fields;
-  const std::vector<std::string> names = scored.variables.output_names();
   std::vector<LeadTimeScores> all;
   for (size_t i = 0; i < lead_times_s_.size(); ++i) {
     if (sums.num_dates[i] == 0) continue;  // no date reaches that far
     LeadTimeScores scores{lead_times_s_[i], sums.num_dates[i], {}, {}};
-    // `row` of the sums: that of all cells, or of a region.
-    const auto fill = [&](int64_t row, auto& target) {
-      for (int64_t v = 0; v < scored.variables.num_outputs(); ++v) {
-        const auto column =
-            static_cast<size_t>(scored.variables.output_columns()[static_cast<size_t>(v)]);
-        const double scale = 1.0 / static_cast<double>(norm.mul[column]);
-        const auto rms = [&](const at::Tensor& sum) {
-          return std::abs(scale) *
-                 std::sqrt(sum[row][v].item<double>() / static_cast<double>(scores.num_dates));
-        };
-        target.rmse.push_back(rms(errors.forecast[i]));
-        target.persistence_rmse.push_back(rms(errors.persistence[i]));
-      }
-      for (const int64_t v : scored.variables.output_prognostic()) {
-        const bool said =
-            std::count(constant.begin(), constant.end(), names[static_cast<size_t>(v)]) > 0;
-        if (said || target.persistence_rmse[static_cast<size_t>(v)] == 0.0)
-          target.constant.push_back(v);
-      }
-    };
-    fill(0, scores);
+    const FieldSums& own = sums.datasets[dataset][i];
+    fill(own, 0, scores.num_dates, dataset, scores);
     for (const ScoredRegion& region : scored.regions) {
       scores.regions.push_back({region.name, region.share, {}, {}});
-      fill(static_cast<int64_t>(scores.regions.size()), scores.regions.back());
+      fill(own, static_cast<int64_t>(scores.regions.size()), scores.num_dates, dataset,
+           scores.regions.back());
     }
     all.push_back(std::move(scores));
   }
   return all;
+}
+
+template <class Scores>
+void Validation::fill(const FieldSums& sums, int64_t row, int64_t num_dates, size_t dataset,
+                      Scores& scores) const {
+  const Scored& scored = datasets_[dataset];
+  const data::Normaliser& norm = scored.source.normaliser;
+  for (int64_t v = 0; v < scored.variables.num_outputs(); ++v) {
+    const auto column =
+        static_cast<size_t>(scored.variables.output_columns()[static_cast<size_t>(v)]);
+    const double scale = 1.0 / static_cast<double>(norm.mul[column]);
+    const auto mean = [&](const at::Tensor& sum) {
+      return sum[row][v].item<double>() / static_cast<double>(num_dates);
+    };
+    const auto root = [&](const at::Tensor& sum) { return std::abs(scale) * std::sqrt(mean(sum)); };
+    scores.rmse.push_back(root(sums.squared));
+    scores.persistence_rmse.push_back(root(sums.persistence_squared));
+    scores.bias.push_back(scale * mean(sums.error));
+    scores.mae.push_back(std::abs(scale) * mean(sums.absolute));
+    scores.activity.push_back(root(sums.activity));
+    scores.truth_activity.push_back(root(sums.truth_activity));
+  }
+  const std::vector<std::string>& constant = scored.source.dataset->info().constant_fields;
+  const std::vector<std::string> names = scored.variables.output_names();
+  for (const int64_t v : scored.variables.output_prognostic()) {
+    const bool said =
+        std::count(constant.begin(), constant.end(), names[static_cast<size_t>(v)]) > 0;
+    if (said || scores.persistence_rmse[static_cast<size_t>(v)] == 0.0)
+      scores.constant.push_back(v);
+  }
+}
+
+std::vector<std::string> Validation::score_names() const {
+  Sums sums = zero_sums();
+  sums.num_dates.assign(lead_times_s_.size(), 1);
+  for (std::vector<FieldSums>& lead_times : sums.datasets) {
+    for (FieldSums& at_lead : lead_times)
+      at_lead.activity = at_lead.truth_activity = at_lead.squared;
+  }
+  std::vector<std::string> names;
+  for (const NamedScore& score : named_scores(to_json(result_of(sums), setup_.variables)))
+    names.push_back(score.name);
+  return names;
 }
 
 }  // namespace aifs::train

@@ -19,11 +19,19 @@
 
 namespace aifs::train {
 
+struct FieldSums;
+
 // Describes what changes from one validation of a run to the next.
 struct ValidationCall {
   int64_t rollout = 1;  // forecast steps of the loss
   // Asked on all ranks between forecast steps, and while reading: all leave if one is to stop.
   std::function<bool()> should_stop = nullptr;
+};
+
+// Cells whose scores are given apart, by the name of their region.
+struct NamedCells {
+  std::string name;
+  at::Tensor cells;  // (N) bool
 };
 
 // One more dataset, of the same dates as the first; members as in ValidationSetup.
@@ -33,6 +41,7 @@ struct FurtherValidation {
   const data::VariableTable& variables;
   std::vector<float> cell_weights;
   at::Tensor region = {};
+  std::vector<NamedCells> regions = {};
   data::PostProcessor post_processor = {};
   data::NodeRange nodes;
   data::LoaderOptions loading = {.threads = 1, .prefetch_batches = 1};
@@ -45,8 +54,9 @@ struct ValidationSetup {
   const data::VariableTable& variables;
   Window window;
   int64_t timestep_s = 0;
-  std::vector<float> cell_weights;  // (N) of all cells
-  at::Tensor region = {};           // (N) bool, true for cells of a region; none: no region
+  std::vector<float> cell_weights;       // (N) of all cells
+  at::Tensor region = {};                // (N) bool, true for cells of a region; none: no region
+  std::vector<NamedCells> regions = {};  // further ones, whose scores have their names
   data::PostProcessor post_processor = {};
   data::NodeRange nodes;  // this rank's cells
   const parallel::ProcessMesh& mesh;
@@ -74,6 +84,8 @@ class Validation {
   ValidationResult run(const Forecaster& forecaster, const Loss& loss,
                        const ValidationCall& call = {}) const;
 
+  // The names of all scores (train/scores/named_scores.h) of such validations. Local.
+  std::vector<std::string> score_names() const;
   int64_t num_dates() const { return num_dates_; }
   const std::vector<int64_t>& lead_times_s() const { return lead_times_s_; }
 
@@ -122,7 +134,13 @@ class Validation {
   // Returns what makes the figures of a date useless, if it is its data: input, variable, date, and
   // what to do; "" if they are sound.
   std::string fault_of_data(const Date& date, int64_t steps, const Sums& sums) const;
+  // All but loss and rollout.
+  ValidationResult result_of(const Sums& sums) const;
   std::vector<LeadTimeScores> scores_of(const Sums& sums, size_t dataset) const;
+  // Scores of all cells or of a region, from a row of the sums.
+  template <class Scores>
+  void fill(const FieldSums& sums, int64_t row, int64_t num_dates, size_t dataset,
+            Scores& scores) const;
   void sum_over_ranks(Sums& sums) const;
   // `valid`: 0 where an output was imputed, else 1, (1, 1, N, V_out); undefined: 1 everywhere.
   void add_errors(const ForecastStep& step, const at::Tensor& persistence, const at::Tensor& valid,

@@ -16,7 +16,9 @@ const std::vector<Region>& known_regions() {
                                            {"nh", 90, -180, 20, 180},
                                            {"sh", -20, -180, -90, 180},
                                            {"tropics", 20, -180, -20, 180},
-                                           {"europe", 75, -12.5, 35, 42.5}};
+                                           {"europe", 75, -12.5, 35, 42.5},
+                                           {.name = "inside", .part = RegionPart::kInside},
+                                           {.name = "outside", .part = RegionPart::kOutside}};
   return regions;
 }
 
@@ -61,20 +63,25 @@ Region parse_region(const std::string& text, const std::string& option) {
   if (region.name.empty() || sides.size() != 4) throw wrong("a name and four sides are needed");
   region.north_deg = sides[0], region.west_deg = sides[1];
   region.south_deg = sides[2], region.east_deg = sides[3];
-  const bool in_range = sides[0] <= 90 && sides[2] >= -90 && std::abs(sides[1]) <= 360 &&
-                        std::abs(sides[3]) <= 360;
+  const bool in_range =
+      sides[0] <= 90 && sides[2] >= -90 && std::abs(sides[1]) <= 360 && std::abs(sides[3]) <= 360;
   if (!in_range) throw wrong("latitudes are -90 to 90, longitudes -360 to 360");
   if (sides[0] <= sides[2]) throw wrong("north is not north of south");
   return region;
 }
 
-std::vector<double> region_weights(const Region& region, std::span<const double> latitudes_deg,
-                                   std::span<const double> longitudes_deg) {
-  constexpr double kRadians = 0.017453292519943295;
-  std::vector<double> weights(latitudes_deg.size(), 0.0);
-  for (size_t i = 0; i < weights.size(); ++i)
-    if (region.contains(latitudes_deg[i], longitudes_deg[i]))
-      weights[i] = std::max(std::cos(latitudes_deg[i] * kRadians), 1e-12);
+std::vector<double> region_weights(const Region& region, const ScoredCells& cells,
+                                   const std::string& option) {
+  const bool any_part = region.part == RegionPart::kAll;
+  if (!any_part && cells.is_inside.empty())
+    throw ConfigError(option, concat("'", region.name, "': the dataset has no limited area"),
+                      "'inside' and 'outside' are of datasets that a cutout makes of grids");
+  std::vector<double> weights(cells.weights.size(), 0.0);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (!any_part && cells.is_inside[i] != (region.part == RegionPart::kInside)) continue;
+    if (region.contains(cells.latitudes_deg[i], cells.longitudes_deg[i]))
+      weights[i] = cells.weights[i];
+  }
   return weights;
 }
 

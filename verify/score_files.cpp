@@ -3,26 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <map>
-#include <nlohmann/json.hpp>
 
 #include "core/check.h"
 #include "core/time.h"
+#include "verify/table_text.h"
 
 namespace aifs::verify {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Skill from the pairs of each part; none where there is no pair.
-std::vector<Skill> skill_of(const std::vector<std::vector<ErrorPair>>& pairs) {
-  std::vector<Skill> skill;
-  for (const std::vector<ErrorPair>& part : pairs)
-    skill.push_back(part.empty() ? Skill{NAN, NAN, NAN} : bootstrap_skill(part));
-  return skill;
-}
 
 Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
@@ -34,145 +24,201 @@ void put_skill(const std::string& name, const Skill& skill, Json& row) {
   row[name + "_high"] = number(skill.high);
 }
 
-std::vector<Json> rows_of(const Verification& v) {
-  std::vector<Json> rows;
-  const ScoredParts& parts = v.parts;
-  for (size_t variable = 0; variable < parts.variables.size(); ++variable) {
-    for (size_t lead = 0; lead < parts.lead_times_s.size(); ++lead) {
-      for (size_t region = 0; region < parts.regions.size(); ++region) {
-        const size_t place = parts.place(variable, lead, region);
-        const auto& [mean, num_forecasts] = v.scores[place];
-        if (num_forecasts == 0) continue;
-        Json row{{"variable", parts.variables[variable]},
-                 {"lead_time_h", static_cast<double>(parts.lead_times_s[lead]) / 3600.0},
-                 {"region", parts.regions[region].name},
-                 {"forecasts", num_forecasts},
-                 {"rmse", std::sqrt(mean.squared_error)},
-                 {"bias", mean.error},
-                 {"mae", mean.absolute_error},
-                 {"persistence_rmse", std::sqrt(mean.persistence_squared_error)}};
-        put_skill("skill", v.against_persistence[place], row);
-        row["activity"] = std::sqrt(mean.activity);
-        row["truth_activity"] = std::sqrt(mean.truth_activity);
-        if (v.num_members > 1) {
-          row["spread"] = std::sqrt(mean.spread);
-          row["crps"] = mean.crps;
-        }
-        if (!v.against_other.empty()) put_skill("skill_against", v.against_other[place], row);
-        rows.push_back(std::move(row));
-      }
-    }
+// Where a row stands among the parts.
+struct Place {
+  size_t variable, lead_time, region, season;
+};
+
+Json events_of(const std::vector<double>& thresholds, const std::vector<EventScores>& events,
+               bool is_ensemble) {
+  Json list = Json::array();
+  for (size_t k = 0; k < thresholds.size(); ++k) {
+    const EventScores& event = events[k];
+    Json one{{"threshold", thresholds[k]},
+             {"base_rate", number(event.base_rate())},
+             {"frequency_bias", number(event.frequency_bias())},
+             {"pod", number(event.detection())},
+             {"far", number(event.false_alarm_ratio())},
+             {"ets", number(event.equitable_threat())},
+             {"hits", event.hits},
+             {"false_alarms", event.false_alarms},
+             {"misses", event.misses},
+             {"correct_negatives", event.correct_negatives}};
+    if (is_ensemble) one["brier"] = event.brier;
+    list.push_back(std::move(one));
   }
-  return rows;
+  return list;
 }
 
-std::string formatted(const char* format, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
+// The standard deviation that members have, less few of them, for a unit of the error of their
+// mean; 1 where the truth is like a member (Fortin et al. 2014, J. Hydrometeorology 15, 1708).
+double spread_skill(const FieldScores& mean, int64_t num_members) {
+  const auto members = static_cast<double>(num_members);
+  return std::sqrt((members + 1.0) / members * mean.spread / mean.squared_error);
+}
+
+Json row_at(const Verification& v, const Place& at) {
+  const ScoredParts& parts = v.parts;
+  const SeasonScores& season = v.seasons[at.season];
+  const size_t place = parts.place(at.variable, at.lead_time, at.region);
+  const auto& [mean, num_forecasts] = season.scores[place];
+  Json row{{"variable", parts.variables[at.variable]},
+           {"lead_time_h", static_cast<double>(parts.lead_times_s[at.lead_time]) / 3600.0},
+           {"region", parts.regions[at.region].name}};
+  if (v.seasons.size() > 1) row["season"] = season.name;
+  row["forecasts"] = num_forecasts;
+  row["rmse"] = std::sqrt(mean.squared_error);
+  row["bias"] = mean.error;
+  row["mae"] = mean.absolute_error;
+  row["persistence_rmse"] = std::sqrt(mean.persistence_squared_error);
+  put_skill("skill", season.against_persistence[place], row);
+  row["activity"] = std::sqrt(mean.activity);
+  row["truth_activity"] = std::sqrt(mean.truth_activity);
+  const bool is_ensemble = v.num_members > 1;
+  if (is_ensemble) {
+    row["spread"] = std::sqrt(mean.spread);
+    row["crps"] = mean.crps;
+    row["spread_skill"] = number(spread_skill(mean, v.num_members));
+  }
+  if (!season.against_other.empty()) put_skill("skill_against", season.against_other[place], row);
+  if (!season.against_climatology.empty()) {
+    row["climatology_rmse"] = std::sqrt(mean.climatology_squared_error);
+    row["acc"] = number(mean.anomaly_correlation);
+    put_skill("skill_against_climatology", season.against_climatology[place], row);
+  }
+  row["coverage"] = mean.coverage;
+  if (is_ensemble) row["rank_histogram"] = mean.ranks;
+  if (!mean.events.empty())
+    row["thresholds"] = events_of(parts.thresholds[at.variable], mean.events, is_ensemble);
+  return row;
+}
+
+// Adds a line of cells to a table, with its head if it is the first.
+void add_csv_line(const Json& row, std::string& text) {
+  std::string head, line;
+  for (const auto& [key, value] : row.items()) {
+    if (value.is_array()) continue;
+    const char* comma = head.empty() ? "" : ",";
+    head += comma + key;
+    line += comma + (value.is_string() ? value.get<std::string>()
+                     : value.is_null() ? std::string()
+                                       : value.dump());
+  }
+  if (text.empty()) text = head + "\n";
+  text += line + "\n";
+}
+
+std::string title_of(const Verification& v, size_t region, const SeasonScores& season) {
+  int64_t most = 0;
+  for (const MeanScores& scores : season.scores)
+    most = std::max(most, scores.num_forecasts);
+  return concat(v.parts.regions[region].name, v.seasons.size() > 1 ? ", " + season.name : "", ", ",
+                most, " forecasts\n");
+}
+
+// The cells of a variable at a lead time.
+std::string table_cells(const SeasonScores& season, size_t place) {
+  const MeanScores& scores = season.scores[place];
+  if (scores.num_forecasts == 0)
+    return concat(" |          --      --", season.against_climatology.empty() ? "" : "     --",
+                  season.against_other.empty() ? "" : "       --");
+  std::string text = formatted(" | %11.4g", std::sqrt(scores.mean.squared_error)) +
+                     formatted(" %5.1f%%", 100.0 * season.against_persistence[place].value);
+  if (!season.against_climatology.empty())
+    text += formatted(" %6.3f", scores.mean.anomaly_correlation);
+  if (season.against_other.empty()) return text;
+  const Skill& other = season.against_other[place];
+  return text + formatted("  %5.1f%%", 100.0 * other.value) + (other.is_significant() ? "*" : " ");
 }
 
 }  // namespace
 
-std::vector<Skill> skill_against_persistence(const std::vector<ForecastScores>& forecasts,
-                                             size_t num_parts) {
-  std::vector<std::vector<ErrorPair>> pairs(num_parts);
-  for (const ForecastScores& forecast : forecasts)
-    for (size_t i = 0; i < num_parts; ++i)
-      if (const auto& scores = forecast.scores[i])
-        pairs[i].push_back({scores->squared_error, scores->persistence_squared_error});
-  return skill_of(pairs);
+std::vector<Json> score_rows(const Verification& v) {
+  std::vector<Json> rows;
+  const ScoredParts& parts = v.parts;
+  for (size_t variable = 0; variable < parts.variables.size(); ++variable)
+    for (size_t lead = 0; lead < parts.lead_times_s.size(); ++lead)
+      for (size_t region = 0; region < parts.regions.size(); ++region)
+        for (size_t season = 0; season < v.seasons.size(); ++season)
+          if (v.seasons[season].scores[parts.place(variable, lead, region)].num_forecasts > 0)
+            rows.push_back(row_at(v, {variable, lead, region, season}));
+  return rows;
 }
 
-std::vector<Skill> skill_against(const std::vector<ForecastScores>& forecasts,
-                                 const std::vector<ForecastScores>& others, size_t num_parts) {
-  std::map<int64_t, const ForecastScores*> by_start;
-  for (const ForecastScores& other : others)
-    by_start[other.start_s] = &other;
-  std::vector<std::vector<ErrorPair>> pairs(num_parts);
-  int64_t num_common = 0;
-  for (const ForecastScores& forecast : forecasts) {
-    const auto other = by_start.find(forecast.start_s);
-    if (other == by_start.end()) continue;
-    ++num_common;
-    for (size_t i = 0; i < num_parts; ++i) {
-      const auto &own = forecast.scores[i], &theirs = other->second->scores[i];
-      if (own && theirs) pairs[i].push_back({own->squared_error, theirs->squared_error});
-    }
-  }
-  if (num_common == 0)
-    throw DataError("the two sets of forecasts have no start date in common",
-                    "make forecasts of the same dates with both");
-  return skill_of(pairs);
-}
-
-std::string to_json_lines(const Verification& verification) {
+std::string to_json_lines(const std::vector<Json>& rows) {
   std::string text;
-  for (const Json& row : rows_of(verification))
+  for (const Json& row : rows)
     text += row.dump() + "\n";
   return text;
 }
 
-std::string to_csv(const Verification& verification) {
+std::string to_csv(const std::vector<Json>& rows) {
   std::string text;
-  for (const Json& row : rows_of(verification)) {
-    std::string head, line;
-    for (const auto& [key, value] : row.items()) {
-      const char* comma = line.empty() ? "" : ",";
-      head += comma + key;
-      line += comma + (value.is_string() ? value.get<std::string>()
-                                         : value.is_null() ? std::string() : value.dump());
+  for (const Json& row : rows)
+    add_csv_line(row, text);
+  return text;
+}
+
+std::string thresholds_csv(const std::vector<Json>& rows) {
+  std::string text;
+  for (const Json& row : rows) {
+    if (!row.contains("thresholds")) continue;
+    for (const Json& event : row["thresholds"]) {
+      Json line;
+      for (const char* key : {"variable", "lead_time_h", "region", "season", "forecasts"})
+        if (row.contains(key)) line[key] = row[key];
+      line.update(event);
+      add_csv_line(line, text);
     }
-    if (text.empty()) text = head + "\n";
-    text += line + "\n";
   }
   return text;
 }
 
-std::string to_table(const Verification& v, size_t region) {
+std::string to_table(const Verification& v, size_t region, size_t season_number) {
   const ScoredParts& parts = v.parts;
-  constexpr size_t kMostColumns = 4;
-  const size_t num_leads = parts.lead_times_s.size();
-  std::vector<size_t> leads;  // evenly spread, the last one included
-  const size_t count = std::min(num_leads, kMostColumns);
-  for (size_t i = 1; i <= count; ++i)
-    leads.push_back(i * num_leads / count - 1);
+  const SeasonScores& season = v.seasons[season_number];
+  const std::vector<size_t> leads = shown_lead_times(parts.lead_times_s.size());
   size_t width = 8;
   for (const std::string& name : parts.variables)
     width = std::max(width, name.size());
-  const auto padded = [](std::string text, size_t wide) {
-    text.resize(std::max(wide, text.size()), ' ');
-    return text;
-  };
-  int64_t most = 0;
-  for (const MeanScores& scores : v.scores)
-    most = std::max(most, scores.num_forecasts);
-  std::string text = concat(parts.regions[region].name, ", ", most, " forecasts\n");
-  text += std::string(width, ' ');
+  std::string text = title_of(v, region, season) + std::string(width, ' ');
   for (const size_t lead : leads) {
     text += " | " + padded("RMSE " + format_lead_time(parts.lead_times_s[lead]), 11) + "  skill";
-    if (!v.against_other.empty()) text += "  against";
+    if (!season.against_climatology.empty()) text += "    acc";
+    if (!season.against_other.empty()) text += "  against";
   }
   text += "\n";
   for (size_t variable = 0; variable < parts.variables.size(); ++variable) {
     text += padded(parts.variables[variable], width);
-    for (const size_t lead : leads) {
-      const size_t place = parts.place(variable, lead, region);
-      const MeanScores& scores = v.scores[place];
-      if (scores.num_forecasts == 0) {
-        text += " |          --      --";
-        if (!v.against_other.empty()) text += "       --";
-        continue;
-      }
-      text += formatted(" | %11.4g", std::sqrt(scores.mean.squared_error)) +
-              formatted(" %5.1f%%", 100.0 * v.against_persistence[place].value);
-      if (v.against_other.empty()) continue;
-      const Skill& other = v.against_other[place];
-      text += formatted("  %5.1f%%", 100.0 * other.value) + (other.is_significant() ? "*" : " ");
-    }
+    for (const size_t lead : leads)
+      text += table_cells(season, parts.place(variable, lead, region));
     text += "\n";
   }
   return text;
+}
+
+std::string thresholds_table(const Verification& v, size_t region, size_t season_number) {
+  const ScoredParts& parts = v.parts;
+  const SeasonScores& season = v.seasons[season_number];
+  const std::vector<size_t> leads = shown_lead_times(parts.lead_times_s.size());
+  std::string text;
+  for (size_t variable = 0; variable < parts.thresholds.size(); ++variable) {
+    for (size_t k = 0; k < parts.thresholds[variable].size(); ++k) {
+      text += padded(concat(parts.variables[variable], " >= ", parts.thresholds[variable][k]), 20);
+      for (const size_t lead : leads) {
+        const MeanScores& scores = season.scores[parts.place(variable, lead, region)];
+        const EventScores event = scores.num_forecasts > 0 ? scores.mean.events[k] : EventScores{};
+        text += formatted(" | %11.3f", event.equitable_threat()) +
+                formatted(" %6.2f", event.frequency_bias());
+      }
+      text += "\n";
+    }
+  }
+  if (text.empty()) return text;
+  std::string head = title_of(v, region, season) + std::string(20, ' ');
+  for (const size_t lead : leads)
+    head += " | " + padded("ETS " + format_lead_time(parts.lead_times_s[lead]), 11) + "   bias";
+  return head + "\n" + text;
 }
 
 }  // namespace aifs::verify

@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "app/data_tools/parsed_option.h"
+#include "app/forecast_tools/forecast_files.h"
 #include "app/run/failure.h"
 #include "app/run/share.h"
-#include "app/run/versions.h"
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/folder_trial.h"
@@ -15,25 +14,13 @@
 #include "core/stale_files.h"
 #include "core/time.h"
 #include "data/sources/computed_forcings.h"
+#include "data/sources/state_dataset.h"
 #include "forecast/forecast_run.h"
-#include "forecast/netcdf_forecast.h"
-#include "forecast/zarr_forecast.h"
 #include "parallel/together.h"
 
 namespace aifs::app {
 
 namespace {
-
-int64_t lead_time_s(const ForecastCommand& command) {
-  return parsed("--lead-time", [&] { return parse_duration(command.lead_time); });
-}
-
-// "20000131T0600"; seconds only where there are some.
-std::string compact(int64_t date_s) {
-  std::string text = format_date(date_s);
-  std::erase_if(text, [](char c) { return c == '-' || c == ':'; });
-  return text.ends_with("00") ? text.substr(0, text.size() - 2) : text;
-}
 
 // Hashes what forecasts are made of: weights, states, and what was asked for.
 std::string identity_of(const Run& run, const train::CheckpointInfo& checkpoint,
@@ -57,7 +44,28 @@ std::string identity_of(const Run& run, const train::CheckpointInfo& checkpoint,
                                           {"missing", info.missing_rows},
                                           {"mean", info.statistics.mean},
                                           {"stdev", info.statistics.stdev}};
+  for (const std::string& path : command.states)
+    json["state_files"].push_back(sha256_hex(MappedFile(path).bytes()));
+  if (!command.area.empty()) json["area"] = command.area;
+  if (!command.grid.empty()) json["grid"] = {command.grid, command.interpolation};
+  if (command.format == "grib")
+    json["grib"] = {command.grib_bits, command.grib_names, command.grib_keys};
   return sha256_hex(json.dump());
+}
+
+// The dataset of a network, with the states of the files of a command.
+std::shared_ptr<data::StateDataset> open_states(const Run& run, const ForecastCommand& command) {
+  if (command.states.empty()) return nullptr;
+  if (run.datasets().size() > 1)
+    throw ConfigError("--states",
+                      "the network has several datasets, whose states files do not name",
+                      "give datasets with --set");
+  std::vector<std::unique_ptr<data::StateFile>> files;
+  for (const std::string& path : command.states)
+    files.push_back(data::open_state_file(path, "--states"));
+  const DataParts& parts = run.data();
+  return std::make_shared<data::StateDataset>(parts.training, std::move(files),
+                                              parts.variables.input_columns());
 }
 
 class Forecasts {
@@ -66,19 +74,26 @@ class Forecasts {
       : run_(run),
         command_(command),
         lead_time_s_(lead_time_s(command)),
-        setup_(run.forecast_setup()),
-        forecaster_(run.make_forecaster(/*with_truth=*/false)) {
-    model_ = concat("aifs-train, weights of step ", checkpoint.state.step, " in '",
-                    checkpoint.path.string(), "'");
-    check_names();
-    for (size_t d = 0; d < run.datasets().size(); ++d) {
-      const data::VariableTable& variables = run.datasets()[d].variables;
-      const std::vector<std::string> names = names_in(variables);
-      const bool is_left_out = !command.variables.empty() && names.empty();
-      outputs_.push_back(is_left_out ? std::vector<int64_t>()
-                                     : forecast::chosen_outputs(variables, names));
+        states_(open_states(run, command)),
+        source_(run.data().training_source),
+        setup_(setup_with_states()),
+        forecaster_(run.make_forecaster(/*with_truth=*/false)),
+        files_(run, setup_, command,
+               concat("aifs-train, weights of step ", checkpoint.state.step, " in '",
+                      checkpoint.path.string(), "'")) {
+    check_constants();
+    for (size_t d = 0; d < run.datasets().size(); ++d)
       identity_.push_back(identity_of(run, checkpoint, command, d));
-    }
+  }
+
+  // Dates of the command, or the newest one of the files of states.
+  std::vector<int64_t> dates() const {
+    std::vector<int64_t> dates = start_dates(command_);
+    if (!dates.empty()) return dates;
+    const std::vector<int64_t> of_files = states_->file_dates();
+    if (of_files.empty())
+      throw DataError(concat("'", states_->info().name, "' has no dates"), "name one with --dates");
+    return {of_files.back()};
   }
 
   // Returns the dates that lack a file. Throws ConfigError for a file of another forecast.
@@ -86,34 +101,41 @@ class Forecasts {
     std::vector<int64_t> left;
     for (const int64_t date : dates) {
       bool complete = true;
-      for (size_t d = 0; d < outputs_.size(); ++d) {
-        if (outputs_[d].empty()) continue;
-        if (!path_exists(path_of(date, d))) {
+      for (size_t d = 0; d < identity_.size(); ++d) {
+        if (!files_.are_written(d)) continue;
+        const fs::path path = files_.path_of(date, d);
+        if (!path_exists(path)) {
           complete = false;
           continue;
         }
-        if (identity_in(path_of(date, d)) == identity_[d]) continue;
-        throw ConfigError(
-            "--out",
-            concat("'", path_of(date, d).string(),
-                   "' is another forecast: of other weights, data, ", "variables or lead time"),
-            "choose another folder, or remove the file");
+        if (files_.identity_in(path) == identity_[d]) continue;
+        throw ConfigError("--out",
+                          concat("'", path.string(),
+                                 "' is another forecast: of other weights, data, variables, cells "
+                                 "or lead time"),
+                          "choose another folder, or remove the file");
       }
       if (!complete) left.push_back(date);
     }
     return left;
   }
 
-  // Throws DataError for states or forcings that are not there.
+  // Throws DataError for states or forcings that are not there; says what is odd about states.
   void check(const std::vector<int64_t>& dates) const {
-    for (const int64_t date : dates)
+    for (const int64_t date : dates) {
+      for (int64_t i = 0; states_ && i < setup_.window.times_in; ++i)
+        states_->require_state(date - i * setup_.timestep_s);
       forecast::check_request(setup_, request_of(date));
+    }
+    if (!states_) return;
+    for (const std::string& warning : states_->warnings())
+      log::warning(warning);
   }
 
   // Makes the folders of files. Of one process.
   void make_folders() const {
-    for (size_t d = 0; d < outputs_.size(); ++d) {
-      const fs::path folder = path_of(0, d).parent_path();
+    for (size_t d = 0; d < identity_.size(); ++d) {
+      const fs::path folder = files_.path_of(0, d).parent_path();
       check_writable(folder);
       make_directories(folder);
       remove_stale_files(folder, "forecast-", /*quiet_s=*/60.0);
@@ -121,20 +143,20 @@ class Forecasts {
   }
 
   void make(int64_t date, int64_t number, int64_t of) {
-    std::vector<std::shared_ptr<forecast::ForecastFile>> files(outputs_.size());
+    std::vector<std::shared_ptr<forecast::ForecastFile>> files(identity_.size());
     if (forecast::writes_forecasts(run_.mesh())) {
       for (size_t d = 0; d < files.size(); ++d)
-        if (!outputs_[d].empty()) files[d] = create(date, d);
+        if (files_.are_written(d)) files[d] = files_.create(date, d, identity_[d]);
     }
     const forecast::ForecastRequest request = request_of(date);
     const forecast::ForecastTimes times =
-        forecast::run_forecast(forecaster_, setup_, request, files, outputs_);
+        forecast::run_forecast(forecaster_, setup_, request, files, files_.outputs());
     const auto writing = run_.mesh().world().at_work("writing a forecast");
     std::string path;
     for (size_t d = 0; d < files.size(); ++d) {
       if (!files[d]) continue;
       files[d]->finish();
-      if (path.empty()) path = path_of(date, d).string();
+      if (path.empty()) path = files_.path_of(date, d).string();
     }
     log::info("forecast ", number, " of ", of, ", from ", format_date(date), ": ",
               request.lead_time_s / setup_.timestep_s, " times in ", format_elapsed(times.total),
@@ -147,36 +169,19 @@ class Forecasts {
     return {date, lead_time_s_, command_.constant};
   }
 
-  bool is_zarr() const { return command_.format == "zarr"; }
-
-  std::string identity_in(const fs::path& path) const {
-    return is_zarr() ? forecast::zarr_forecast_identity(path) : forecast::forecast_identity(path);
+  forecast::ForecastSetup setup_with_states() {
+    forecast::ForecastSetup setup = run_.forecast_setup();
+    if (!states_) return setup;
+    source_.dataset = states_;
+    const forecast::ForecastDataset of_run = setup.datasets.front();
+    setup.datasets.clear();
+    setup.datasets.push_back({source_, of_run.variables, of_run.post_processor, of_run.loading,
+                              of_run.cells_per_rank, of_run.output_mask});
+    return setup;
   }
 
-  std::shared_ptr<forecast::ForecastFile> create(int64_t date, size_t dataset) const {
-    const fs::path path = path_of(date, dataset);
-    if (is_zarr()) return forecast::create_zarr_forecast(path, contents(date, dataset));
-    return forecast::create_netcdf_forecast(path, contents(date, dataset), command_.compression);
-  }
-
-  // Returns the names that the user gives of outputs of one dataset.
-  std::vector<std::string> names_in(const data::VariableTable& variables) const {
-    std::vector<std::string> names;
-    for (const std::string& name : command_.variables)
-      if (variables.find_output(name) >= 0) names.push_back(name);
-    return names;
-  }
-
-  // Throws ConfigError for names that are no outputs, or no forcings, of any dataset.
-  void check_names() const {
-    const auto is_any = [&](const auto& has) {
-      return std::any_of(run_.datasets().begin(), run_.datasets().end(), has);
-    };
-    for (const std::string& name : command_.variables) {
-      if (is_any([&](const DataParts& d) { return d.variables.find_output(name) >= 0; })) continue;
-      throw ConfigError("--variables", concat("the network has no output '", name, "'"),
-                        nearest_names(name, run_.data().variables.output_names()));
-    }
+  // Throws ConfigError for names that are no forcings of any dataset.
+  void check_constants() const {
     for (const std::string& name : command_.constant) {
       if (data::is_computed_forcing(name))
         throw ConfigError("--constant", concat("'", name, "' is computed from place and date"));
@@ -186,58 +191,21 @@ class Forecasts {
         return found != names.end() &&
                d.variables.role(found - names.begin()) == data::Role::kForcing;
       };
-      if (is_any(is_forcing)) continue;
+      if (std::ranges::any_of(run_.datasets(), is_forcing)) continue;
       throw ConfigError("--constant", concat("there is no forcing '", name, "'"),
                         nearest_names(name, run_.data().variables.names()));
     }
   }
 
-  // Each of several datasets has a folder of its own.
-  fs::path path_of(int64_t date, size_t dataset) const {
-    const fs::path folder = outputs_.size() > 1
-                                ? fs::path(command_.out) / run_.datasets()[dataset].name
-                                : fs::path(command_.out);
-    return folder / concat("forecast-", compact(date), is_zarr() ? ".zarr" : ".nc");
-  }
-
-  forecast::ForecastContents contents(int64_t date, size_t dataset) const {
-    const DataParts& data = run_.datasets()[dataset];
-    const data::DatasetInfo& info = data.training->info();
-    forecast::ForecastContents contents{.start_s = date,
-                                        .lead_times_s = {},
-                                        .variables = {},
-                                        .num_members = run_.network().num_members(),
-                                        .latitudes_deg = {},
-                                        .longitudes_deg = {},
-                                        .field_shape = info.field_shape,
-                                        .model = model_,
-                                        .program = concat("aifs-train ", program_version()),
-                                        .identity = identity_[dataset]};
-    for (const int64_t cell : forecast::written_cells(setup_.datasets[dataset])) {
-      contents.latitudes_deg.push_back(info.latitudes_deg[static_cast<size_t>(cell)]);
-      contents.longitudes_deg.push_back(info.longitudes_deg[static_cast<size_t>(cell)]);
-    }
-    const auto num_cells = static_cast<int64_t>(contents.latitudes_deg.size());
-    if (num_cells < info.num_nodes()) contents.field_shape = {num_cells};
-    for (int64_t lead = setup_.timestep_s; lead <= lead_time_s_; lead += setup_.timestep_s)
-      contents.lead_times_s.push_back(lead);
-    for (const int64_t v : outputs_[dataset]) {
-      const auto column =
-          static_cast<size_t>(data.variables.output_columns()[static_cast<size_t>(v)]);
-      contents.variables.push_back(
-          {info.variables[column], info.kinds.empty() ? "" : info.kinds[column].units});
-    }
-    return contents;
-  }
-
   const Run& run_;
   const ForecastCommand& command_;
   const int64_t lead_time_s_;
+  std::shared_ptr<data::StateDataset> states_;  // null: those of the run's dataset
+  data::SampleSource source_;                   // of states_
   const forecast::ForecastSetup setup_;
   const train::Forecaster forecaster_;
-  std::string model_;
-  std::vector<std::vector<int64_t>> outputs_;  // of each dataset
-  std::vector<std::string> identity_;
+  const ForecastFiles files_;
+  std::vector<std::string> identity_;  // of each dataset
 };
 
 }  // namespace
@@ -264,6 +232,8 @@ std::string without_layout(const std::string& config_json) {
 
 void check_command(const ForecastCommand& command, const RunConfig& config) {
   start_dates(command);
+  grib_options(command);
+  file_grid(command), file_area(command);
   constexpr int64_t kMostSteps = 100'000;
   const int64_t lead = lead_time_s(command), step = parse_duration(config.data.timestep);
   if (lead > kMostSteps * step)
@@ -278,11 +248,12 @@ void check_command(const ForecastCommand& command, const RunConfig& config) {
 void make_forecasts(const Run& run, const train::CheckpointInfo& checkpoint,
                     const ForecastCommand& command) {
   const parallel::ProcessMesh& mesh = run.mesh();
-  std::vector<int64_t> dates = start_dates(command);
+  std::vector<int64_t> dates;
   std::unique_ptr<Forecasts> forecasts;
   std::string left_text;
   const auto prepare = [&] {
     forecasts = std::make_unique<Forecasts>(run, checkpoint, command);
+    dates = forecasts->dates();
     if (!mesh.is_main()) return;
     forecasts->make_folders();
     const std::vector<int64_t> missing = forecasts->missing(dates);

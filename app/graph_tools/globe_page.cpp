@@ -2,23 +2,19 @@
 #include "app/graph_tools/globe_page.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstdio>
 
 #include "app/graph_tools/graph_summary.h"
 #include "app/graph_tools/page_files.h"
 #include "core/check.h"
+#include "report/page_files.h"
+#include "report/page_text.h"
 
 namespace aifs::app {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string floats(const std::vector<float>& values) {
-  static_assert(std::endian::native == std::endian::little);
-  return base64({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
-}
 
 // The whole number that is written with separators: "1,600".
 std::string with_separators(size_t number) {
@@ -31,8 +27,8 @@ std::string with_separators(size_t number) {
 Json nodes_json(const graph::NodeSet& nodes) {
   return {{"name", nodes.name},
           {"role", graph::is_data(nodes) ? "data" : "mesh"},
-          {"lat", floats(nodes.lat_rad)},
-          {"lon", floats(nodes.lon_rad)}};
+          {"lat", report::base64_floats(nodes.lat_rad)},
+          {"lon", report::base64_floats(nodes.lon_rad)}};
 }
 
 Json edges_json(const graph::EdgeSet& edges, const graph::EdgeSetStatistics& statistics,
@@ -66,46 +62,7 @@ Json orphans_json(const graph::UnconnectedNodes& nodes) {
                       nodes.are_sources ? "to " : "from ", nodes.other)}};
 }
 
-// Nothing in the text may end the element that it stands in.
-std::string harmless(std::string text) {
-  std::string safe;
-  safe.reserve(text.size());
-  for (const char c : text)
-    c == '<' ? safe += "\\u003c" : safe += c;
-  return safe;
-}
-
-// Puts texts in the places of the page that are named @LIKE_THIS@, each once.
-std::string filled(std::string_view page,
-                   const std::vector<std::pair<std::string, std::string_view>>& texts) {
-  std::string out;
-  for (const auto& [name, text] : texts) {
-    const size_t place = page.find(name);
-    AIFS_CHECK(place != std::string_view::npos, "the page has no place for ", name);
-    out += page.substr(0, place);
-    out += text;
-    page.remove_prefix(place + name.size());
-  }
-  return out.append(page);
-}
-
 }  // namespace
-
-std::string base64(std::string_view bytes) {
-  constexpr const char* kLetters =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const size_t count = std::min<size_t>(3, bytes.size() - i);
-    uint32_t group = 0;
-    for (size_t k = 0; k < 3; ++k)
-      group = group << 8 | (k < count ? static_cast<uint8_t>(bytes[i + k]) : 0U);
-    for (size_t k = 0; k < 4; ++k)
-      text += k <= count ? kLetters[(group >> (18 - 6 * k)) & 63U] : '=';
-  }
-  return text;
-}
 
 std::string encode_indices(std::span<const int32_t> indices) {
   std::string bytes;
@@ -118,7 +75,7 @@ std::string encode_indices(std::span<const int32_t> indices) {
       bytes += static_cast<char>((code & 127U) | 128U);
     bytes += static_cast<char>(code);
   }
-  return base64(bytes);
+  return report::base64(bytes);
 }
 
 std::vector<int64_t> thinning(const std::vector<int64_t>& num_edges, int64_t max_edges) {
@@ -156,12 +113,13 @@ std::string globe_page(const GlobeInput& input) {
     json["findings"].push_back(concat(nodes.text(), ": ", nodes.reason));
   }
   const std::string graph =
-      harmless(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  return filled(kGlobeHtml, {{"@STYLE@", kGlobeCss},
-                             {"@GRAPH@", graph},
-                             {"@GRAPH_SCRIPT@", kGraphScript},
-                             {"@GLOBE_SCRIPT@", kGlobeScript},
-                             {"@PANEL_SCRIPT@", kPanelScript}});
+      report::harmless(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  return report::filled(kGlobeHtml, {{"@STYLE@", kGlobeCss},
+                                     {"@GRAPH@", graph},
+                                     {"@SPHERE_SCRIPT@", report::kSphereScript},
+                                     {"@GRAPH_SCRIPT@", kGraphScript},
+                                     {"@GLOBE_SCRIPT@", kGlobeScript},
+                                     {"@PANEL_SCRIPT@", kPanelScript}});
 }
 
 }  // namespace aifs::app

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "graph/base/graph.h"
@@ -30,7 +29,6 @@ std::string globe_page(const GlobeInput& input);
 // share `max_edges` (0: no limit) evenly unless they need less.
 std::vector<int64_t> thinning(const std::vector<int64_t>& num_edges, int64_t max_edges);
 
-std::string base64(std::string_view bytes);
 // Each difference d to the index before (0 before the first) as 2 d, or -2 d - 1 if it is negative,
 // in groups of 7 bits, the low ones first; the highest bit of a byte says that more follow.
 std::string encode_indices(std::span<const int32_t> indices);

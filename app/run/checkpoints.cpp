@@ -15,6 +15,18 @@ bool is_checkpoint(const fs::path& folder) {
   return path_exists(folder / "manifest.json") || folder.filename().string().starts_with("step-");
 }
 
+// The file that names the best or the newest checkpoint if that is what a user gives, as
+// <run>/checkpoints/best or <run>/best; else "".
+fs::path pointer_of(const fs::path& given) {
+  const std::string name = given.filename().string();
+  if (name != "best" && name != "latest") return {};
+  for (const fs::path& file : {given, given.parent_path() / "checkpoints" / name}) {
+    std::error_code ignored;
+    if (fs::is_regular_file(file, ignored)) return file;
+  }
+  return {};
+}
+
 // Returns what is there instead of a folder.
 DataError no_folder(const fs::path& given, const std::string& named_by) {
   const std::string what = concat(named_by, " names '", given.string(), "', ");
@@ -38,6 +50,8 @@ DataError no_folder(const fs::path& given, const std::string& named_by) {
 }  // namespace
 
 train::CheckpointInfo find_checkpoint(const fs::path& given, const std::string& named_by) {
+  if (const fs::path pointer = pointer_of(given); !pointer.empty())
+    return train::inspect_checkpoint(train::pointed_at(pointer));
   if (!folder_exists(given)) throw no_folder(given, named_by);
   if (is_checkpoint(given)) return train::inspect_checkpoint(given);
   for (const fs::path& folder : {given / "checkpoints", given}) {

@@ -11,9 +11,10 @@
 
 namespace aifs::app {
 
-// Returns what the user names: a checkpoint, or a folder that holds some (the newest sound one is
-// taken). Throws DataError if there is none, saying what else is there: a zip archive, a file of a
-// checkpoint. `named_by` is who names it ("init.from", "--resume"), for messages.
+// Returns what the user names: a checkpoint, a folder that holds some (the newest sound one is
+// taken), or the best one of a run by <run>/best (checkpoint.keep_best). Throws DataError if there
+// is none, saying what else is there: a zip archive, a file of a checkpoint. `named_by` is who
+// names it ("init.from", "--resume"), for messages.
 train::CheckpointInfo find_checkpoint(const fs::path& given, const std::string& named_by);
 
 // <run.dir>/checkpoints.

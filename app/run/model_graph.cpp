@@ -7,7 +7,6 @@
 
 #include "app/run/named_parts.h"
 #include "core/check.h"
-#include "graph/statistics.h"
 #include "train/loss/node_mask.h"
 
 namespace aifs::app {
@@ -133,9 +132,7 @@ std::vector<std::string> graph_warnings(const RunConfig& config, const graph::Gr
   std::vector<std::string> warnings = report.warnings;
   if (warnings.empty() || (config.model.output_mask.empty() && config.model.output_masks.empty()))
     return warnings;
-  const std::vector<graph::UnconnectedNodes> all =
-      graph::unconnected_nodes(graph::degrees_of(graph));
-  for (const graph::UnconnectedNodes& nodes : all) {
+  for (const graph::UnconnectedNodes& nodes : report.unconnected) {
     std::vector<graph::UnconnectedNodes> left{nodes};
     leave_out_given(left, config, graph);
     if (!left.empty() && left[0].nodes.size() == nodes.nodes.size()) continue;

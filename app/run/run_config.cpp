@@ -44,7 +44,8 @@ constexpr std::array kNotHashed{"/run/dir",
                                 "/train/max_minutes",
                                 "/train/max_steps",
                                 "/train/max_epochs",
-                                "/train/validation"};
+                                "/train/validation",
+                                "/train/early_stop"};
 
 // Checks what stages can share.
 void check_stages(const RunConfig& c) {
@@ -161,6 +162,22 @@ void check_shared_process(const RunConfig& c) {
   }
 }
 
+// Scores by which a run is judged come from validations while it trains.
+void check_judging(const RunConfig& c) {
+  const train::ValidationOptions& validation = c.train.validation;
+  const bool during = validation.every_steps > 0 || validation.every_epochs > 0;
+  if (c.checkpoint.keep_best.is_on() && !validation.is_on()) {
+    throw ConfigError("checkpoint.keep_best.number",
+                      "keeps checkpoints by the scores of validations, and there are none",
+                      "set train.validation.every_steps or every_epochs");
+  }
+  if (c.train.early_stop.is_on() && !during) {
+    throw ConfigError("train.early_stop.score",
+                      "is a score of validations during training, and there are none",
+                      "set train.validation.every_steps or every_epochs");
+  }
+}
+
 void check_together(const RunConfig& c) {
   check_sources(c);
   if (c.optimizer.schedule.kind == train::ScheduleKind::kCosine &&
@@ -178,6 +195,7 @@ void check_together(const RunConfig& c) {
                       "set it to 0, and choose recompute and chunks of the parts by hand");
   }
   check_shared_process(c);
+  check_judging(c);
   c.loss.check(c.model.ensemble.members, c.data.multistep_output);
 }
 

@@ -4,7 +4,6 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -20,17 +19,16 @@
 #include "app/run/plan.h"
 #include "app/run/share.h"
 #include "app/run/signals.h"
+#include "app/run/validation_parts.h"
 #include "app/run/versions.h"
 #include "app/run/weights_match.h"
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/log.h"
 #include "core/rng.h"
-#include "core/seconds_since.h"
 #include "core/time.h"
 #include "data/sources/analytic_dataset.h"
 #include "graph/nodes/gaussian_grid.h"
-#include "graph/stored_graph.h"
 #include "parallel/gather_text.h"
 #include "parallel/launch/runtime.h"
 #include "parallel/together.h"
@@ -39,8 +37,6 @@ namespace aifs::app {
 
 namespace {
 
-// Cells of the graph and of the dataset must be the same points, up to rounding of the file.
-constexpr double kSamePoint_deg = 1e-3;
 constexpr double kShareOfValidation = 1.0 / 3.0;  // of data.memory_mib, if there is any
 
 // The edges within a set of nodes, or null.
@@ -59,41 +55,7 @@ void check_area_weights(const graph::NodeSet& nodes) {
                     "use \"cos_latitude\" or \"uniform\"");
 }
 
-void check_same_grid(const graph::NodeSet& nodes, const data::DatasetInfo& info) {
-  constexpr double kDegrees = 57.29577951308232;
-  const auto mismatch = [&](const std::string& what) {
-    return ConfigError("graph.grid", concat("the graph and '", info.name, "' differ: ", what),
-                       "use \"dataset\", or the grid that the dataset is on");
-  };
-  if (nodes.num_nodes() != info.num_nodes()) {
-    throw mismatch(concat(nodes.num_nodes(), " nodes and ", info.num_nodes(), " cells"));
-  }
-  for (size_t i = 0; i < nodes.lat_rad.size(); ++i) {
-    const double lat = nodes.lat_rad[i] * kDegrees, lon = nodes.lon_rad[i] * kDegrees;
-    const double lon_apart = std::remainder(lon - info.longitudes_deg[i], 360.0);
-    if (std::abs(lat - info.latitudes_deg[i]) > kSamePoint_deg ||
-        std::abs(lon_apart) * std::cos(nodes.lat_rad[i]) > kSamePoint_deg) {
-      throw mismatch(concat("node ", i, " is at ", lat, " N ", lon, " E, the cell at ",
-                            info.latitudes_deg[i], " N ", info.longitudes_deg[i], " E"));
-    }
-  }
-}
-
 namespace {
-
-GraphParts make_graph(const RunConfig& config, const std::vector<DataParts>& datasets) {
-  const auto start = std::chrono::steady_clock::now();
-  GraphParts parts;
-  const DataCells cells(datasets);
-  parts.graph = graph::load_or_build_joint_graph(config.graph, cells.named(), &parts.report);
-  for (const DataParts& data : datasets)
-    check_same_grid(parts.graph.nodes(data.name), data.training->info());
-  parts.hash =
-      parts.report.content_hash.empty() ? parts.graph.content_hash() : parts.report.content_hash;
-  graph::measure_lengths(parts.graph, parts.report);
-  parts.seconds = seconds_since(start);
-  return parts;
-}
 
 // Weights of the cells in validation scores.
 std::vector<float> cell_weights(train::GridWeights kind, const graph::NodeSet& nodes) {
@@ -138,23 +100,40 @@ Run::Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device,
     log::warning(warning);
   if (stores) opened_ = stores->record();  // absent chunks, too: all ranks must see the same
   phases_.end("data");
-  graph_ = make_graph(config_, data_);
+  graph_ = make_graph(config_, data_, mesh_->sizes().model > 1);
   const std::string overlap =
       overlap_warning(data().training->info(), data().validation->info(), data().window);
   if (!overlap.empty() && config_.train.validation.is_on()) log::warning(overlap);
-  for (const std::string& warning : graph_warnings(config_, graph_.graph, graph_.report))
-    log::warning("graph: ", warning);
+  if (graph_.way == GraphWay::kSent) warn_of_graph();
   phases_.end("graph");
 }
 
+void Run::warn_of_graph() const {
+  for (const std::string& warning : graph_warnings(config_, graph_.graph, graph_.report))
+    log::warning("graph: ", warning);
+}
+
 void Run::share() {
-  app::share(graph_.graph, mesh_->world());
   app::share(opened_, mesh_->world());
   std::string saved = to_text(saved_);
   app::share(saved, mesh_->world());
   saved_ = saved_data_from_text(saved);
+  parallel::together(
+      mesh_->world(), [&] { open_data(); }, failure_handling());
+  share_graph(graph_, config_, data_, *mesh_);
+  if (mesh_->is_main() && graph_.way != GraphWay::kSent)
+    warn_of_graph();  // what ranks have counted
   processes_ = processes_on_machine(mesh_->world());
   phases_.end("sharing them");
+}
+
+void Run::open_data() {
+  if (!mesh_->is_main()) {
+    const auto stores = open_stores(config_);  // whose files this host may not have
+    if (stores) stores->recall(opened_);
+    data_ = make_datasets(config_, stores, saved_ ? &*saved_ : nullptr);
+  }
+  opened_.clear();
 }
 
 void Run::build() {
@@ -162,17 +141,11 @@ void Run::build() {
   for (size_t d = 0; d < data_.size(); ++d)
     losses_.push_back(make_loss(d));
   validation_ = make_validation();
+  check_scores(config_, *validation_);
   phases_.end("network and loss");
 }
 
 void Run::build_network() {
-  if (!mesh_->is_main()) {
-    graph_.hash = graph_.graph.content_hash();
-    const auto stores = open_stores(config_);  // whose files this host may not have
-    if (stores) stores->recall(opened_);
-    data_ = make_datasets(config_, stores, saved_ ? &*saved_ : nullptr);
-  }
-  opened_.clear();
   app::check_graph(config_.model, graph_.graph, config_.data);
   const at::ScalarType dtype = weight_type(config_.train.precision);
   const model::GraphTensors tensors = make_tensors(dtype).to(device_);
@@ -197,7 +170,7 @@ plan::StepInput Run::planned_step() const {
   request.ranks = mesh_->world().size();
   request.variables = {prognostic, variables.num_inputs() - prognostic,
                        variables.num_outputs() - prognostic};
-  plan::StepInput input = step_input(config_, graph_.graph, request);
+  plan::StepInput input = graph_.step_input(config_, request);
   input.network.gpu = device_.is_cuda();
   return input;
 }
@@ -207,7 +180,7 @@ std::optional<plan::MemoryPlan> Run::planned_memory() const {
   try {
     plan::StepInput input = planned_step();
     input.network.model = fitted_;
-    return plan::plan_step(input, graph_.graph).memory;
+    return plan::plan_step(input, graph_.division(input)).memory;
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -218,7 +191,7 @@ model::ModelOptions Run::fitted_model() const {
   const FittedModel fitted = [&] {
     try {
       const plan::StepInput input = planned_step();
-      return fit_memory(input, plan::divide(input, graph_.graph));
+      return fit_memory(input, graph_.division(input));
     } catch (const ConfigError& error) {
       const std::string what = error.what();
       if (what.starts_with("'model.memory_budget'")) throw;
@@ -241,11 +214,15 @@ model::GraphTensors Run::make_tensors(at::ScalarType dtype) {
     return model::GraphTensors::create(graph_.graph, attributes, dtype);
   }
   const graph::GraphPartition partition =
-      graph::make_partition(graph_.graph, shards, hidden_order(config_), config_.model.layers);
+      graph_.divided ? graph_.divided->partition
+                     : graph::make_partition(graph_.graph, shards, hidden_order(config_),
+                                             config_.model.layers);
   cells_per_rank_ = {partition.data.counts()};
   const model::Shard shard{partition, mesh_->model(), config_.parallel.mapper_sources,
                            config_.parallel.attention};
-  return model::GraphTensors::create(graph_.graph, attributes, dtype, &shard);
+  if (!graph_.divided) return model::GraphTensors::create(graph_.graph, attributes, dtype, &shard);
+  return model::GraphTensors::create(graph_.graph, std::exchange(graph_.divided->own, {}),
+                                     attributes, dtype, shard);
 }
 
 data::NodeRange Run::cells_of(size_t dataset) const {
@@ -314,6 +291,8 @@ train::FurtherValidation Run::validated(size_t dataset) const {
           .variables = data.variables,
           .cell_weights = weights,
           .region = validation_region(config_, graph_.graph, dataset),
+          .regions = validation_regions(config_.train.validation, data.validation->info(),
+                                        /*may_lack=*/data_.size() > 1),
           .post_processor = data.post_processor,
           .nodes = cells_of(dataset),
           .loading = loading(kShareOfValidation, dataset),
@@ -329,6 +308,7 @@ std::unique_ptr<train::Validation> Run::make_validation() const {
                                .timestep_s = data().timestep_s,
                                .cell_weights = first.cell_weights,
                                .region = first.region,
+                               .regions = first.regions,
                                .post_processor = first.post_processor,
                                .nodes = first.nodes,
                                .mesh = *mesh_,

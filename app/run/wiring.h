@@ -12,30 +12,19 @@
 #include "app/run/network_plan.h"
 #include "app/run/phases.h"
 #include "app/run/run_config.h"
+#include "app/run/run_graph.h"
 #include "app/run/saved_data.h"
 #include "data/loader/buffer_pool.h"
 #include "forecast/forecast_run.h"
 #include "graph/base/graph.h"
-#include "graph/graph_report.h"
-#include "graph/partition.h"
 #include "parallel/process_mesh.h"
 #include "plan/step_plan.h"
 #include "train/trainer.h"
 
 namespace aifs::app {
 
-// Throws ConfigError unless the data nodes of a graph and the cells of a dataset are the same
-// points.
-void check_same_grid(const graph::NodeSet& nodes, const data::DatasetInfo& info);
 // Throws ConfigError where train.validation.weights is "area" and the data nodes have none.
 void check_area_weights(const graph::NodeSet& nodes);
-
-struct GraphParts {
-  graph::Graph graph;
-  graph::GraphReport report;
-  std::string hash;
-  double seconds = 0.0;
-};
 
 // Everything a run needs, in the order it is built.
 class Run {
@@ -45,7 +34,8 @@ class Run {
   // know. Throws ConfigError, DataError. Local to each rank; `mesh` outlives the run.
   Run(RunConfig config, const parallel::ProcessMesh& mesh, at::Device device,
       std::optional<SavedData> saved = std::nullopt);
-  // Gives the graph and what was read of the dataset to all ranks. Collective.
+  // Gives what was read of the dataset, and the graph or this rank's part of it, to all ranks.
+  // Throws FailedTogether. Collective.
   void share();
   // Creates network, loss and validation; the other ranks open the data, too. Throws ConfigError.
   // Local to each rank.
@@ -94,6 +84,9 @@ class Run {
   std::optional<plan::MemoryPlan> planned_memory() const;
 
  private:
+  void warn_of_graph() const;
+  // Opens the data that the main rank has opened, on the other ranks. Local.
+  void open_data();
   plan::StepInput planned_step() const;
   // The network's options, with what model.memory_budget adds to them.
   model::ModelOptions fitted_model() const;

@@ -2,6 +2,7 @@
 // `aifs-train verify`: what the command line says.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,17 @@ struct VerifyCommand {
   std::vector<std::string> variables;   // empty: all
   std::vector<std::string> lead_times;  // empty: all
   std::vector<std::string> regions{"global"};
+  std::vector<std::string> thresholds;  // "tp=0.001", "0.01"; empty: none
+  std::string weights = "cosine";       // name of a verify::WeightKind
+  bool seasons = false;                 // also by season
+  std::string climatology;              // file, or "compute"; empty: none
+  std::string climatology_cache;        // folder of computed ones; empty: that of the scores
+  std::string climatology_period;       // "FIRST/LAST"; empty: all dates
+  int64_t climatology_window_days = 61;
+  std::vector<std::string> spectra;        // "zonal", "degree"; empty: none
+  std::string stations;                    // file of observations; empty: none
+  std::string station_method = "nearest";  // name of a verify::PointMethod
+  int64_t threads = 0;                     // 0: as many as cores
 };
 
 // Adds `verify`, which --config and --set may follow. `command` is filled by parsing.

@@ -5,7 +5,6 @@
 
 #include "core/check.h"
 #include "core/time.h"
-#include "data/sources/spherical_harmonics.h"
 
 namespace aifs::data {
 
@@ -53,7 +52,7 @@ void AnalyticOptions::bind(config::Binder& b) {
   b.text("end", end, {"last date, inclusive"}, config::TextKind::kDate);
   b.text("frequency", frequency, {"spacing of the dates"}, config::TextKind::kDuration);
   b.integer("seed", seed, {.min = 0}, {"seed of the amplitudes and phases of the waves"});
-  const config::Bounds<int64_t> degrees{.min = 1, .max = SphericalHarmonics::kMaxDegree};
+  const config::Bounds<int64_t> degrees{.min = 1, .max = 200};  // more take too long
   b.integer("min_degree", min_degree, degrees, {"least spherical-harmonic degree of the waves"});
   b.integer("max_degree", max_degree, degrees, {"largest spherical-harmonic degree of the waves"});
   b.number("decay", decay, {.min = 0.0, .max = 10.0},

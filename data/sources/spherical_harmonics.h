@@ -53,8 +53,8 @@ struct ZonalWave {
 // Immutable after construction, hence thread-safe.
 class SphericalHarmonics {
  public:
-  // Tested up to here; far above, sectoral values near the poles underflow.
-  static constexpr int64_t kMaxDegree = 200;
+  // Tested up to here; near the poles errors grow with the square of the degree.
+  static constexpr int64_t kMaxDegree = 319;
 
   // Triangular truncation at 0 <= max_degree <= kMaxDegree.
   explicit SphericalHarmonics(int64_t max_degree);

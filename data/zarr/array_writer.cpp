@@ -247,7 +247,8 @@ void ArrayWriter::encode_chunk(const Region& region, const ItemBlock& block,
     is_whole = is_whole && extent[axis] == chunk[axis];
   }
   if (is_whole && extent == shape)
-    return encode(settings_.compression, block.items, item_bytes, scratch.encoded);
+    return encode(settings_.compression, block.items, item_bytes, scratch.encoded,
+                  settings_.threads);
   scratch.items.resize(bytes);
   if (!is_whole) {
     for (size_t at = 0; at < bytes; at += fill_.size())
@@ -255,7 +256,8 @@ void ArrayWriter::encode_chunk(const Region& region, const ItemBlock& block,
   }
   copy_block(block.items.data(), {shape, first}, scratch.items.data(),
              {chunk, std::vector<int64_t>(chunk.size(), 0)}, extent, item_bytes);
-  encode(settings_.compression, scratch.items.bytes(), item_bytes, scratch.encoded);
+  encode(settings_.compression, scratch.items.bytes(), item_bytes, scratch.encoded,
+         settings_.threads);
 }
 
 void ArrayWriter::append_shard(const Region& region, const ItemBlock& block, WriteScratch& scratch,
@@ -300,14 +302,25 @@ int64_t ArrayWriter::write(std::span<const int64_t> file, const ItemBlock& block
     return 0;
   }
   if (settings_.shards.empty()) {
-    encode_chunk(region, block, scratch);
-    write_staged(staging_, path, scratch.encoded.bytes());
-    return static_cast<int64_t>(scratch.encoded.size());
+    encode_file(file, block, scratch);
+    return write_encoded(file, scratch);
   }
   std::vector<std::byte> shard;
   append_shard(region, block, scratch, shard);
   write_staged(staging_, path, shard);
   return static_cast<int64_t>(shard.size());
+}
+
+void ArrayWriter::encode_file(std::span<const int64_t> file, const ItemBlock& block,
+                              WriteScratch& scratch) const {
+  AIFS_CHECK(settings_.shards.empty(), "a shard is encoded and written at once");
+  encode_chunk(region_of(file), block, scratch);
+}
+
+int64_t ArrayWriter::write_encoded(std::span<const int64_t> file,
+                                   const WriteScratch& scratch) const {
+  write_staged(staging_, store_ / key(file), scratch.encoded.bytes());
+  return static_cast<int64_t>(scratch.encoded.size());
 }
 
 void write_staged(const fs::path& staging, const fs::path& path, std::span<const std::byte> bytes) {

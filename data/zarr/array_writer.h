@@ -27,6 +27,7 @@ struct ArraySettings {
   Compression compression = {};
   Json attributes = Json::object();
   Json dimension_names = {};  // of format 3; null: none
+  int threads = 1;            // of one call of write(), that compress a chunk by Blosc
 };
 
 // Returns what .zarray (format 2) or zarr.json holds.
@@ -68,6 +69,11 @@ class ArrayWriter {
   // Writes a file from a block that holds all of its region. Chunks that are only absent are left
   // out; a file of nothing else is removed. Gives the bytes of the file. Any thread. Throws Error.
   int64_t write(std::span<const int64_t> file, const ItemBlock& block, WriteScratch& scratch) const;
+  // The two halves of write() for a file of one chunk, which may not be absent: the second needs
+  // the scratch memory alone. Throw Error.
+  void encode_file(std::span<const int64_t> file, const ItemBlock& block,
+                   WriteScratch& scratch) const;
+  int64_t write_encoded(std::span<const int64_t> file, const WriteScratch& scratch) const;
 
  private:
   void encode_chunk(const Region& region, const ItemBlock& block, WriteScratch& scratch) const;

@@ -166,7 +166,7 @@ Json codecs_v3(const Compression& compression, int64_t item_bytes) {
 }
 
 void encode(const Compression& compression, std::span<const std::byte> items, int64_t item_bytes,
-            Buffer& encoded) {
+            Buffer& encoded, int threads) {
   if (compression.kind == CompressionKind::kNone) {
     encoded.resize(items.size());
     if (!items.empty()) std::memcpy(encoded.data(), items.data(), items.size());
@@ -181,7 +181,7 @@ void encode(const Compression& compression, std::span<const std::byte> items, in
     encoded.resize(items.size() + BLOSC_MAX_OVERHEAD);
     const int size = blosc_compress_ctx(
         compression.level, compression.shuffle, static_cast<size_t>(item_bytes), items.size(),
-        items.data(), encoded.data(), encoded.size(), compression.inner.c_str(), 0, 1);
+        items.data(), encoded.data(), encoded.size(), compression.inner.c_str(), 0, threads);
     if (size <= 0)
       throw Error(concat("Blosc cannot compress a chunk of ", items.size(), " bytes by ",
                          compression.inner, ": it gives ", size));

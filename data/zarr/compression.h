@@ -41,9 +41,9 @@ Json compressor_v2(const Compression& compression);
 // The list "codecs" of format 3 for items of so many bytes.
 Json codecs_v3(const Compression& compression, int64_t item_bytes);
 
-// Encodes a chunk; `encoded` holds exactly the result. One thread. Throws Error if the library
-// fails.
+// Encodes a chunk; `encoded` holds exactly the result, the same for any number of threads, of which
+// only Blosc takes more than one. Throws Error if the library fails.
 void encode(const Compression& compression, std::span<const std::byte> items, int64_t item_bytes,
-            Buffer& encoded);
+            Buffer& encoded, int threads = 1);
 
 }  // namespace aifs::zarr

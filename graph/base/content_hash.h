@@ -18,9 +18,17 @@ class ContentHash {
   void width(int64_t columns) { hash_.update(&columns, sizeof columns); }
   template <class T>
   void values(std::span<const T> values) {
-    const auto count = static_cast<uint64_t>(values.size());
-    hash_.update(&count, sizeof count);
-    hash_.update(values.data(), values.size_bytes());
+    count(static_cast<int64_t>(values.size()));
+    more(values);
+  }
+  // values() of an array that comes in pieces: how many there are of all, then each piece.
+  void count(int64_t num_values) {
+    const auto number = static_cast<uint64_t>(num_values);
+    hash_.update(&number, sizeof number);
+  }
+  template <class T>
+  void more(std::span<const T> piece) {
+    hash_.update(piece.data(), piece.size_bytes());
   }
   std::string finish() { return hash_.finish(); }
 

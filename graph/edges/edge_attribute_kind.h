@@ -32,6 +32,9 @@ class EdgeAttributeKind {
   virtual EdgeValues<float> make(const EdgeEnds& ends, const std::string& path,
                                  const std::string& norm_path) const = 0;
   virtual EdgeValues<double> make_double(const EdgeEnds& ends, const std::string& path) const = 0;
+  // True if values depend on the other edges of a target, wherever these are in the set. Others
+  // are made of some of the edges, with peers that have the rest (EdgeEnds).
+  virtual bool needs_targets() const { return false; }
   // Values of one edge, if that is known without nodes; else 1.
   virtual int64_t width() const { return 1; }
 

@@ -17,6 +17,8 @@ EdgeValues<Real> normed(const Own& own, const EdgeEnds& ends, const std::string&
     if constexpr (Own::kGrouped)
       normalise_grouped(own.norm, values.rows, values.width, ends.target_index,
                         ends.target.num_nodes());
+    else if (ends.peers)
+      normalise(own.norm, values.rows, ends.num_threads, *ends.peers);
     else
       normalise(own.norm, values.rows, ends.num_threads);
     return values;

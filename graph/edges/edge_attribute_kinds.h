@@ -15,6 +15,7 @@ struct NormedEdgeAttribute : EdgeAttributeKind {
   EdgeValues<float> make(const EdgeEnds& ends, const std::string& path,
                          const std::string& norm_path) const final;
   EdgeValues<double> make_double(const EdgeEnds& ends, const std::string& path) const final;
+  bool needs_targets() const final { return Own::kGrouped; }
 
  protected:
   void bind_norm(config::Binder& b);

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "core/peers.h"
 #include "graph/base/edge_list.h"
 #include "graph/base/graph.h"
 
@@ -24,6 +25,7 @@ struct EdgeEnds {
   const NodeSet& target;
   std::span<const int32_t> source_index, target_index;  // (M)
   int64_t num_threads = 1;                              // 0: all of the machine
+  Peers* peers = nullptr;  // who have the other edges of the set; null: all are here
 
   size_t num_edges() const { return source_index.size(); }
 };

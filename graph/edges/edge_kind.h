@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/peers.h"
 #include "core/tagged.h"
 #include "graph/base/edge_list.h"
 #include "graph/nodes/mesh_nodes.h"
@@ -17,7 +18,8 @@ struct EdgePlace {
   std::string path;  // JSON path of the builder
   const MeshNodes& source;
   const MeshNodes& target;
-  int64_t threads = 0;  // 0: all of the machine
+  int64_t threads = 0;     // 0: all of the machine
+  Peers* peers = nullptr;  // who divide the search; null: all of it is done here
 
   bool within_one_set() const { return source.set.name == target.set.name; }
 };
@@ -34,8 +36,11 @@ class EdgeKind {
   // search: by their numbers, and by the mesh that they are of. Places are not looked at.
   virtual void check(const EdgePlace&) const {}
   // After check(). Deterministic, whatever the number of threads. Throws ConfigError for options
-  // that do not fit the nodes.
+  // that do not fit the nodes, on all peers if there are any.
   virtual EdgeList make(const EdgePlace& place) const = 0;
+  // True if make() gives a rank its part of the edges where there are peers: the parts of all, one
+  // after another, are what it gives without. Else it gives all edges to each.
+  virtual bool divides() const { return false; }
   // True if it makes no edges at all.
   virtual bool is_none() const { return false; }
 

@@ -2,9 +2,11 @@
 #include "graph/edges/neighbour_edges.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/check.h"
+#include "core/shares.h"
 #include "graph/base/large_vector.h"
 #include "graph/base/parallel_for.h"
 #include "graph/base/sphere_search.h"
@@ -23,6 +25,9 @@ class Selection {
     for (size_t i = 0; i < nodes.mask.size(); ++i)
       if (nodes.mask[i] != 0) numbers_.push_back(static_cast<int32_t>(i));
   }
+  // The places in the selection of the nodes that this rank searches for.
+  int64_t first() const { return starts()[0]; }
+  int64_t num_searching() const { return starts()[1] - starts()[0]; }
   int64_t size() const {
     return static_cast<int64_t>(nodes_.mask.empty() ? nodes_.lat_rad.size() : numbers_.size());
   }
@@ -33,21 +38,31 @@ class Selection {
   SphereSearch<float> search(int64_t num_threads) const {
     return {nodes_.lat_rad, nodes_.lon_rad, numbers_, num_threads};
   }
-  // Calls make(block)(i, place) for every node; each block has a functor of its own.
+  // Calls make(block)(i, place) for every node that this rank searches for, counted from its first;
+  // each block has a functor of its own.
   template <class Make>
   void for_each_place(int64_t num_threads, const Make& make) const {
-    parallel_for(size(), num_threads, [&](int64_t block, int64_t begin, int64_t end) {
+    const int64_t before = first();
+    parallel_for(num_searching(), num_threads, [&](int64_t block, int64_t begin, int64_t end) {
       auto body = make(block);
       UnitVectors<float> unit_vector;
       for (int64_t i = begin; i < end; ++i) {
-        const auto n = static_cast<size_t>(node(i));
+        const auto n = static_cast<size_t>(node(before + i));
         const float lat = nodes_.lat_rad[n], lon = nodes_.lon_rad[n];
-        body(i, {lat, lon, unit_vector(lat, lon)});
+        body(before + i, {lat, lon, unit_vector(lat, lon)});
       }
     });
   }
 
  private:
+  // Where the share of this rank begins and ends.
+  std::array<int64_t, 2> starts() const {
+    if (!nodes_.peers) return {0, size()};
+    const std::vector<int64_t> all = starts_of(balanced_counts(size(), nodes_.peers->size()));
+    const auto rank = static_cast<size_t>(nodes_.peers->rank());
+    return {all[rank], all[rank + 1]};
+  }
+
   SearchNodes nodes_;
   std::vector<int32_t> numbers_;  // ascending; empty: all
 };
@@ -59,13 +74,15 @@ EdgeList nearest_edges(const SphereSearch<float>& search, const Selection& searc
                        int64_t num_threads) {
   EdgeList edges;
   const auto width = static_cast<size_t>(k);
-  edges.source_index = large_vector<int32_t>(static_cast<size_t>(searching.size()) * width);
+  edges.source_index =
+      large_vector<int32_t>(static_cast<size_t>(searching.num_searching()) * width);
   edges.target_index = large_vector<int32_t>(edges.source_index.size());
+  const int64_t before = searching.first();
   searching.for_each_place(num_threads, [&](int64_t) {
     return [&, found = std::vector<Neighbour>(), reach = SearchReach()](
                int64_t i, const Place& place) mutable {
       search.nearest(place, k, reach, found);
-      const size_t first = static_cast<size_t>(i) * width;
+      const size_t first = static_cast<size_t>(i - before) * width;
       for (size_t j = 0; j < width; ++j) {
         edges.source_index[first + j] = found[j].index;
         edges.target_index[first + j] = searching.node(i);
@@ -78,7 +95,7 @@ EdgeList nearest_edges(const SphereSearch<float>& search, const Selection& searc
 // The same from all nodes within a distance, the nearest ones if they are more than `most`.
 EdgeList edges_within(const SphereSearch<float>& search, const Selection& searching,
                       double distance2, int64_t most, int64_t num_threads) {
-  const auto blocks = static_cast<size_t>(num_blocks(searching.size()));
+  const auto blocks = static_cast<size_t>(num_blocks(searching.num_searching()));
   std::vector<EdgeList> parts(blocks);
   searching.for_each_place(num_threads, [&](int64_t block) {
     return [&, &part = parts[static_cast<size_t>(block)], found = std::vector<Neighbour>()](
@@ -100,9 +117,11 @@ EdgeList reversed(EdgeList edges) {
 }  // namespace
 
 double reference_distance(const SearchNodes& nodes, int64_t num_threads) {
-  const Selection all(SearchNodes(nodes.lat_rad, nodes.lon_rad));
+  SearchNodes unmasked(nodes.lat_rad, nodes.lon_rad);
+  unmasked.peers = nodes.peers;
+  const Selection all(unmasked);
   const SphereSearch<float> search = all.search(num_threads);
-  std::vector<double> largest(static_cast<size_t>(num_blocks(all.size())), 0.0);
+  std::vector<double> largest(static_cast<size_t>(num_blocks(all.num_searching())), 0.0);
   all.for_each_place(num_threads, [&](int64_t block) {
     return [&, &most = largest[static_cast<size_t>(block)], found = std::vector<Neighbour>(),
             reach = SearchReach()](int64_t, const Place& place) mutable {
@@ -110,6 +129,7 @@ double reference_distance(const SearchNodes& nodes, int64_t num_threads) {
       most = std::max(most, found.back().distance2);
     };
   });
+  if (nodes.peers) largest = gather(*nodes.peers, largest).values;
   const double distance2 =
       largest.empty() ? 0.0 : *std::max_element(largest.begin(), largest.end());
   if (distance2 == 0.0) {

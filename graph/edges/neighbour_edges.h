@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "core/peers.h"
 #include "graph/base/edge_list.h"
 #include "graph/base/graph.h"
 
@@ -20,12 +21,16 @@ namespace aifs::graph {
 struct SearchNodes {
   std::span<const float> lat_rad, lon_rad;  // (N)
   std::span<const uint8_t> mask = {};       // (N), or empty: all nodes
+  Peers* peers = nullptr;  // of the searching side: each searches for some nodes; null: for all
 
   SearchNodes(const NodeSet& nodes, std::span<const uint8_t> mask_values = {})
       : lat_rad(nodes.lat_rad), lon_rad(nodes.lon_rad), mask(mask_values) {}
   SearchNodes(std::span<const float> lat, std::span<const float> lon)
       : lat_rad(lat), lon_rad(lon) {}
 };
+
+// With peers the nodes of the searching side are divided over them in their order: each gets the
+// edges of its own. Calls are collective then.
 
 // The largest distance (chord) of a node to its nearest neighbour in the same set; masks do not
 // count. Nodes at the same place are no neighbours. Throws Error for fewer than two places.

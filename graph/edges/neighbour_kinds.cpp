@@ -46,8 +46,10 @@ void NeighbourKind::bind_masks(config::Binder& b) {
 EdgeList NeighbourKind::make(const EdgePlace& place) const {
   const auto sources = mask_of(place.source, source_mask, place.path + ".source_mask");
   const auto targets = mask_of(place.target, target_mask, place.path + ".target_mask");
+  SearchNodes source(place.source.set, sources), target(place.target.set, targets);
+  source.peers = target.peers = place.peers;
   try {
-    return search({place.source.set, sources}, {place.target.set, targets}, place.threads);
+    return search(source, target, place.threads);
   } catch (const ConfigError&) {
     throw;
   } catch (const DataError&) {

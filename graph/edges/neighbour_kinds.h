@@ -14,6 +14,7 @@ struct NeighbourKind : EdgeKind {
   std::string source_mask, target_mask;
 
   EdgeList make(const EdgePlace& place) const final;
+  bool divides() const override { return true; }
 
  protected:
   void bind_masks(config::Binder& b);
@@ -49,6 +50,7 @@ struct MutualKnnKind : NeighbourKind {
 
   void bind(config::Binder& b) override;
   void check(const EdgePlace& place) const override;
+  bool divides() const override { return false; }
 
  protected:
   EdgeList search(const SearchNodes& source, const SearchNodes& target,

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/peers.h"
 #include "graph/base/graph.h"
 #include "graph/nodes/area_mask.h"
 #include "graph/nodes/icon_mesh.h"
@@ -38,6 +39,7 @@ struct MeshNodes {
   std::shared_ptr<const AreaMask> area = {};  // that the set was limited or refined by; may be null
   std::vector<int64_t> grids = {};  // cells of each grid of a combined dataset; empty: one
   FirstField field = {};            // of the dataset whose cells they are; may be empty
+  Peers* peers = nullptr;           // who have the nodes, too, and divide the work on them
 
   // A mask attribute as bytes. Throws Error naming what there is if there is none of this name, or
   // it is not one number a node.

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <optional>
 
 #include "core/check.h"
+#include "core/shares.h"
 #include "graph/base/parallel_for.h"
 #include "graph/base/sphere_search.h"
 #include "graph/weights/convex_cell.h"
@@ -269,22 +271,52 @@ void require_distinct_nodes(std::span<const float> lat_rad, std::span<const floa
                   kWithoutCells);
 }
 
-std::vector<double> spherical_area_weights(std::span<const float> lat_rad,
-                                           std::span<const float> lon_rad, int64_t num_threads) {
-  const SphericalCells cells(lat_rad, lon_rad, num_threads);
-  std::vector<double> areas(lat_rad.size());
-  const auto fill = [&](int64_t, int64_t begin, int64_t end) {
+namespace {
+
+// The areas of nodes first, ..., first + count - 1.
+std::vector<double> areas_of(const SphericalCells& cells, int64_t first, int64_t count,
+                             int64_t num_threads) {
+  std::vector<double> areas(static_cast<size_t>(count));
+  parallel_for(count, num_threads, [&](int64_t, int64_t begin, int64_t end) {
     SphericalCells::Scratch scratch;
-    for (int64_t node = begin; node < end; ++node)
-      areas[static_cast<size_t>(node)] = cells.area(node, scratch);
-  };
+    for (int64_t i = begin; i < end; ++i)
+      areas[static_cast<size_t>(i)] = cells.area(first + i, scratch);
+  });
+  return areas;
+}
+
+// Those that each peer has computed, on every one; if one cannot, all throw.
+std::vector<double> divided_areas(const SphericalCells& cells, int64_t num_nodes,
+                                  int64_t num_threads, Peers& peers) {
+  const std::vector<int64_t> starts = starts_of(balanced_counts(num_nodes, peers.size()));
+  const auto rank = static_cast<size_t>(peers.rank());
+  std::vector<double> own;
+  std::exception_ptr error;
   try {
-    parallel_for(static_cast<int64_t>(areas.size()), num_threads, fill);
+    own = areas_of(cells, starts[rank], starts[rank + 1] - starts[rank], num_threads);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  const int64_t failures = sum_over(peers, error ? 1 : 0);
+  if (error) std::rethrow_exception(error);
+  if (failures > 0) throw SamePlace();
+  return gather(peers, own).values;
+}
+
+}  // namespace
+
+std::vector<double> spherical_area_weights(std::span<const float> lat_rad,
+                                           std::span<const float> lon_rad, int64_t num_threads,
+                                           Peers* peers) {
+  const SphericalCells cells(lat_rad, lon_rad, num_threads);
+  const auto num_nodes = static_cast<int64_t>(lat_rad.size());
+  try {
+    return peers ? divided_areas(cells, num_nodes, num_threads, *peers)
+                 : areas_of(cells, 0, num_nodes, num_threads);
   } catch (const SamePlace&) {
     require_distinct_nodes(lat_rad, lon_rad, num_threads);
-    throw;
+    throw DataError("the Voronoi cells of some nodes have no bounds", kWithoutCells);
   }
-  return areas;
 }
 
 std::vector<double> cosine_latitude_weights(std::span<const float> lat_rad, double min,

@@ -7,14 +7,18 @@
 #include <span>
 #include <vector>
 
+#include "core/peers.h"
+
 namespace aifs::graph {
 
 // Areas (steradian) of the spherical Voronoi cells; they add up to 4 pi. The cells of a limited
 // area cover the whole sphere, too: outer nodes get what lies outside.
 // Throws DataError as require_distinct_nodes() does, or if cells are unbounded: fewer than four
 // nodes, or all on one circle.
+// With peers, who have all nodes, each computes some of the areas. Collective.
 std::vector<double> spherical_area_weights(std::span<const float> lat_rad,
-                                           std::span<const float> lon_rad, int64_t num_threads);
+                                           std::span<const float> lon_rad, int64_t num_threads,
+                                           Peers* peers = nullptr);
 
 // Throws DataError if nodes are closer than 1e-6 (chord), as those of regular grids with rows at
 // the poles or with a meridian at both 0 and 360 degrees. The message names the nodes at each pole,

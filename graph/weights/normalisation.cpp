@@ -89,9 +89,10 @@ void log1p_of(std::vector<Real>& values) {
     value = std::log1p(value);
 }
 
-// Statistics of all values, those of blocks one after the other.
+// Statistics of all values, those of blocks one after the other; with peers of theirs, too.
 template <class Real>
-Statistics statistics_of(const std::vector<Real>& values, bool deviations, int64_t num_threads) {
+Statistics statistics_of(const std::vector<Real>& values, bool deviations, int64_t num_threads,
+                         Peers* peers) {
   const auto count = static_cast<int64_t>(values.size());
   std::vector<Statistics> blocks(static_cast<size_t>(num_blocks(count)));
   Statistics all;
@@ -101,10 +102,11 @@ Statistics statistics_of(const std::vector<Real>& values, bool deviations, int64
       own.add(static_cast<double>(values[i]));
     blocks[static_cast<size_t>(block)] = own;
   });
+  if (peers) blocks = gather(*peers, blocks).values;
   for (const Statistics& block : blocks)
     all.add(block);
   if (!deviations) return all;
-  std::vector<double> deviations2(blocks.size());
+  std::vector<double> deviations2(static_cast<size_t>(num_blocks(count)));
   const double mean = all.sum / static_cast<double>(all.count);
   parallel_for(count, num_threads, [&](int64_t block, int64_t begin, int64_t end) {
     double own = 0.0;
@@ -114,6 +116,7 @@ Statistics statistics_of(const std::vector<Real>& values, bool deviations, int64
     }
     deviations2[static_cast<size_t>(block)] = own;
   });
+  if (peers) deviations2 = gather(*peers, deviations2).values;
   all.sum_of_deviations2 = std::accumulate(deviations2.begin(), deviations2.end(), 0.0);
   return all;
 }
@@ -138,21 +141,31 @@ void normalise_bins(Norm norm, std::vector<Real>& values, size_t num_bins, const
   }
 }
 
-}  // namespace
-
 template <class Real>
-void normalise(Norm norm, std::vector<Real>& values, int64_t num_threads) {
+void normalise_all(Norm norm, std::vector<Real>& values, int64_t num_threads, Peers* peers) {
   if (norm == Norm::kNone) return;
   if (norm == Norm::kLog1p) return log1p_of(values);
-  if (values.empty()) return;
-  const Scaling s =
-      scaling(norm, statistics_of(values, norm == Norm::kUnitStd, num_threads), /*grouped=*/false);
+  const Statistics statistics = statistics_of(values, norm == Norm::kUnitStd, num_threads, peers);
+  if (statistics.count == 0) return;
+  const Scaling s = scaling(norm, statistics, /*grouped=*/false);
   const auto offset = static_cast<Real>(s.offset), divisor = static_cast<Real>(s.divisor);
   parallel_for(static_cast<int64_t>(values.size()), num_threads,
                [&](int64_t, int64_t begin, int64_t end) {
                  for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
                    values[i] = (values[i] - offset) / divisor;
                });
+}
+
+}  // namespace
+
+template <class Real>
+void normalise(Norm norm, std::vector<Real>& values, int64_t num_threads) {
+  normalise_all(norm, values, num_threads, nullptr);
+}
+
+template <class Real>
+void normalise(Norm norm, std::vector<Real>& values, int64_t num_threads, Peers& peers) {
+  normalise_all(norm, values, num_threads, &peers);
 }
 
 template <class Real>
@@ -170,6 +183,8 @@ void normalise_grouped(Norm norm, std::vector<Real>& values, int64_t width,
 
 template void normalise(Norm, std::vector<float>&, int64_t);
 template void normalise(Norm, std::vector<double>&, int64_t);
+template void normalise(Norm, std::vector<float>&, int64_t, Peers&);
+template void normalise(Norm, std::vector<double>&, int64_t, Peers&);
 template void normalise_grouped(Norm, std::vector<float>&, int64_t, std::span<const int32_t>,
                                 int64_t);
 template void normalise_grouped(Norm, std::vector<double>&, int64_t, std::span<const int32_t>,

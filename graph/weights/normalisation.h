@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/enum_names.h"
+#include "core/peers.h"
 
 namespace aifs::graph {
 
@@ -22,6 +23,10 @@ enum class Norm { kNone, kL1, kL2, kUnitMax, kUnitRange, kUnitStd, kLog1p };
 // the number of threads (0: all of the machine).
 template <class Real>
 void normalise(Norm norm, std::vector<Real>& values, int64_t num_threads = 1);
+// Of a part of the values, which peers have the rest of: parts begin with a block of
+// parallel_for(), and give the same bits as all values at once. Collective.
+template <class Real>
+void normalise(Norm norm, std::vector<Real>& values, int64_t num_threads, Peers& peers);
 
 // The same within groups: values (M, width), group[m] in [0, num_groups). unit-range divides by
 // max - min; a range or deviation of 0 counts as 1.

@@ -13,7 +13,7 @@ void WeightKind::bind(config::Binder& b) {
 
 std::vector<double> SphericalKind::raw(const MeshNodes& nodes, int64_t threads,
                                        const std::string&) const {
-  return spherical_area_weights(nodes.set.lat_rad, nodes.set.lon_rad, threads);
+  return spherical_area_weights(nodes.set.lat_rad, nodes.set.lon_rad, threads, nodes.peers);
 }
 
 void SphericalKind::check_places(const MeshNodes& nodes, int64_t threads) const {

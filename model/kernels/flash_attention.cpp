@@ -8,6 +8,9 @@
 #include <array>
 #include <mutex>
 #include <tuple>
+#include <vector>
+
+#include "model/kernels/overlap_sum.h"
 
 namespace aifs::model {
 
@@ -87,9 +90,9 @@ struct Backward {
   at::Tensor d_out, query, key, value, out, log_sum, seed, offset;
   int64_t window;
 
-  // The gradients of query, key and value that come by the queries of `parts` are written to the
-  // first of `sums` and added to the others.
-  void add(const Parts& parts, const variable_list& sums) const {
+  // Writes the gradients of the queries of `parts` to `all_d_query`, and returns those of the keys
+  // and values that they see.
+  std::array<OverlappingPieces, 2> of(const Parts& parts, const at::Tensor& all_d_query) const {
     const int64_t begin = std::max<int64_t>(0, parts.first - window), before = parts.first - begin;
     const int64_t num_keys = std::min(key.size(1), parts.first + parts.length + window) - begin;
     const auto queries = [&](const at::Tensor& x) {
@@ -108,18 +111,10 @@ struct Backward {
     const auto [d_query, d_key, d_value] = gradients_in_order(
         {queries(d_out).flatten(0, 1), queries(query).flatten(0, 1), keys(key), keys(value),
          queries(out).flatten(0, 1), log_sums, seed, offset, window + moved, window - moved});
-    const at::Tensor to = queries(sums[0]);
+    const at::Tensor to = queries(all_d_query);
     to.copy_(d_query.view(to.sizes()));
-    // Neighbours share keys: those before a part, its own and those behind it are added in turn.
-    const std::array<int64_t, 4> ends{0, before, before + parts.length, num_keys};
-    for (size_t i = 0; i < 3; ++i) {
-      const int64_t start = ends[i], length = ends[i + 1] - start;
-      if (length == 0) continue;
-      for (const auto& [sum, part] : {std::pair(sums[1], d_key), std::pair(sums[2], d_value)}) {
-        const at::Tensor place = rows_of(sum, parts, begin + start, length);
-        place.add_(part.narrow(1, start, length).view(place.sizes()));
-      }
-    }
+    return {
+        {{d_key, begin, parts.length, parts.count}, {d_value, begin, parts.length, parts.count}}};
   }
 };
 
@@ -145,11 +140,14 @@ struct FlashAttention : torch::autograd::Function<FlashAttention> {
           {b.d_out, b.query, b.key, b.value, b.out, b.log_sum, b.seed, b.offset, window, window});
       return {d_query, d_key, d_value, at::Tensor()};
     }
-    const variable_list sums{at::empty_like(b.query), at::zeros_like(b.key),
-                             at::zeros_like(b.value)};
-    for (const Parts& parts : all)
-      b.add(parts, sums);
-    return {sums[0], sums[1], sums[2], at::Tensor()};
+    const at::Tensor d_query = at::empty_like(b.query);
+    std::vector<OverlappingPieces> keys, values;
+    for (const Parts& parts : all) {
+      const auto [of_keys, of_values] = b.of(parts, d_query);
+      keys.push_back(of_keys), values.push_back(of_values);
+    }
+    // Neighbours share the keys between them.
+    return {d_query, overlap_sum(keys, rows), overlap_sum(values, rows), at::Tensor()};
   }
 };
 

@@ -14,13 +14,14 @@ at::Tensor to_tensor(const std::vector<int32_t>& values) {
   return at::tensor(at::ArrayRef<int32_t>(values), at::kInt);
 }
 
-// Columns of the attributes, (M, D), in the graph's own order.
+// Columns of the chosen attributes of some edges of a set, (m, D), in their order.
 at::Tensor attribute_columns(const graph::EdgeSet& edges,
-                             const std::vector<std::string>& attributes) {
+                             const std::map<std::string, graph::Attribute>& values,
+                             const std::vector<std::string>& chosen, int64_t num_edges) {
   std::vector<at::Tensor> columns;
-  for (const std::string& name : attributes) {
-    const auto found = edges.attributes.find(name);
-    if (found == edges.attributes.end()) {
+  for (const std::string& name : chosen) {
+    const auto found = values.find(name);
+    if (found == values.end()) {
       throw ConfigError(
           "model.edge_attributes",
           concat("edges ", edges.source, "->", edges.target, " have no attribute '", name, "'"),
@@ -28,9 +29,9 @@ at::Tensor attribute_columns(const graph::EdgeSet& edges,
     }
     const graph::Attribute& attribute = found->second;
     columns.push_back(at::tensor(at::ArrayRef<float>(attribute.values), at::kFloat)
-                          .reshape({edges.num_edges(), attribute.width}));
+                          .reshape({num_edges, attribute.width}));
   }
-  return columns.empty() ? at::empty({edges.num_edges(), 0}) : at::cat(columns, 1);
+  return columns.empty() ? at::empty({num_edges, 0}) : at::cat(columns, 1);
 }
 
 // All edges, sorted, without an index.
@@ -40,8 +41,9 @@ EdgeTensors sorted_edges(const graph::EdgeSet& edges, const std::vector<std::str
   tensors.order =
       at::argsort(to_tensor(edges.target_index), /*stable=*/true, 0, /*descending=*/false);
   tensors.total = edges.num_edges();
-  tensors.attributes =
-      attribute_columns(edges, attributes).index_select(0, tensors.order).to(dtype);
+  tensors.attributes = attribute_columns(edges, edges.attributes, attributes, edges.num_edges())
+                           .index_select(0, tensors.order)
+                           .to(dtype);
   return tensors;
 }
 
@@ -54,18 +56,14 @@ void index_all(EdgeTensors& tensors, const graph::EdgeSet& edges, int64_t num_so
                                     num_sources, num_targets);
 }
 
-}  // namespace
-
-void keep_own_edges(EdgeTensors& tensors, const graph::EdgeSet& edges,
-                    const graph::NodePartition& sources, const NodeShare& targets,
-                    graph::SourceRows rows) {
-  const int64_t rank = targets.group->rank();
-  const graph::LocalEdgeSet local =
-      graph::local_edges(edges, sources, targets.partition, rank, rows);
+// Sets all but the attributes.
+void set_local(EdgeTensors& tensors, const graph::LocalEdgeSet& local,
+               const graph::NodePartition& sources, const NodeShare& targets,
+               graph::SourceRows rows) {
   tensors.rows = at::tensor(local.position, at::kLong);
-  tensors.attributes = tensors.attributes.index_select(0, tensors.rows);
-  tensors.index = EdgeIndex::create(to_tensor(local.source_index), to_tensor(local.target_index),
-                                    local.num_sources, targets.partition.num_owned(rank));
+  tensors.index =
+      EdgeIndex::create(to_tensor(local.source_index), to_tensor(local.target_index),
+                        local.num_sources, targets.partition.num_owned(targets.group->rank()));
   if (sources.num_ranks() == 1) return;
   auto exchange = std::make_shared<SourceExchange>();
   exchange->group = targets.group;
@@ -75,6 +73,21 @@ void keep_own_edges(EdgeTensors& tensors, const graph::EdgeSet& edges,
     exchange->gather_counts = sources.counts();
   }
   tensors.exchange = exchange;
+}
+
+graph::SourceRows rows_of(const graph::EdgeSet& edges, const Shard& shard) {
+  return edges.source == edges.target ? graph::SourceRows::kHalo : shard.mapper_sources;
+}
+
+}  // namespace
+
+void keep_own_edges(EdgeTensors& tensors, const graph::EdgeSet& edges,
+                    const graph::NodePartition& sources, const NodeShare& targets,
+                    graph::SourceRows rows) {
+  const graph::LocalEdgeSet local =
+      graph::local_edges(edges, sources, targets.partition, targets.group->rank(), rows);
+  set_local(tensors, local, sources, targets, rows);
+  tensors.attributes = tensors.attributes.index_select(0, tensors.rows);
 }
 
 EdgeTensors make_edge_tensors(const graph::EdgeSet& edges, int64_t num_sources, int64_t num_targets,
@@ -88,16 +101,7 @@ GraphTensors GraphTensors::create(const graph::Graph& graph,
                                   const std::vector<std::string>& edge_attributes,
                                   at::ScalarType dtype, const Shard* shard) {
   GraphTensors tensors;
-  if (shard) tensors.attention_ = shard->attention;
-  for (const graph::NodeSet& nodes : graph.node_sets) {
-    NodeTensors& mine = tensors.nodes_[nodes.name];
-    mine.latlon_rad = latlon_rows(nodes.lat_rad, nodes.lon_rad);
-    if (shard) {
-      mine.share = std::make_shared<const NodeShare>(
-          NodeShare{shard->partition.of(nodes.name), &shard->group});
-      mine.rows = at::tensor(mine.share->partition.owned(shard->group.rank()), at::kLong);
-    }
-  }
+  tensors.add_nodes(graph, shard);
   for (const graph::EdgeSet& edges : graph.edge_sets) {
     const std::pair key(edges.source, edges.target);
     EdgeTensors& mine = tensors.edges_[key];
@@ -113,11 +117,47 @@ GraphTensors GraphTensors::create(const graph::Graph& graph,
       continue;
     }
     if (shard) {
-      const bool mapper = edges.source != edges.target;
       keep_own_edges(mine, edges, shard->partition.of(edges.source),
-                     *tensors.nodes(edges.target).share,
-                     mapper ? shard->mapper_sources : graph::SourceRows::kHalo);
+                     *tensors.nodes(edges.target).share, rows_of(edges, *shard));
     }
+  }
+  return tensors;
+}
+
+void GraphTensors::add_nodes(const graph::Graph& graph, const Shard* shard) {
+  if (shard) attention_ = shard->attention;
+  for (const graph::NodeSet& nodes : graph.node_sets) {
+    NodeTensors& mine = nodes_[nodes.name];
+    mine.latlon_rad = latlon_rows(nodes.lat_rad, nodes.lon_rad);
+    if (!shard) continue;
+    mine.share = std::make_shared<const NodeShare>(
+        NodeShare{shard->partition.of(nodes.name), &shard->group});
+    mine.rows = at::tensor(mine.share->partition.owned(shard->group.rank()), at::kLong);
+  }
+}
+
+GraphTensors GraphTensors::create(const graph::Graph& graph,
+                                  const std::vector<graph::OwnEdges>& own,
+                                  const std::vector<std::string>& edge_attributes,
+                                  at::ScalarType dtype, const Shard& shard) {
+  GraphTensors tensors;
+  tensors.add_nodes(graph, &shard);
+  for (size_t i = 0; i < own.size(); ++i) {
+    const graph::EdgeSet& edges = graph.edge_sets[i];
+    const std::pair key(edges.source, edges.target);
+    EdgeTensors mine;
+    try {
+      const auto count = static_cast<int64_t>(own[i].local.position.size());
+      mine.attributes =
+          attribute_columns(edges, own[i].attributes, edge_attributes, count).to(dtype);
+    } catch (const Error& error) {
+      tensors.unusable_[key] = error.what();
+      continue;
+    }
+    mine.total = own[i].total;
+    set_local(mine, own[i].local, shard.partition.of(edges.source),
+              *tensors.nodes(edges.target).share, rows_of(edges, shard));
+    tensors.edges_[key] = mine;
   }
   return tensors;
 }
@@ -149,7 +189,7 @@ GraphTensors GraphTensors::to(at::Device device) const {
   for (auto& [ends, edges] : moved.edges_) {
     edges.index = edges.index->to(device);
     edges.attributes = edges.attributes.to(device);
-    edges.order = edges.order.to(device);
+    if (edges.order.defined()) edges.order = edges.order.to(device);
     if (edges.rows.defined()) edges.rows = edges.rows.to(device);
     if (edges.exchange && edges.exchange->halo) {
       auto exchange = std::make_shared<SourceExchange>(*edges.exchange);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/base/graph.h"
+#include "graph/graph_part.h"
 #include "graph/partition.h"
 #include "model/kernels/edge_index.h"
 #include "parallel/autograd.h"
@@ -25,7 +26,8 @@ struct SourceExchange {
 struct EdgeTensors {
   std::shared_ptr<const EdgeIndex> index;  // local numbers
   at::Tensor attributes;                   // (m, D), columns of the listed attributes side by side
-  at::Tensor order;   // (M) i64: position of each sorted edge in the graph's own list
+  at::Tensor order;   // (M) i64: position of each sorted edge in the graph's own list; undefined
+                      // where a rank has no more than its part
   at::Tensor rows;    // (m) i64: places of this rank's edges among the M; undefined: all
   int64_t total = 0;  // M
   std::shared_ptr<const SourceExchange> exchange;  // null: this rank owns every source
@@ -67,6 +69,10 @@ class GraphTensors {
   static GraphTensors create(const graph::Graph& graph,
                              const std::vector<std::string>& edge_attributes, at::ScalarType dtype,
                              const Shard* shard = nullptr);
+  // The part of a rank that has no more than that: `own` are its edges of each set of the graph.
+  static GraphTensors create(const graph::Graph& graph, const std::vector<graph::OwnEdges>& own,
+                             const std::vector<std::string>& edge_attributes, at::ScalarType dtype,
+                             const Shard& shard);
 
   // Throw Error naming what the graph lacks.
   const NodeTensors& nodes(const std::string& name) const;
@@ -81,6 +87,8 @@ class GraphTensors {
   GraphTensors to(at::Device device) const;
 
  private:
+  void add_nodes(const graph::Graph& graph, const Shard* shard);
+
   std::map<std::string, NodeTensors> nodes_;
   std::map<std::pair<std::string, std::string>, EdgeTensors> edges_;
   std::map<std::pair<std::string, std::string>, std::string> unusable_;  // why

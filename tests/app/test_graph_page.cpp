@@ -1,31 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page of `aifs-train graph plot` in a browser. Skipped where there is none.
 #include <cmath>
-#include <regex>
 
 #include "core/file_io.h"
 #include "graph/graph_file.h"
+#include "tests/app/browser.h"
 #include "tests/app/page_data.h"
 #include "tests/app/program.h"
 #include "tests/support/catch.h"
-#include "tests/support/skip.h"
 
 using namespace aifs;
 using Json = nlohmann::json;
 
 namespace {
 
-std::string browser() {
-  for (const char* name : {"chromium", "chromium-browser", "google-chrome"}) {
-    if (test::run_command(concat("command -v ", name)).exit_code == 0) return name;
-  }
-  test::skip("there is no chromium");
-}
-
 // The page of the tiny graph with a small cut-off, in a folder, opened in the browser.
 class Page {
  public:
-  Page() : browser_(browser()) {
+  Page() : browser_(test::browser()) {
     const std::string graph = concat("'", test::program("aifs-train").string(), "' graph ");
     const std::string few = concat("--config '", test::tiny_config(),
                                    "' --set graph.encoder.cutoff_factor=0.4 --out '");
@@ -36,11 +28,11 @@ class Page {
   std::string file(const char* name) const { return (folder_.path() / name).string(); }
   // What the browser prints or writes about the page at an address.
   std::string open(const std::string& what, const std::string& place = "") const {
-    return run(concat(browser_,
-                      " --headless --no-sandbox --disable-gpu --hide-scrollbars"
-                      " --window-size=1280,860 --virtual-time-budget=4000 --user-data-dir='",
-                      file("profile"), "' ", what, " 'file://", file("page.html"), "#", place,
-                      "'"));
+    const test::CommandResult result =
+        test::open_page(browser_, what, {file("page.html"), file("profile"), place});
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    return result.out;
   }
   std::string screenshot(const std::string& place) const {
     open(concat("--screenshot='", file("shot.png"), "'"), place);
@@ -88,13 +80,6 @@ tried.next = document.querySelector("#picked div").textContent;
 document.documentElement.dataset.tried = JSON.stringify(tried);
 </script>)";
 
-// The JSON of an attribute of the page's first element.
-Json told(const std::string& dom, const std::string& name) {
-  std::smatch match;
-  REQUIRE(std::regex_search(dom, match, std::regex(name + "=\"([^\"]*)\"")));
-  return Json::parse(std::regex_replace(match[1].str(), std::regex("&quot;"), "\""));
-}
-
 // How many nodes are on the half of the globe that is seen first.
 int64_t in_front(const graph::NodeSet& nodes) {
   const double lat = 0.45, lon = 0.2;  // of page/globe.js
@@ -120,7 +105,7 @@ TEST_CASE("a browser draws the nodes that are in front, and tells what is missin
           "[graph_page]") {
   const Page page;
   const std::string dom = page.open("--dump-dom");
-  const Json drawn = told(dom, "data-drawn");
+  const Json drawn = test::told(dom, "data-drawn");
   for (const graph::NodeSet& nodes : graph::load_graph(page.file("graph.nc")).graph.node_sets) {
     const int64_t count = drawn[nodes.name];
     INFO(nodes.name);
@@ -155,7 +140,7 @@ TEST_CASE("the hand picks, turns, zooms and switches", "[graph_page]") {
   const Page page;
   const std::string whole = read_file(page.file("page.html"));
   write_file_atomic(page.file("page.html"), whole + kHand);
-  const Json tried = told(page.open("--dump-dom"), "data-tried");
+  const Json tried = test::told(page.open("--dump-dom"), "data-tried");
   INFO(tried.dump(1));
   CHECK(tried["picked"] == tried["wanted"]);
   CHECK(tried["still"] == tried["wanted"]);

@@ -36,13 +36,14 @@ TEST_CASE("every case has the variables and the model of the published measureme
     const std::string name = entry.path().stem().string();
     const bool gnn = name.starts_with("gnn-");
     REQUIRE((config.model.encoder.kind == model::BlockKind::kGnn) == gnn);
-    REQUIRE(name.find(concat("-", config.model.channels, "-", config.graph.grid, "-tri",
-                             *config.graph.hidden.kind->refinement(), "-bf16")) !=
-            std::string::npos);
+    const std::optional<int64_t> refinement = config.graph.hidden.kind->refinement();
+    const std::string hidden = refinement ? concat("tri", *refinement) : "o96";
+    REQUIRE(name.find(concat("-", config.model.channels, "-", config.graph.grid, "-", hidden,
+                             "-bf16")) != std::string::npos);
     REQUIRE(config.train.precision == train::Precision::kBf16Mixed);
     ++count;
   }
-  REQUIRE(count == 11);
+  REQUIRE(count == 12);
 }
 
 TEST_CASE("a case is as large as the published one", "[bench]") {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/check.h"
@@ -16,6 +17,7 @@
 #include "tests/graph/graph_options.h"
 #include "tests/graph/graph_samples.h"
 #include "tests/support/catch.h"
+#include "tests/support/thread_peers.h"
 
 using namespace aifs;
 using namespace aifs::graph;
@@ -233,4 +235,105 @@ TEST_CASE("the outline of a graph has its names and numbers, and refuses what bu
                       ContainsSubstring("nodes 3 and 4 are at the same place"));
   from_dataset.area_weight.kind.choose("uniform");
   REQUIRE_NOTHROW(graph_outline(from_dataset, doubled));
+}
+
+namespace {
+
+// Recipes whose ranks build slices: searches from either side, of masked nodes and with ties, lists
+// that are made whole and cut, several builders, norms of each kind, attributes of ends.
+std::vector<std::string> sliced_recipes() {
+  const std::string attributes = R"("attributes": {
+      "length": {"kind": "length", "norm": "unit-std"}, "dirs": {"kind": "direction", "norm": "l2"},
+      "azimuth": {"kind": "azimuth", "norm": "l1"}, "harmonics": {"kind": "directional_harmonics"},
+      "log": {"kind": "length", "norm": "log1p"}, "range": {"kind": "length", "norm": "unit-range"},
+      "area": {"kind": "of_source", "node_attribute": "w"}})";
+  const std::string nodes = R"({"nodes": {
+      "data": {"kind": "gaussian", "grid": "o24", "attributes": {
+          "w": {"kind": "spherical", "norm": "unit-max"}}},
+      "hidden": {"kind": "healpix", "resolution": 3, "attributes": {"w": {"kind": "uniform"}}}},
+      "edges": [)";
+  const auto edges = [&](const std::string& from, const std::string& to, const std::string& kinds) {
+    return concat(R"({"source": ")", from, R"(", "target": ")", to, R"(", "kinds": [)", kinds,
+                  "], ", attributes, "}");
+  };
+  return {
+      R"({"grid": "o24", "hidden": {"kind": "tri", "refinement": 3}})",
+      R"({"grid": "f12", "hidden": {"kind": "gaussian", "grid": "o12", "refinement": null},
+          "encoder": {"kind": "reversed_knn", "num_neighbours": 2},
+          "processor": {"kind": "knn", "num_neighbours": 8},
+          "decoder": {"kind": "reversed_cutoff", "cutoff_factor": 1.2}})",
+      nodes + edges("data", "hidden", R"({"kind": "cutoff", "cutoff_distance_km": 900,
+                                          "max_neighbours": 7})") +
+          "," + edges("hidden", "hidden", R"({"kind": "mutual_knn", "num_neighbours": 5})") + "," +
+          edges("hidden", "data", R"({"kind": "knn"}, {"kind": "cutoff", "cutoff_factor": 1.1})") +
+          "]}"};
+}
+
+}  // namespace
+
+TEST_CASE("the slices that ranks build are the graph, bit for bit", "[builder]") {
+  for (const std::string& recipe : sliced_recipes()) {
+    const GraphOptions options = parsed(recipe);
+    const std::vector<NamedCells> datasets{{"data", Coordinates()}};
+    REQUIRE(builds_slices(options, datasets));
+    const Graph whole = build_joint_graph(options, datasets);
+    for (const int64_t ranks : {1, 2, 3, 8}) {
+      INFO(recipe << "\n" << ranks << " ranks");
+      test::run_peers(ranks, [&](Peers& peers) {
+        GraphReport report;
+        const GraphSlice slice = build_slice(options, datasets, peers, &report);
+        const GraphSlice wanted = slice_of(whole, peers.rank(), ranks);
+        AIFS_CHECK(!report.parts.empty(), "no times");
+        for (size_t i = 0; i < wanted.ranges.size(); ++i)
+          AIFS_CHECK(slice.ranges[i].begin == wanted.ranges[i].begin &&
+                         slice.ranges[i].end == wanted.ranges[i].end &&
+                         slice.ranges[i].total == wanted.ranges[i].total,
+                     "another range");
+        AIFS_CHECK(slice.graph.content_hash() == wanted.graph.content_hash(), "another slice");
+        AIFS_CHECK(content_hash(slice, peers) == whole.content_hash(), "another graph");
+      });
+    }
+  }
+}
+
+TEST_CASE("what only the whole graph shows keeps ranks from building slices", "[builder]") {
+  const std::vector<NamedCells> datasets{{"data", Coordinates()}};
+  const auto reason = [&](const std::string& more) {
+    std::string why;
+    REQUIRE_FALSE(builds_slices(parsed(R"({"grid": "o8", )" + more + "}"), datasets, &why));
+    return why;
+  };
+  CHECK_THAT(reason(R"("hidden": {"refinement": 1},
+                       "post_process": [{"kind": "remove_self_edges"}])"),
+             ContainsSubstring("graph.post_process"));
+  CHECK_THAT(reason(R"("hidden": {"kind": "text", "file": "nodes.txt", "refinement": null},
+                       "processor": {"kind": "none"})"),
+             ContainsSubstring("'hidden' are read from a file"));
+  CHECK_THAT(reason(R"("hidden": {"refinement": 1},
+                       "area_weight": {"kind": "variable", "variable": "lsm"})"),
+             ContainsSubstring("graph.area_weight is made of a field"));
+  const std::string basis = R"({"nodes": {"data": {"kind": "gaussian", "grid": "o8"},
+      "hidden": {"kind": "tri", "refinement": 1}}, "edges": [{"source": "data", "target": "hidden",
+      "kinds": [{"kind": "knn"}], "attributes": {"basis": {"kind": "radial_basis"}}}]})";
+  std::string why;
+  REQUIRE_FALSE(builds_slices(parsed(basis), datasets, &why));
+  CHECK_THAT(why, ContainsSubstring("graph.edges.0.attributes.basis"));
+}
+
+TEST_CASE("what is wrong with a graph is told on every rank that builds it", "[builder]") {
+  const std::vector<NamedCells> datasets{{"data", Coordinates()}};
+  for (const std::string encoder : {R"({"kind": "knn", "num_neighbours": 100000})",
+                                    R"({"kind": "cutoff", "cutoff_distance_km": 0.001})"}) {
+    const GraphOptions options =
+        parsed(R"({"grid": "o8", "hidden": {"refinement": 1}, "encoder": )" + encoder + "}");
+    test::run_peers(3, [&](Peers& peers) {
+      bool refused = false;
+      try {
+        build_slice(options, datasets, peers);
+      } catch (const ConfigError& error) {
+        refused = std::string(error.path()).starts_with("graph.encoder");
+      }
+      AIFS_CHECK(refused, "rank ", peers.rank(), " goes on");
+    });
+  }
 }

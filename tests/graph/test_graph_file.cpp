@@ -80,6 +80,54 @@ TEST_CASE("a changed byte is noticed", "[graph_file]") {
   REQUIRE_THROWS_WITH(load_graph(path), ContainsSubstring("graph.nc' is damaged"));
 }
 
+TEST_CASE("ranks read slices of a file, which are those of the graph", "[graph_file]") {
+  const aifs::test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "graph.nc";
+  Graph graph = built_graph();
+  graph.edge_sets.push_back({"hidden", "hidden", {}, {}, {{"none", {2, {}}}}});  // no edge at all
+  save_graph(path, graph, "options");
+  REQUIRE(stored_content_hash(path) == graph.content_hash());
+  for (const int64_t size : {1, 2, 3, 5}) {
+    for (int64_t rank = 0; rank < size; ++rank) {
+      const GraphSlice slice = load_slice(path, rank, size), wanted = slice_of(graph, rank, size);
+      REQUIRE(slice.graph.content_hash() == wanted.graph.content_hash());
+      REQUIRE(slice.ranges.size() == wanted.ranges.size());
+      for (size_t i = 0; i < wanted.ranges.size(); ++i) {
+        REQUIRE(slice.ranges[i].begin == wanted.ranges[i].begin);
+        REQUIRE(slice.ranges[i].end == wanted.ranges[i].end);
+        REQUIRE(slice.ranges[i].total == wanted.ranges[i].total);
+      }
+    }
+  }
+  REQUIRE(stored_content_hash(folder.path() / "none.nc").empty());
+  REQUIRE_THROWS_WITH(load_slice(folder.path() / "none.nc", 0, 2),
+                      ContainsSubstring("does not exist"));
+}
+
+TEST_CASE("an outline has the nodes, and the edges are held against the hash", "[graph_file]") {
+  const aifs::test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "graph.nc";
+  const Graph graph = built_graph();
+  save_graph(path, graph, "options", "a test");
+  const StoredGraph outline = load_outline(path);
+  REQUIRE(outline.options_hash == "options");
+  REQUIRE(outline.origin == "a test");
+  REQUIRE(outline.content_hash == graph.content_hash());
+  REQUIRE(outline.graph.nodes("data").lat_rad == graph.nodes("data").lat_rad);
+  REQUIRE(outline.graph.nodes("data").attributes.at("area_weight").values ==
+          graph.nodes("data").attributes.at("area_weight").values);
+  const EdgeSet& edges = outline.graph.edges("hidden", "data");
+  REQUIRE(edges.num_edges() == 0);
+  REQUIRE(edges.attributes.at("edge_dirs").width == 2);
+  REQUIRE(edges.attributes.at("edge_dirs").values.empty());
+  std::string content = read_file(path);
+  const std::vector<float>& values =
+      graph.edges("hidden", "data").attributes.at("edge_dirs").values;
+  content[find_bytes(content, values.data(), 64) + 12] ^= 1;
+  write_all(path, content);
+  REQUIRE_THROWS_WITH(load_outline(path), ContainsSubstring("graph.nc' is damaged"));
+}
+
 TEST_CASE("a truncated file, another file and no file are told by name", "[graph_file]") {
   const aifs::test::TemporaryFolder folder;
   const fs::path path = folder.path() / "graph.nc";

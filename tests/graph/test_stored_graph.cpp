@@ -178,6 +178,35 @@ TEST_CASE("what an interrupted writer left does not count", "[stored_graph]") {
   REQUIRE(aifs::read_file(file).size() == content.size() / 2);
 }
 
+TEST_CASE("a stored graph is found without its edges where it would be loaded", "[stored_graph]") {
+  const aifs::test::TemporaryFolder folder;
+  const auto keep_in = GENERATE("file", "cache");
+  GraphOptions options = options_of("o8", 1);
+  (std::string(keep_in) == "file" ? options.file : options.cache) =
+      (folder.path() / keep_in).string();
+  const std::vector<NamedCells> data{{"data", Coordinates()}};
+  REQUIRE_FALSE(find_stored_graph(options, data));
+  const Graph graph = load_or_build_graph(options, {});
+  const auto found = find_stored_graph(options, data);
+  REQUIRE(found);
+  REQUIRE(found->file == stored_graph(options, data));
+  REQUIRE(found->content_hash == graph.content_hash());
+  REQUIRE(found->graph.nodes("hidden").num_nodes() == 42);
+  REQUIRE(found->graph.edges("data", "hidden").num_edges() == 0);
+  options.threads = 1;  // nothing that counts
+  REQUIRE(find_stored_graph(options, data));
+  const std::string content = aifs::read_file(found->file);
+  write_all(found->file, content.substr(0, content.size() / 2));
+  if (options.file.empty()) {
+    REQUIRE_FALSE(find_stored_graph(options, data));  // to be built again
+  } else {
+    REQUIRE_THROWS_AS(find_stored_graph(options, data), aifs::DataError);
+    write_all(found->file, content);
+    options.hidden.kind.set(TriKind(2));
+    REQUIRE_THROWS_WITH(find_stored_graph(options, data), ContainsSubstring("other options"));
+  }
+}
+
 TEST_CASE("many may ask for a graph at once", "[stored_graph]") {
   const aifs::test::TemporaryFolder folder;
   GraphOptions options = options_of("o16", 2);

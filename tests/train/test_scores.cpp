@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/scores.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/catch.h"
@@ -36,6 +37,24 @@ TEST_CASE("scores of regions stand beside those of the whole, by name", "[scores
   ValidationResult whole = result();
   whole.lead_times[0].regions.clear();
   REQUIRE_FALSE(to_json(whole, kVariables)["lead_times"]["6h"].contains("rmse_inside_lam"));
+}
+
+TEST_CASE("figures of each variable stand beside each other, skill among them", "[scores]") {
+  ValidationResult scored = result();
+  LeadTimeScores& scores = scored.lead_times[0];
+  scores.bias = {-1.0, 0.5};
+  scores.mae = {1.5, 2.5};
+  scores.activity = {3.0, 4.0};
+  scores.truth_activity = {5.0, 6.0};
+  scores.persistence_rmse[1] = 0.0;
+  const auto json = to_json(scored, kVariables)["lead_times"]["6h"];
+  REQUIRE(json["bias"]["a"] == -1.0);
+  REQUIRE(json["mae"]["b"] == 2.5);
+  REQUIRE(json["activity"]["a"] == 3.0);
+  REQUIRE(json["truth_activity"]["b"] == 6.0);
+  REQUIRE(json["skill"]["a"] == 0.5);
+  REQUIRE(std::isnan(json["skill"]["b"].get<double>()));
+  REQUIRE(json["skill_inside_lam"]["b"] == 0.75);
 }
 
 TEST_CASE("tables of regions follow that of the whole", "[scores]") {

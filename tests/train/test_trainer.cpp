@@ -106,6 +106,68 @@ TEST_CASE("a run resumed in the middle of an epoch ends with the same bits", "[t
     REQUIRE(a[i]["loss"] == b[i]["loss"]);
 }
 
+TEST_CASE("checkpoints that are written meanwhile are those of runs that wait", "[trainer]") {
+  const test::TemporaryFolder folder;
+  const auto run = [&](const char* name, bool background) {
+    SmallTraining t;
+    TrainerOptions options = options_in(folder.path() / name, 7);
+    options.optimizer.average = {AverageKind::kExponential, 0.5};
+    options.checkpoint = {.every_steps = 1, .keep = 0, .background = background};
+    REQUIRE(Trainer(options, parts_of(t)).run() == Outcome::kFinished);
+  };
+  run("waits", false);
+  run("goes on", true);
+  for (const char* step : {"1", "2", "3", "4", "5", "6", "7"}) {
+    for (const char* file : {"parameters.safetensors", "optimizer.safetensors"}) {
+      const fs::path path = fs::path("checkpoints") / concat("step-0000000", step) / file;
+      REQUIRE(read_file(folder.path() / "waits" / path) ==
+              read_file(folder.path() / "goes on" / path));
+    }
+  }
+}
+
+TEST_CASE("checkpoints are due by the clock of the main rank", "[trainer]") {
+  const test::TemporaryFolder folder;
+  SmallTraining t;
+  TrainerOptions options = options_in(folder.path(), 6);
+  // Every step takes longer than that.
+  options.checkpoint = {.every_minutes = 1e-9, .at_end = false, .keep = 0};
+  REQUIRE(Trainer(options, parts_of(t)).run() == Outcome::kFinished);
+  for (const char* step : {"1", "2", "3", "4", "5", "6"})
+    REQUIRE(fs::exists(folder.path() / "checkpoints" / concat("step-0000000", step)));
+  const test::TemporaryFolder other;
+  SmallTraining again;
+  options = options_in(other.path(), 6);
+  options.checkpoint = {.every_minutes = 1e9, .at_end = false};
+  REQUIRE(Trainer(options, parts_of(again)).run() == Outcome::kFinished);
+  REQUIRE_FALSE(has_checkpoints(other.path() / "checkpoints"));
+}
+
+TEST_CASE("a checkpoint that fails meanwhile is tried again when the next one is due",
+          "[trainer]") {
+  const test::TemporaryFolder folder;
+  const fs::path checkpoints = folder.path() / "checkpoints";
+  SmallTraining t;
+  TrainerOptions options = options_in(folder.path(), 5);
+  options.checkpoint = {.every_steps = 2, .at_end = false};
+  options.at_step = [&](int64_t step) {
+    if (step == 1) write_file_atomic(checkpoints, "not a folder");
+    if (step == 4) fs::remove(checkpoints);
+  };
+  SECTION("training goes on") {
+    REQUIRE(Trainer(options, parts_of(t)).run() == Outcome::kFinished);
+    REQUIRE(saved_step(folder.path()) == 4);
+    REQUIRE_FALSE(fs::exists(checkpoints / "step-00000002"));
+  }
+  SECTION("one that is required is an error") {
+    options.at_step = [&](int64_t step) {
+      if (step == 1) write_file_atomic(checkpoints, "not a folder");
+    };
+    options.checkpoint.at_end = true;
+    REQUIRE_THROWS_WITH(Trainer(options, parts_of(t)).run(), ContainsSubstring("checkpoints"));
+  }
+}
+
 TEST_CASE("a run resumed where epochs are shorter goes on with the next epoch", "[trainer]") {
   const test::TemporaryFolder folder;
   SmallTraining first, second;

@@ -3,13 +3,16 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "parallel/backends/comm_virtual.h"
 #include "tests/support/catch.h"
 #include "tests/train/small_training.h"
+#include "train/scores/named_scores.h"
 
 using namespace aifs;
 using namespace aifs::train;
@@ -132,6 +135,45 @@ TEST_CASE("scores inside and outside a region add up to those of the whole", "[v
   } catch (const ConfigError& error) {
     REQUIRE(error.path() == "train.validation.region");
   }
+}
+
+TEST_CASE("named regions have scores of their own, and every score has a name", "[validation]") {
+  const SmallTraining t(9, 3, at::kDouble);
+  const Forecaster forecaster(*t.network, t.variables, t.window, at::kCPU);
+  const PointwiseTerm loss(mse_error(), {});
+  const ValidationOptions options = options_of({"6h", "12h"});
+  ValidationSetup setup = setup_of(t);
+  const at::Tensor cells = at::zeros({kCells}, at::kBool);
+  cells.slice(0, 2, 7).fill_(true);
+  setup.regions = {{"some", cells}, {"rest", at::logical_not(cells)}};
+  const Validation validation(options, setup);
+  const ValidationResult parts = validation.run(forecaster, loss);
+  setup.regions.clear();
+  setup.region = cells;
+  const ValidationResult lam = Validation(options, setup).run(forecaster, loss);
+  for (size_t i = 0; i < 2; ++i) {
+    const LeadTimeScores &own = parts.lead_times[i], &other = lam.lead_times[i];
+    REQUIRE(own.regions.size() == 2);
+    REQUIRE(own.regions[0].name == "some");
+    for (size_t r = 0; r < 2; ++r) {
+      REQUIRE(own.regions[r].rmse == other.regions[r].rmse);
+      REQUIRE(own.regions[r].activity == other.regions[r].activity);
+    }
+    for (size_t v = 0; v < own.bias.size(); ++v) {
+      REQUIRE(std::abs(own.bias[v]) <= own.mae[v]);
+      REQUIRE(own.mae[v] <= own.rmse[v] * (1 + 1e-9));
+      const double share = own.regions[0].share;
+      REQUIRE(share * own.regions[0].bias[v] + (1 - share) * own.regions[1].bias[v] ==
+              Approx(own.bias[v]).margin(1e-9));
+    }
+  }
+  std::vector<std::string> names;
+  for (const NamedScore& score : named_scores(to_json(parts, t.variables)))
+    names.push_back(score.name);
+  REQUIRE(validation.score_names() == names);
+  REQUIRE(std::count(names.begin(), names.end(), "bias_some_b_12h") == 1);
+  setup.regions = {{"none", at::zeros({kCells}, at::kBool)}};
+  REQUIRE_THROWS_WITH(Validation(options, setup), ContainsSubstring("train.validation.regions"));
 }
 
 TEST_CASE("a network that adds nothing scores as persistence", "[validation]") {

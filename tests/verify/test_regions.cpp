@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verify/regions.h"
 
-#include <cmath>
-
 #include "core/check.h"
 #include "tests/support/catch.h"
 
@@ -29,13 +27,22 @@ TEST_CASE("a box may cross the date line, and longitudes may turn", "[regions]")
     REQUIRE_FALSE(pacific.contains(0.0, lon));
 }
 
-TEST_CASE("cells weigh with the cosine of latitude inside, and nothing outside", "[regions]") {
-  const std::vector<double> latitudes{60.0, 0.0, -60.0}, longitudes{0.0, 0.0, 0.0};
+TEST_CASE("cells have their weight inside, and none outside", "[regions]") {
+  const verify::ScoredCells cells{{60.0, 0.0, -60.0}, {0.0, 0.0, 0.0}, {0.5, 1.0, 0.5}};
   const auto weights =
-      verify::region_weights(parse_region("a=70/-5/-10/5", "--regions"), latitudes, longitudes);
-  REQUIRE(weights[0] == Approx(0.5));
-  REQUIRE(weights[1] == 1.0);
-  REQUIRE(weights[2] == 0.0);
+      verify::region_weights(parse_region("a=70/-5/-10/5", "--regions"), cells, "--regions");
+  REQUIRE(weights == std::vector<double>{0.5, 1.0, 0.0});
+}
+
+TEST_CASE("inside and outside are of datasets with a limited area", "[regions]") {
+  verify::ScoredCells cells{{60.0, 0.0}, {0.0, 0.0}, {0.5, 1.0}, {true, false}};
+  const auto inside = parse_region("inside", "--regions"),
+             outside = parse_region("outside", "--regions");
+  REQUIRE(verify::region_weights(inside, cells, "") == std::vector<double>{0.5, 0.0});
+  REQUIRE(verify::region_weights(outside, cells, "") == std::vector<double>{0.0, 1.0});
+  cells.is_inside.clear();
+  REQUIRE_THROWS_WITH(verify::region_weights(inside, cells, "--regions"),
+                      ContainsSubstring("'--regions'") && ContainsSubstring("limited area"));
 }
 
 TEST_CASE("regions that mean nothing are refused", "[regions]") {

@@ -2,9 +2,16 @@
 #include "train/output/checkpoint.h"
 
 #include <ATen/ATen.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdio>
+#include <ctime>
+#include <future>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
@@ -73,10 +80,6 @@ std::string write_tensors(const fs::path& path,
   return write_safetensors(path, items);
 }
 
-at::Tensor on_host(const at::Tensor& tensor) {
-  return tensor.detach().cpu().contiguous();
-}
-
 // The step in the name of a checkpoint folder, or -1 for another name.
 int64_t step_of(const fs::path& path) {
   const std::string name = path.filename().string();
@@ -110,10 +113,7 @@ int64_t latest_step(const fs::path& folder) {
   std::error_code ignored;
   if (!fs::is_regular_file(folder / kLatest, ignored)) return -1;
   try {
-    std::string name = read_file(folder / kLatest);
-    while (!name.empty() && name.back() == '\n')
-      name.pop_back();
-    return step_of(name);
+    return step_of(pointed_at(folder / kLatest));
   } catch (const Error&) {
     return -1;
   }
@@ -139,10 +139,11 @@ void remove_quietly(const fs::path& path) {
   if (error) log::warning("cannot remove '", path.string(), "': ", error.message());
 }
 
-// Removes what crashed writers left, and checkpoints beyond the newest `keep`. Those of later steps
-// than the one just written are of a former course of the run; they are replaced when it gets
-// there.
-void clean_up(const fs::path& folder, int64_t step, int64_t keep) {
+// Removes what crashed writers left, and checkpoints beyond the newest `keep` and those `spared`.
+// Those of later steps than the one just written are of a former course of the run; they are
+// replaced when it gets there.
+void clean_up(const fs::path& folder, int64_t step, int64_t keep,
+              const std::vector<int64_t>& spared) {
   std::error_code error;
   std::vector<fs::path> left_over;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
@@ -155,7 +156,8 @@ void clean_up(const fs::path& folder, int64_t step, int64_t keep) {
     std::vector<fs::path> found = checkpoints_by_step(folder);
     std::erase_if(found, [&](const fs::path& path) { return step_of(path) > step; });
     for (size_t i = static_cast<size_t>(keep); i < found.size(); ++i)
-      left_over.push_back(found[i]);
+      if (std::count(spared.begin(), spared.end(), step_of(found[i])) == 0)
+        left_over.push_back(found[i]);
   }
   for (const fs::path& path : left_over)
     remove_quietly(path);
@@ -191,6 +193,11 @@ Json manifest_of(const LoopState& state, int64_t optimizer_steps, const Checkpoi
                 {"config_hash", meta.config_hash},
                 {"graph_hash", meta.graph_hash},
                 {"config", Json::parse(meta.config_json)}};
+  if (const StopCount& count = state.stop_count; count.last_step >= 0) {
+    Json& kept = manifest["early_stop"];
+    kept = {{"validations_without_gain", count.without_gain}, {"last_step", count.last_step}};
+    if (!std::isnan(count.best)) kept["best"] = count.best;
+  }
   if (!meta.data_json.empty()) manifest["data"] = Json::parse(meta.data_json);
   return manifest;
 }
@@ -208,15 +215,28 @@ void write_content(const fs::path& partial, const LoopState& state,
   sync_to_disk(partial);
 }
 
+StopCount read_stop_count(const JsonPlace& manifest) {
+  StopCount count;
+  const auto kept = manifest.find("early_stop");
+  if (!kept) return count;
+  count.without_gain = kept->at("validations_without_gain").integer(0);
+  count.last_step = kept->at("last_step").integer(0);
+  if (const auto best = kept->find("best")) count.best = best->number();
+  return count;
+}
+
 CheckpointInfo read_manifest(const fs::path& path, const JsonPlace& manifest) {
   CheckpointInfo info;
   info.path = path;
   const auto data = manifest.find("data");              // of later checkpoints
   const auto loss_scale = manifest.find("loss_scale");  // of later checkpoints
   const auto loss_scale_steps = manifest.find("loss_scale_steps");
-  info.state = {manifest.at("step").integer(0), manifest.at("epoch").integer(0),
-                manifest.at("batch_in_epoch").integer(0), loss_scale ? loss_scale->number() : 0.0,
-                loss_scale_steps ? loss_scale_steps->integer(0) : int64_t{0}};
+  info.state = {manifest.at("step").integer(0),
+                manifest.at("epoch").integer(0),
+                manifest.at("batch_in_epoch").integer(0),
+                loss_scale ? loss_scale->number() : 0.0,
+                loss_scale_steps ? loss_scale_steps->integer(0) : int64_t{0},
+                read_stop_count(manifest)};
   info.optimizer_steps = manifest.at("optimizer_steps").integer(0);
   info.meta = {manifest.at("program_version").text(), manifest.at("torch_version").text(),
                manifest.at("config").object().dump(), manifest.at("config_hash").text(),
@@ -227,14 +247,18 @@ CheckpointInfo read_manifest(const fs::path& path, const JsonPlace& manifest) {
 
 }  // namespace
 
+at::Tensor on_host(const at::Tensor& tensor) {
+  return tensor.detach().cpu().contiguous();
+}
+
 CheckpointTensors gather_tensors(const model::ParameterSet& parameters, const AdamW& optimizer,
-                                 bool keep, const WholeState& whole_state) {
+                                 bool keep, const WholeState& whole_state, const ToHost& to_host) {
   CheckpointTensors tensors;
   tensors.optimizer_steps = optimizer.num_steps();
   const auto add = [&](std::vector<CheckpointTensors::Named>& list, const std::string& name,
                        const model::Parameter& parameter, const at::Tensor& own) {
     const at::Tensor whole = whole_tensor(parameter, own);
-    if (keep) list.emplace_back(name, on_host(whole));
+    if (keep) list.emplace_back(name, to_host(whole));
   };
   for (const model::Parameter& parameter : parameters.entries())
     add(tensors.parameters, parameter.name, parameter, parameter.tensor);
@@ -267,7 +291,7 @@ std::vector<int64_t> checkpoint_file_bytes(const model::ParameterSet& parameters
 
 fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
                           const CheckpointTensors& tensors, const CheckpointMeta& meta,
-                          int64_t keep) {
+                          int64_t keep, const std::vector<int64_t>& spared) {
   make_directories(folder);
   const std::string name = folder_name(state.step);
   const std::string writer = unique_suffix();
@@ -284,14 +308,68 @@ fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
     throw;
   }
   sync_to_disk(folder);
-  write_file_atomic(folder / kLatest, name + "\n");
-  clean_up(folder, state.step, keep);
+  write_pointer(folder / kLatest, state.step);
+  clean_up(folder, state.step, keep, spared);
   return target;
+}
+
+void remove_old_checkpoints(const fs::path& folder, int64_t step, int64_t keep,
+                            const std::vector<int64_t>& spared) {
+  clean_up(folder, step, keep, spared);
+}
+
+fs::path checkpoint_path(const fs::path& folder, int64_t step) {
+  return folder / folder_name(step);
+}
+
+void write_pointer(const fs::path& file, int64_t step) {
+  write_file_atomic(file, folder_name(step) + "\n");
+}
+
+fs::path pointed_at(const fs::path& file) {
+  std::string name = read_file(file);
+  while (!name.empty() && name.back() == '\n')
+    name.pop_back();
+  if (step_of(name) < 0) throw DataError(concat("'", file.string(), "' names no checkpoint"));
+  return file.parent_path() / name;
 }
 
 bool has_checkpoints(const fs::path& folder) {
   return !checkpoints_by_step(folder).empty();
 }
+
+namespace {
+
+// Returns a text that differs once the file has been written or replaced; "" for a file that was
+// written a moment ago, when clocks of file systems are too coarse to tell, or cannot be asked.
+std::string file_state(const fs::path& path) {
+  constexpr std::time_t kSettled = 2;  // seconds
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return "";
+  if (std::time(nullptr) - std::max(info.st_mtime, info.st_ctime) < kSettled) return "";
+  return concat(info.st_dev, " ", info.st_ino, " ", info.st_size, " ", info.st_mtim.tv_sec, " ",
+                info.st_mtim.tv_nsec, " ", info.st_ctim.tv_sec, " ", info.st_ctim.tv_nsec);
+}
+
+// Returns the SHA-256 of a file, from memory where this process has read the same file before: a
+// command finds a checkpoint more than once, and a large one takes seconds.
+std::string file_digest(const fs::path& path) {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> known;  // by state
+  const std::string state = file_state(path);
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto found = known.find(state); found != known.end()) return found->second;
+  }
+  const MappedFile file(path);
+  const std::string digest = sha256_hex(file.bytes());
+  if (state.empty() || state != file_state(path)) return digest;
+  const std::lock_guard lock(mutex);
+  known[state] = digest;
+  return digest;
+}
+
+}  // namespace
 
 CheckpointInfo inspect_checkpoint(const fs::path& path) {
   const auto unsound = [&](const std::string& why) {
@@ -315,13 +393,16 @@ CheckpointInfo inspect_checkpoint(const fs::path& path) {
   if (const int64_t version = manifest.at("format_version").integer(); version != kFormatVersion) {
     throw unsound(concat("its format is ", version, ", this program reads ", kFormatVersion));
   }
-  for (const char* name : {kParameters, kOptimizer}) {
+  for (const char* name : {kParameters, kOptimizer})
     if (!fs::exists(path / name, error)) throw unsound(concat("the file ", name, " is missing"));
-    const MappedFile file(path / name);
-    if (sha256_hex(file.bytes()) != manifest.at("files").at(name).text()) {
+  // Both at once: hashing takes longer than reading.
+  auto parameters = std::async(std::launch::async, [&] { return file_digest(path / kParameters); });
+  const std::string of_optimizer = file_digest(path / kOptimizer);
+  const std::array<std::pair<const char*, std::string>, 2> digests{
+      {{kParameters, parameters.get()}, {kOptimizer, of_optimizer}}};
+  for (const auto& [name, found] : digests)
+    if (found != manifest.at("files").at(name).text())
       throw unsound(concat("the checksum of ", name, " is wrong"));
-    }
-  }
   return read_manifest(path, manifest);
 }
 

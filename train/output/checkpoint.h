@@ -42,10 +42,15 @@ struct CheckpointTensors {
 };
 // Returns what is laid out as the flat values, from a rank's own part of it (AdamW::states()).
 using WholeState = std::function<at::Tensor(const at::Tensor& own)>;
-// Takes them from all ranks to the CPU of those that `keep` them; without `whole_state` the
+// Takes a whole tensor to the CPU.
+using ToHost = std::function<at::Tensor(const at::Tensor& whole)>;
+// Returns a contiguous tensor on the CPU; on the CPU it may share memory with what it is given.
+at::Tensor on_host(const at::Tensor& tensor);
+// Takes the tensors of a run from all ranks to those that `keep` them; without `whole_state` the
 // optimiser is one of all parameters. Collective.
 CheckpointTensors gather_tensors(const model::ParameterSet& parameters, const AdamW& optimizer,
-                                 bool keep = true, const WholeState& whole_state = {});
+                                 bool keep = true, const WholeState& whole_state = {},
+                                 const ToHost& to_host = on_host);
 
 // About how long the two large files of a checkpoint become, never less: weights and buffers, and
 // `num_states` states of every optimised tensor. Whole tensors, whatever the layout.
@@ -53,13 +58,26 @@ std::vector<int64_t> checkpoint_file_bytes(const model::ParameterSet& parameters
                                            int64_t num_states);
 
 // Writes <folder>/step-<step>/ and points `latest` at it, then removes all but the `keep` newest
-// up to that step (0 keeps all). An existing checkpoint of the same step is replaced only once the
-// new one is complete. Returns its path.
+// up to that step (0 keeps all) and those of the steps `spared`. An existing checkpoint of the same
+// step is replaced only once the new one is complete. Returns its path.
 fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
                           const CheckpointTensors& tensors, const CheckpointMeta& meta,
-                          int64_t keep);
+                          int64_t keep, const std::vector<int64_t>& spared = {});
 
-// A checkpoint found sound: complete, readable, all checksums right.
+// Removes what that would remove after it has written `step`.
+void remove_old_checkpoints(const fs::path& folder, int64_t step, int64_t keep,
+                            const std::vector<int64_t>& spared);
+
+// <folder>/step-<step>, whether it is there or not.
+fs::path checkpoint_path(const fs::path& folder, int64_t step);
+// Points a file beside the checkpoints, such as `latest`, at that of a step. Throws Error.
+void write_pointer(const fs::path& file, int64_t step);
+// The checkpoint that such a file names, whether it is there or not. Throws DataError if it names
+// none.
+fs::path pointed_at(const fs::path& file);
+
+// A checkpoint found sound: complete, readable, all checksums right. Files that this process has
+// read before and that have not changed since are not read again.
 struct CheckpointInfo {
   fs::path path;
   LoopState state;

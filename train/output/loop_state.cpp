@@ -8,7 +8,9 @@ namespace aifs::train {
 at::Tensor to_tensor(const LoopState& state) {
   return at::tensor({static_cast<double>(state.step), static_cast<double>(state.epoch),
                      static_cast<double>(state.batch_in_epoch), state.loss_scale,
-                     static_cast<double>(state.loss_scale_steps)},
+                     static_cast<double>(state.loss_scale_steps), state.stop_count.best,
+                     static_cast<double>(state.stop_count.without_gain),
+                     static_cast<double>(state.stop_count.last_step)},
                     at::kDouble);
 }
 
@@ -19,7 +21,8 @@ LoopState loop_state_of(const at::Tensor& tensor) {
           .epoch = count(1),
           .batch_in_epoch = count(2),
           .loss_scale = numbers[3],
-          .loss_scale_steps = count(4)};
+          .loss_scale_steps = count(4),
+          .stop_count = {.best = numbers[5], .without_gain = count(6), .last_step = count(7)}};
 }
 
 }  // namespace aifs::train

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "train/scores/stop_count.h"
+
 namespace aifs::train {
 
 struct LoopState {
@@ -15,9 +17,10 @@ struct LoopState {
   // fp16-mixed: factor of the loss (0: not yet used), and steps since it last changed.
   double loss_scale = 0.0;
   int64_t loss_scale_steps = 0;
+  StopCount stop_count = {};
 };
 
-// All of it as (5) fp64 on the CPU, and back, to be sent to other ranks. Counts are below 2^53.
+// All of it as (8) fp64 on the CPU, and back, to be sent to other ranks. Counts are below 2^53.
 at::Tensor to_tensor(const LoopState& state);
 LoopState loop_state_of(const at::Tensor& tensor);
 

@@ -9,43 +9,7 @@ const kArcStep = 5 / kDegrees;  // edges are bent in such steps
 
 const canvas = document.getElementById("globe");
 const context = canvas.getContext("2d");
-const view = {
-  lat: 0.45,
-  lon: 0.2,
-  zoom: 1,
-  width: 1,
-  height: 1,
-  scale: 1,
-  // Sets up the axes of the screen: right, up, towards the eye.
-  prepare() {
-    const sa = Math.sin(this.lat), ca = Math.cos(this.lat);
-    const so = Math.sin(this.lon), co = Math.cos(this.lon);
-    this.right = [-so, co, 0];
-    this.up = [-sa * co, -sa * so, ca];
-    this.eye = [ca * co, ca * so, sa];
-    this.scale = this.zoom * 0.46 * Math.min(this.width, this.height);
-  },
-  turned(v) {
-    const dot = a => a[0] * v[0] + a[1] * v[1] + a[2] * v[2];
-    return [dot(this.right), dot(this.up), dot(this.eye)];
-  },
-  // Writes x and y on the canvas and the height above its plane.
-  project(xyz, i, out) {
-    const x = xyz[3 * i], y = xyz[3 * i + 1], z = xyz[3 * i + 2];
-    const r = this.right, u = this.up, e = this.eye;
-    out[0] = this.width / 2 + this.scale * (r[0] * x + r[1] * y + r[2] * z);
-    out[1] = this.height / 2 - this.scale * (u[0] * x + u[1] * y + u[2] * z);
-    out[2] = e[0] * x + e[1] * y + e[2] * z;
-  },
-  // The direction under a point of the canvas, or null beside the globe.
-  direction(px, py) {
-    const x = (px - this.width / 2) / this.scale, y = (this.height / 2 - py) / this.scale;
-    const z2 = 1 - x * x - y * y;
-    if (z2 < 0) return null;
-    const z = Math.sqrt(z2);
-    return [0, 1, 2].map(d => x * this.right[d] + y * this.up[d] + z * this.eye[d]);
-  },
-};
+const view = new SphereView(0.45, 0.2);
 let picked = null;  // {set, node}
 let marksShown = true;
 

@@ -4,7 +4,6 @@
 // which every beginning is spread evenly, so that a part of a tile can be drawn for the whole.
 "use strict";
 
-const kDegrees = 180 / Math.PI;
 const kEarthRadius_km = 6371;
 const kNodeColours = ["#7fb2ff", "#ffd166", "#8ce99a", "#e599f7", "#ffa8a8", "#66d9e8"];
 const kEdgeColours =
@@ -12,13 +11,6 @@ const kEdgeColours =
 const kLongEdge = 10 / kDegrees;  // is in no tile
 
 const graph = JSON.parse(document.getElementById("graph").textContent);
-
-// Numbers of 32 bits, little-endian, in base64.
-function decodeFloats(text) {
-  const letters = atob(text), bytes = new Uint8Array(letters.length);
-  for (let i = 0; i < bytes.length; ++i) bytes[i] = letters.charCodeAt(i);
-  return new Float32Array(bytes.buffer);
-}
 
 // Differences from one index to the next in base64: 2 d, or -2 d - 1 if d < 0, as groups of 7 bits,
 // low ones first; the highest bit of a byte says that more follow.
@@ -35,18 +27,6 @@ function decodeIndices(text, count) {
     values[k] = last;
   }
   return values;
-}
-
-// Unit vectors (N, 3) of coordinates in radians.
-function unitVectors(lat, lon) {
-  const xyz = new Float32Array(3 * lat.length);
-  for (let i = 0; i < lat.length; ++i) {
-    const c = Math.cos(lat[i]);
-    xyz[3 * i] = c * Math.cos(lon[i]);
-    xyz[3 * i + 1] = c * Math.sin(lon[i]);
-    xyz[3 * i + 2] = Math.sin(lat[i]);
-  }
-  return xyz;
 }
 
 function greatestCommonDivisor(a, b) { return b === 0 ? a : greatestCommonDivisor(b, a % b); }

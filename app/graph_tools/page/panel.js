@@ -192,8 +192,7 @@ function nodeAt(px, py) {
 }
 
 function turn(dx, dy) {
-  view.lon -= dx / view.scale;
-  view.lat = Math.max(-Math.PI / 2, Math.min(Math.PI / 2, view.lat + dy / view.scale));
+  view.turn(dx, dy);
   redraw();
 }
 

@@ -46,3 +46,27 @@ TEST_CASE("dates that mean nothing are refused by the name of their option", "[f
   command.first = "0001", command.last = "9999", command.every = "1s";
   REQUIRE_THROWS_WITH(start_dates(command), ContainsSubstring("dates"));
 }
+
+TEST_CASE("texts of GRIB options and of cells mean something, or are refused",
+          "[forecast_options]") {
+  ForecastCommand command;
+  REQUIRE_FALSE(app::file_grid(command));
+  REQUIRE_FALSE(app::file_area(command));
+  command.grib_names = {"ke=z", "wind=207"}, command.grib_keys = {"centre=lfpw"};
+  command.grid = "0.5/0.25", command.interpolation = "nearest";
+  const forecast::GribOptions grib = app::grib_options(command);
+  REQUIRE(grib.names.at("wind") == "207");
+  REQUIRE(grib.keys.front() == std::pair<std::string, std::string>("centre", "lfpw"));
+  REQUIRE(app::file_grid(command)->interpolation == forecast::Interpolation::kNearest);
+  REQUIRE(app::file_grid(command)->east_step_deg == 0.5);
+  for (const char* text : {"ke", "=z", "ke="}) {
+    command.grib_names = {text};
+    REQUIRE_THROWS_WITH(app::grib_options(command), ContainsSubstring("'--grib-names'"));
+  }
+  command.area = "1/2/3";
+  REQUIRE_THROWS_WITH(app::file_area(command), ContainsSubstring("'--area'"));
+  command.dates.clear();
+  REQUIRE_THROWS_WITH(start_dates(command), ContainsSubstring("'--dates'"));
+  command.states = {"states.nc"};
+  REQUIRE(start_dates(command).empty());
+}

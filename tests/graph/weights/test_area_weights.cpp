@@ -10,6 +10,7 @@
 #include "graph/nodes/tri_nodes.h"
 #include "tests/graph/graph_samples.h"
 #include "tests/support/catch.h"
+#include "tests/support/thread_peers.h"
 
 using namespace aifs;
 using namespace aifs::graph;
@@ -198,4 +199,27 @@ TEST_CASE("bands of equal latitude share 4 pi times the radius", "[area_weights]
   REQUIRE(weights[0] == Approx(11048.7217).epsilon(1e-7));
   REQUIRE(weights[6] == Approx(173.0594).epsilon(1e-6));
   REQUIRE(samples::sum(weights) == Approx(4 * kPi * kEarthRadius_km).epsilon(1e-12));
+}
+
+TEST_CASE("ranks that divide the nodes get the areas of one, or all the same error",
+          "[area_weights]") {
+  const NodeSet nodes = samples::random_nodes("n", 3001, 4);
+  const std::vector<double> whole = spherical_area_weights(nodes.lat_rad, nodes.lon_rad, 1);
+  test::run_peers(3, [&](Peers& peers) {
+    if (spherical_area_weights(nodes.lat_rad, nodes.lon_rad, 1, &peers) != whole)
+      throw Error("other areas");
+  });
+  NodeSet shared = nodes;  // two of the last rank
+  shared.lat_rad[3000] = shared.lat_rad[2999];
+  shared.lon_rad[3000] = shared.lon_rad[2999];
+  test::run_peers(3, [&](Peers& peers) {
+    std::string what;
+    try {
+      spherical_area_weights(shared.lat_rad, shared.lon_rad, 1, &peers);
+    } catch (const DataError& error) {
+      what = error.what();
+    }
+    if (what.find("nodes 2999 and 3000 are at the same place") == std::string::npos)
+      throw Error("rank " + std::to_string(peers.rank()) + " says: " + what);
+  });
 }
