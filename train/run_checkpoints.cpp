@@ -4,6 +4,7 @@
 #include <chrono>
 #include <ctime>
 #include <utility>
+#include <vector>
 
 #include "core/check.h"
 #include "core/log.h"
@@ -90,8 +91,9 @@ void RunCheckpoints::begin_file(CheckpointTensors tensors, const LoopState& stat
   CheckpointMeta meta = setup_.meta;
   meta.time_utc = format_date(static_cast<int64_t>(std::time(nullptr)));
   auto write = [tensors = std::move(tensors), state, meta, keep = how.keep,
-                folder = setup_.run_dir / "checkpoints"] {
-    return write_checkpoint(folder, state, tensors, meta, keep);
+                folder = setup_.run_dir / "checkpoints",
+                spared = best_ ? best_->steps() : std::vector<int64_t>()] {
+    return write_checkpoint(folder, state, tensors, meta, keep, spared);
   };
   writing_ = {state.step, how.required, std::async(std::launch::async, std::move(write))};
 }
