@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/run/run_graph.h"
 
+#include "app/run/plan.h"
 #include "core/check.h"
 #include "graph/builder.h"
 #include "graph/graph_slice.h"
@@ -15,6 +16,13 @@ namespace {
 
 app::RunConfig tiny(const std::vector<std::string>& overrides = {}) {
   return app::load_config(tiny_config(), overrides);
+}
+
+app::PlanRequest request_for(int64_t ranks) {
+  app::PlanRequest request;
+  request.ranks = ranks;
+  request.variables = {8, 6, 1};
+  return request;
 }
 
 // Calls body(parts) on ranks that have divided the graph of a configuration.
@@ -37,8 +45,8 @@ std::string in_cache(const TemporaryFolder& folder) {
 TEST_CASE("a divided graph is planned as the whole", "[run_graph]") {
   app::RunConfig config = tiny({"parallel.model=3"});
   const graph::Graph graph = graph::build_graph(config.graph, {});
-  const app::PlanRequest request{.ranks = 3, .variables = {8, 6, 1}};
-  const plan::StepInput wanted = app::GraphParts{graph, {}, ""}.step_input(config, request);
+  const app::PlanRequest request = request_for(3);
+  const plan::StepInput wanted = app::step_input(config, graph, request);
   const double memory = plan::plan_step(wanted, graph).memory.device();
   on_parts(config, graph, 3, [&](const app::GraphParts& parts, int) {
     const plan::StepInput input = parts.step_input(config, request);
@@ -51,7 +59,7 @@ TEST_CASE("a divided graph is planned as the whole", "[run_graph]") {
     AIFS_CHECK(parts.num_edges("data", "none") == 0, "edges that there are not");
   });
   config.parallel = {};
-  const app::PlanRequest alone{.ranks = 1, .variables = {8, 6, 1}};
+  const app::PlanRequest alone = request_for(1);
   const plan::StepPlan one = plan::plan_step(app::step_input(config, graph, alone), graph);
   on_parts(config, graph, 3, [&](const app::GraphParts& parts, int) {
     const plan::StepInput input = parts.step_input(config, alone);
