@@ -24,6 +24,11 @@ struct Row {
   std::map<std::string, double> figures;
 };
 
+// The scores of a season are those of a region of their own.
+void add_season(const std::string& season, Row& row) {
+  if (season != "all") row.region += ", " + season;
+}
+
 std::optional<Row> row_of_json(const std::string& line) {
   const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   const auto is_text = [&](const char* key) { return json.contains(key) && json[key].is_string(); };
@@ -31,6 +36,7 @@ std::optional<Row> row_of_json(const std::string& line) {
       !json.contains("lead_time_h") || !json["lead_time_h"].is_number())
     return std::nullopt;
   Row row{json["variable"], json["region"], json["lead_time_h"], {}};
+  if (is_text("season")) add_season(json["season"], row);
   for (const auto& [key, value] : json.items())
     if (value.is_number() && key != "lead_time_h") row.figures[key] = value;
   return row;
@@ -47,11 +53,13 @@ std::vector<std::string> cells_of(const std::string& line) {
 std::optional<Row> row_of_csv(const std::vector<std::string>& head, const std::string& line) {
   const std::vector<std::string> cells = cells_of(line);
   Row row;
+  std::string season = "all";
   bool has_lead_time = false;
   for (size_t i = 0; i < std::min(head.size(), cells.size()); ++i) {
     if (head[i] == "variable") row.variable = cells[i];
     if (head[i] == "region") row.region = cells[i];
-    if (head[i] == "variable" || head[i] == "region") continue;
+    if (head[i] == "season") season = cells[i];
+    if (head[i] == "variable" || head[i] == "region" || head[i] == "season") continue;
     char* end = nullptr;
     const double value = std::strtod(cells[i].c_str(), &end);
     if (cells[i].empty() || *end != '\0' || !std::isfinite(value)) continue;
@@ -59,6 +67,7 @@ std::optional<Row> row_of_csv(const std::vector<std::string>& head, const std::s
     if (head[i] != "lead_time_h") row.figures[head[i]] = value;
   }
   if (row.variable.empty() || row.region.empty() || !has_lead_time) return std::nullopt;
+  add_season(season, row);
   return row;
 }
 

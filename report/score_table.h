@@ -14,7 +14,8 @@ namespace aifs::report {
 // lead times, regions), NaN where the file has no number.
 struct ScoreTable {
   std::string name;  // the path as given; for people, short_names() of all
-  std::vector<std::string> variables, regions;
+  std::vector<std::string> variables;
+  std::vector<std::string> regions;  // "nh", and "nh, DJF" for a season
   std::vector<double> lead_times_h;  // ascending
   std::map<std::string, std::vector<double>> figures;
   int64_t num_damaged = 0;  // lines that are no scores

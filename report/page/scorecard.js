@@ -28,7 +28,7 @@ function comparisons(tables) {
       },
     });
   inFile("persistence", "skill", "dot: the 95 % interval of the skill does not hold 0");
-  inFile("climatology", "skill_climatology", "dot: the 95 % interval of the skill does not hold 0");
+  inFile("climatology", "skill_against_climatology", "dot: the 95 % interval of the skill does not hold 0");
   if (found.length === 0)
     found.push({name: "nothing", note: "The scores hold no skill", at: () => ({value: null})});
   return found;
@@ -191,7 +191,7 @@ function scoreLines(tables, variable, region, key) {
 const kScoreNames = {
   rmse: "RMSE", bias: "bias", mae: "mean absolute error", crps: "fair CRPS", spread: "spread",
   activity: "activity of the forecast", truth_activity: "activity of the truth",
-  persistence_rmse: "RMSE of persistence", acc: "anomaly correlation",
+  spread_skill: "spread / RMSE", persistence_rmse: "RMSE of persistence", acc: "anomaly correlation",
 };
 
 function addScores(parent, tables) {
@@ -204,7 +204,7 @@ function addScores(parent, tables) {
   const card = new Scorecard(wideArea, tables, () => variable);
   const note = make("p", null, "quiet");
   wideArea.after(note);
-  const keys = Object.keys(own.figures).filter(name => !/skill|forecasts|^persistence/.test(name));
+  const keys = Object.keys(own.figures).filter(name => !/^skill|^forecasts|^persistence/.test(name));
   const tell = () => {
     const lines = scoreLines(tables, variable, card.region, key);
     if (key === "rmse") {

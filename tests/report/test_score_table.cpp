@@ -48,6 +48,22 @@ TEST_CASE("scores are found by variable, lead time and region, whatever their or
   }
 }
 
+TEST_CASE("scores of a season stand beside those of all dates", "[score_table]") {
+  const test::TemporaryFolder folder;
+  const fs::path lines = folder.path() / "scores.jsonl", rows = folder.path() / "scores.csv";
+  write_file_atomic(lines,
+                    R"({"variable":"z","lead_time_h":6,"region":"nh","season":"all","rmse":2.0}
+{"variable":"z","lead_time_h":6,"region":"nh","season":"DJF","rmse":3.0}
+)");
+  write_file_atomic(rows, "variable,lead_time_h,region,season,rmse\nz,6,nh,all,2\nz,6,nh,DJF,3\n");
+  for (const fs::path& file : {lines, rows}) {
+    const ScoreTable table = read_scores(file);
+    CHECK(table.regions == std::vector<std::string>{"nh", "nh, DJF"});
+    CHECK(value_of(table, "rmse", 0, 0, 0) == 2.0);
+    CHECK(value_of(table, "rmse", 0, 0, 1) == 3.0);
+  }
+}
+
 TEST_CASE("what holds no scores is named", "[score_table]") {
   const test::TemporaryFolder folder;
   CHECK_THROWS_WITH(read_scores(folder.path() / "none"), ContainsSubstring("does not exist"));
