@@ -2,8 +2,11 @@
 #include "forecast/zarr_forecast.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,15 +24,21 @@ class ZarrForecast : public ForecastFile {
   ZarrForecast(fs::path path, ForecastContents contents)
       : path_(std::move(path)),
         contents_(std::move(contents)),
-        temporary_(temporary_name(path_)),
+        temporary_(contents_.partial.path.empty() ? temporary_name(path_) : contents_.partial.path),
         staging_(temporary_ / data::kBuildFolder / "staging"),
         moments_(contents_.variables.size()) {
+    if (!contents_.partial.state.empty()) {
+      open_kept();
+    } else {
+      std::error_code ignored;
+      fs::remove_all(temporary_, ignored);  // of another forecast, if it is there
+    }
     make_directories(staging_);
     writer_ = std::make_unique<zarr::ArrayWriter>(temporary_, "data", field_settings(), staging_);
   }
   ~ZarrForecast() override {
     std::error_code ignored;
-    if (!finished_) fs::remove_all(temporary_, ignored);
+    if (!finished_ && !is_kept_) fs::remove_all(temporary_, ignored);
   }
 
   void write(int64_t lead_time, std::span<const float> fields) override {
@@ -48,6 +57,18 @@ class ZarrForecast : public ForecastFile {
       for (size_t v = 0; v < variables; ++v)
         moments_[v].join(data::Moments::of(own.subspan(v * cells, cells)));
     }
+  }
+
+  // The chunks are in files of their own; statistics are not.
+  std::string keep() override {
+    is_kept_ = !contents_.partial.path.empty();
+    std::string state(moments_.size() * sizeof(data::Moments), '\0');
+    std::memcpy(state.data(), moments_.data(), state.size());
+    std::string digits;
+    for (const char c : state)
+      for (const int half : {static_cast<unsigned char>(c) >> 4, c & 15})
+        digits += kDigits[half];
+    return digits;
   }
 
   void finish() override {
@@ -72,6 +93,20 @@ class ZarrForecast : public ForecastFile {
 
  private:
   static constexpr int kFormat = 2;
+
+  static constexpr const char* kDigits = "0123456789abcdef";
+
+  void open_kept() {
+    static_assert(std::is_trivially_copyable_v<data::Moments>);
+    const std::string& digits = contents_.partial.state;
+    if (digits.size() != 2 * moments_.size() * sizeof(data::Moments) || !fs::exists(temporary_))
+      refuse_partial(temporary_, "is not what it was");
+    std::string state;
+    for (size_t i = 0; i < digits.size(); i += 2)
+      state += static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16));
+    std::memcpy(moments_.data(), state.data(), state.size());
+    is_kept_ = true;
+  }
 
   zarr::ArraySettings field_settings() const {
     const auto cells = static_cast<int64_t>(contents_.latitudes_deg.size());
@@ -114,7 +149,7 @@ class ZarrForecast : public ForecastFile {
   std::unique_ptr<zarr::ArrayWriter> writer_;
   zarr::WriteScratch scratch_;
   std::vector<data::Moments> moments_;
-  bool finished_ = false;
+  bool finished_ = false, is_kept_ = false;
 };
 
 }  // namespace
