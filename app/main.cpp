@@ -210,8 +210,7 @@ int forecast(const CommandLine& c, const RunConfig& config, const parallel::Proc
     run->load_weights(*checkpoint, WeightUse::kForecast);
   };
   parallel::together(mesh.world(), load, failure_handling());
-  make_forecasts(*run, *checkpoint, *c.forecast);
-  return kSuccess;
+  return make_forecasts(*run, *checkpoint, *c.forecast);
 }
 
 // Trains or validates as one rank of `world`.

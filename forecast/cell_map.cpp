@@ -352,6 +352,7 @@ class MappedFile : public ForecastFile {
       map_->apply(fields.subspan(f * from, from), std::span(mapped_).subspan(f * to, to), threads_);
     file_->write(lead_time, mapped_);
   }
+  std::string keep() override { return file_->keep(); }
   void finish() override { file_->finish(); }
 
  private:

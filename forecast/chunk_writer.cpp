@@ -82,6 +82,11 @@ class Hdf5Chunks : public ChunkWriter {
     }
   }
 
+  void sync() override {
+    const std::lock_guard lock(netcdf_mutex());
+    if (H5Fflush(file_, H5F_SCOPE_GLOBAL) < 0) fail("its last fields cannot be written");
+  }
+
   void finish() override {
     const std::lock_guard lock(netcdf_mutex());
     if (!close()) fail("its last fields cannot be written");

@@ -27,6 +27,8 @@ class ChunkWriter {
   };
   // Compresses chunks on several threads and writes them in order. Throws Error.
   virtual void write(const std::vector<Chunk>& chunks) = 0;
+  // Makes what was written outlive the process. Throws Error.
+  virtual void sync() = 0;
   // Closes the file. Throws Error.
   virtual void finish() = 0;
 };

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -66,8 +67,10 @@ class ForecastRun {
               const std::vector<std::vector<int64_t>>& outputs)
       : setup_(setup),
         files_(files),
+        restarts_(request.restarts),
         num_times_(request.lead_time_s / setup.timestep_s),
         num_steps_(num_steps(setup, request)),
+        first_step_(restarts_.from ? restarts_.from->steps : 0),
         copies_(setup.datasets.size()),
         turn_(setup.datasets.size()),
         writer_(kFieldsBehind) {
@@ -106,15 +109,18 @@ class ForecastRun {
       inputs.push_back(batches[d].values.to(setup_.device, setup_.dtype));
       imputed_.push_back(imputed_outputs(d, batches[d].nan_mask));  // collective
     }
+    if (!restarts_.path.empty()) follow_inputs(inputs);
     const auto later = [&](int64_t step, size_t dataset) {
       if (step != fetched_) {
         const auto reading = setup_.mesh.world().at_work("reading forcings of a forecast");
         feed.next(batches);
       }
       fetched_ = step;
-      return batches[dataset].values.to(setup_.device, setup_.dtype);
+      const at::Tensor values = batches[dataset].values.to(setup_.device, setup_.dtype);
+      if (!restarts_.path.empty()) advance(step, dataset, values);
+      return values;
     };
-    forecaster.run_from(inputs, num_steps_, later,
+    forecaster.run_from(inputs, num_steps_ - first_step_, later,
                         [&](const train::ForecastStep& step) { visit(step); });
     const auto writing = setup_.mesh.world().at_work("writing a forecast");
     writer_.finish();
@@ -133,9 +139,64 @@ class ForecastRun {
       requests.push_back(std::move(request));
     };
     add(setup_.window.times_in);
-    for (int64_t step = 0; step + 1 < num_steps_; ++step)
+    row += first_step_ * setup_.window.times_out;
+    for (int64_t step = first_step_; step + 1 < num_steps_; ++step)
       add(setup_.window.times_out);
     return requests;
+  }
+
+  // Begins to keep the inputs of the network beside it; puts those of a restart into `inputs`, (1,
+  // T, E, N, V) of each dataset.
+  void follow_inputs(std::vector<at::Tensor>& inputs) {
+    last_kept_ = std::chrono::steady_clock::now();
+    for (size_t d = 0; d < inputs.size(); ++d) {
+      const train::ForecastColumns& columns =
+          columns_.emplace_back(setup_.datasets[d].variables, setup_.device);
+      const at::Tensor& mask = setup_.datasets[d].output_mask;
+      masks_.push_back(mask.defined() ? mask.to(setup_.device) : mask);
+      x_.push_back(inputs[d].index_select(-1, columns.inputs));
+      predictions_.emplace_back();
+      if (!restarts_.from) continue;
+      const std::vector<std::byte>& bytes = restarts_.from->inputs.at(d);
+      at::Tensor saved = at::empty_like(x_[d], at::TensorOptions(at::kCPU)).contiguous();
+      AIFS_CHECK(bytes.size() == saved.nbytes(), "inputs of a restart have ", bytes.size(),
+                 " bytes, of the network ", saved.nbytes());
+      std::memcpy(saved.data_ptr(), bytes.data(), bytes.size());
+      x_[d] = saved.to(setup_.device);
+      inputs[d] = inputs[d].index_copy(-1, columns.inputs, x_[d]);
+    }
+  }
+
+  // Takes the values of a time to come, from which the network's next inputs are made. Behind the
+  // last dataset a restart file is written if it is time.
+  void advance(int64_t step, size_t dataset, const at::Tensor& values) {
+    x_[dataset] = train::advance_inputs(x_[dataset], predictions_[dataset], values,
+                                        columns_[dataset], masks_[dataset]);
+    if (dataset + 1 < x_.size()) return;
+    const bool stops = restarts_.should_stop && restarts_.should_stop();
+    if (!stops && seconds_since(last_kept_) < restarts_.every_s) return;
+    const int64_t done = first_step_ + step + 1;
+    keep(done);
+    if (!stops) return;
+    writer_.finish();
+    throw InterruptedError(
+        concat("stopped after ", done * setup_.window.times_out, " of ", num_times_, " lead times"),
+        "the same command goes on from there");
+  }
+
+  void keep(int64_t steps) {
+    last_kept_ = std::chrono::steady_clock::now();
+    Restart restart{.steps = steps, .files = {}, .inputs = {}};
+    for (const at::Tensor& x : x_) {
+      const at::Tensor at_hand = x.to(at::kCPU).contiguous();
+      const auto* begin = static_cast<const std::byte*>(at_hand.data_ptr());
+      restart.inputs.emplace_back(begin, begin + at_hand.nbytes());
+    }
+    writer_.add([this, restart = std::move(restart)]() mutable {
+      for (const std::shared_ptr<ForecastFile>& file : files_)
+        restart.files.push_back(file ? file->keep() : "");
+      write_restart(restarts_.path, restarts_.identity, restart);
+    });
   }
 
   // (N, V) bool of the chosen outputs at the cells of all ranks, undefined if nothing is imputed.
@@ -164,8 +225,9 @@ class ForecastRun {
     if (on_device) own = chains_[d].affine_physical(own, chosen_[d]);
     const at::Tensor fields = all_rows(d, own);
     setup_.mesh.world().moves_on("forecasting");  // other replicas may wait for it
+    if (!predictions_.empty()) predictions_[d] = step.prediction.detach();
     if (!files_[d]) return;
-    const int64_t first = step.step * setup_.window.times_out;
+    const int64_t first = (first_step_ + step.step) * setup_.window.times_out;
     if (on_device) {
       write_behind(d, written(d, fields), first);
     } else {
@@ -220,13 +282,19 @@ class ForecastRun {
 
   const ForecastSetup& setup_;
   const std::vector<std::shared_ptr<ForecastFile>>& files_;
+  const ForecastRestarts& restarts_;
   int64_t num_times_, num_steps_;
+  int64_t first_step_;    // those before it are done
   int64_t fetched_ = -1;  // the step whose times to come are at hand
   std::vector<data::SampleSource> sources_;
   std::vector<train::OutputChain> chains_;
   std::vector<at::Tensor> chosen_;
   std::vector<at::Tensor> imputed_;
   std::vector<at::Tensor> cells_;  // that are written; undefined: all
+  // Where there are restarts, of each dataset: the inputs of the network, and what they come from.
+  std::vector<train::ForecastColumns> columns_;
+  std::vector<at::Tensor> masks_, x_, predictions_;
+  std::chrono::steady_clock::time_point last_kept_;
   // Of each dataset: fields on their way from the device to the writer.
   std::vector<std::array<std::unique_ptr<train::HostCopies>, kFieldsBehind + 1>> copies_;
   std::vector<size_t> turn_;
@@ -279,6 +347,13 @@ ForecastTimes run_forecast(const train::Forecaster& forecaster, const ForecastSe
 void check_request(const ForecastSetup& setup, const ForecastRequest& request) {
   for (const ForecastDataset& dataset : setup.datasets)
     rows_of(setup, dataset, request);
+}
+
+bool can_restart(const train::Forecaster& forecaster, const ForecastSetup& setup,
+                 int64_t num_members) {
+  const parallel::MeshSizes& sizes = setup.mesh.sizes();
+  return sizes.model * sizes.tensor * sizes.pipeline == 1 && num_members == 1 &&
+         !forecaster.draws_noise();
 }
 
 bool writes_forecasts(const parallel::ProcessMesh& mesh) {

@@ -3,7 +3,9 @@
 // written while the next step runs.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "data/loader/batch.h"
 #include "data/transforms/post_processor.h"
 #include "forecast/forecast_file.h"
+#include "forecast/restart.h"
 #include "parallel/process_mesh.h"
 #include "train/rollout.h"
 
@@ -38,11 +41,25 @@ struct ForecastSetup {
   uint64_t seed = 0;  // of ensembles; with the date
 };
 
+// How a forecast can be interrupted, and go on.
+struct ForecastRestarts {
+  fs::path path = {};         // of the restart file; empty: there is none
+  std::string identity = {};  // of the forecast
+  double every_s = 60.0;      // time between two restart files; 0: one after each step
+  std::function<bool()> should_stop = {};
+  std::optional<Restart> from = {};  // files go on behind it
+};
+
 struct ForecastRequest {
   int64_t start_s = 0;
   int64_t lead_time_s = 0;                 // a multiple of the timestep
   std::vector<std::string> constant = {};  // variables that are the same at all dates
+  ForecastRestarts restarts = {};
 };
+
+// True for forecasts that can go on from a restart file: of one rank and one member, without noise.
+bool can_restart(const train::Forecaster& forecaster, const ForecastSetup& setup,
+                 int64_t num_members);
 
 // Describes where the time of a forecast went, in seconds; the rest is the network.
 struct ForecastTimes {
@@ -61,7 +78,8 @@ std::vector<int64_t> written_cells(const ForecastDataset& dataset);
 
 // Makes a forecast and gives its fields to `files`, one for each dataset: of those of `outputs`
 // (positions among the outputs) in that order. Files are null on ranks that do not write; of the
-// ranks that share a forecast one may have them (writes_forecasts()). Values at cells where a
+// ranks that share a forecast one may have them (writes_forecasts()). Throws InterruptedError once
+// it should stop, behind a restart file. Values at cells where a
 // variable was imputed at the first input date are NaN, as in Anemoi. Throws DataError. Collective
 // over the ranks that share the forecast.
 ForecastTimes run_forecast(const train::Forecaster& forecaster, const ForecastSetup& setup,

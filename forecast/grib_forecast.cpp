@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -199,12 +200,19 @@ class Parameters {
 class GribForecast : public ForecastFile {
  public:
   GribForecast(fs::path path, ForecastContents contents, const GribOptions& options)
-      : path_(std::move(path)), contents_(std::move(contents)), temporary_(temporary_name(path_)) {
+      : path_(std::move(path)),
+        contents_(std::move(contents)),
+        temporary_(contents_.partial.path.empty() ? temporary_name(path_)
+                                                  : contents_.partial.path) {
     const Parameters parameters(contents_, options);
     for (const ForecastVariable& variable : contents_.variables)
       parameters_.push_back(parameters.make(variable));
     unit_ = parameters.unit();
-    file_ = std::fopen(temporary_.c_str(), "wbx");
+    if (!contents_.partial.state.empty()) {
+      open_kept();
+      return;
+    }
+    file_ = std::fopen(temporary_.c_str(), "wb");
     if (!file_)
       throw Error(
           concat("forecast file '", path_.string(), "': cannot be created: ", system_error_text()));
@@ -237,6 +245,12 @@ class GribForecast : public ForecastFile {
     }
   }
 
+  std::string keep() override {
+    if (std::fflush(file_) != 0) fail("its last fields");
+    is_kept_ = !contents_.partial.path.empty();
+    return std::to_string(std::ftell(file_));
+  }
+
   void finish() override {
     if (std::fclose(std::exchange(file_, nullptr)) != 0) fail("its last fields");
     sync_to_disk(temporary_);
@@ -249,6 +263,19 @@ class GribForecast : public ForecastFile {
   }
 
  private:
+  // Cuts off what came behind the state.
+  void open_kept() {
+    std::error_code error;
+    const uint64_t bytes = std::strtoull(contents_.partial.state.c_str(), nullptr, 10);
+    if (fs::file_size(temporary_, error) < bytes || error)
+      refuse_partial(temporary_, "is shorter than it was");
+    fs::resize_file(temporary_, bytes, error);
+    if (!error) file_ = std::fopen(temporary_.c_str(), "r+b");
+    if (!file_ || std::fseek(file_, 0, SEEK_END) != 0)
+      refuse_partial(temporary_, concat("cannot be opened: ", system_error_text()));
+    is_kept_ = true;
+  }
+
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(concat("forecast file '", path_.string(), "': ", what, ": ", system_error_text()),
                 kFullDiskHint);
@@ -258,7 +285,7 @@ class GribForecast : public ForecastFile {
     if (finished_) return;
     if (file_) std::fclose(std::exchange(file_, nullptr));
     std::error_code ignored;
-    fs::remove(temporary_, ignored);
+    if (!is_kept_) fs::remove(temporary_, ignored);
   }
 
   void set_step(Parameter& parameter, int64_t lead_s) const {
@@ -297,7 +324,7 @@ class GribForecast : public ForecastFile {
   StepUnit unit_{"h", 3600};
   std::FILE* file_ = nullptr;
   std::vector<double> values_;
-  bool finished_ = false;
+  bool finished_ = false, is_kept_ = false;
 };
 
 }  // namespace

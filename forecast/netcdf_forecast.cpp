@@ -3,14 +3,18 @@
 
 #include <netcdf.h>
 
+#include <future>
 #include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
+#include <sstream>
 #include <utility>
 #include <vector>
 
 #include "core/check.h"
+#include "core/join.h"
 #include "core/netcdf_lock.h"
 #include "core/time.h"
 #include "data/fields/variables.h"
@@ -69,8 +73,17 @@ std::optional<Axes> axes_of(const ForecastContents& contents) {
 class NetcdfForecast : public ForecastFile {
  public:
   NetcdfForecast(fs::path path, ForecastContents contents, int compression)
-      : path_(std::move(path)), contents_(std::move(contents)), temporary_(temporary_name(path_)) {
+      : path_(std::move(path)),
+        contents_(std::move(contents)),
+        temporary_(contents_.partial.path.empty() ? temporary_name(path_)
+                                                  : contents_.partial.path) {
     const std::lock_guard lock(netcdf_mutex());
+    set_cell_lengths();
+    if (!contents_.partial.state.empty()) {
+      open_kept();
+      if (compression > 0) compress_beside(compression);
+      return;
+    }
     check(nc_create(temporary_.c_str(), NC_NETCDF4 | NC_CLOBBER, &id_), "cannot be created");
     try {
       define(compression);
@@ -93,22 +106,35 @@ class NetcdfForecast : public ForecastFile {
     std::vector<ChunkWriter::Chunk> chunks;
     for (size_t v = 0; v < num_variables; ++v) {
       for (size_t e = 0; e < members; ++e) {
-        std::vector<size_t> start{static_cast<size_t>(lead_time)};
-        if (members > 1) start.push_back(e);
-        start.resize(start.size() + cell_lengths_.size(), 0);
-        chunks.push_back({v, start, fields.subspan((e * num_variables + v) * cells, cells)});
+        const Slab slab = slab_of(static_cast<size_t>(lead_time), e);
+        chunks.push_back({v, slab.start, fields.subspan((e * num_variables + v) * cells, cells)});
       }
     }
-    if (chunks_) return chunks_->write(chunks);
-    const std::lock_guard lock(netcdf_mutex());
-    for (const ChunkWriter::Chunk& chunk : chunks) {
-      std::vector<size_t> count(chunk.start.size() - cell_lengths_.size(), 1);
-      count.insert(count.end(), cell_lengths_.begin(), cell_lengths_.end());
-      check(nc_put_vara_float(id_, variables_[chunk.variable], chunk.start.data(), count.data(),
-                              chunk.values.data()),
-            concat("variable '", contents_.variables[chunk.variable].name, "' at ",
-                   format_lead_time(contents_.lead_times_s[static_cast<size_t>(lead_time)])));
+    // For restarts, beside the writing.
+    std::future<std::string> digest;
+    if (!contents_.partial.path.empty())
+      digest = std::async(std::launch::async, [=] { return sha256_hex(std::as_bytes(fields)); });
+    if (chunks_) {
+      chunks_->write(chunks);
+    } else {
+      put(chunks, static_cast<size_t>(lead_time));
     }
+    if (!digest.valid()) return;
+    digests_.resize(static_cast<size_t>(lead_time) + 1);
+    digests_.back() = digest.get();
+  }
+
+  // A process that is killed may leave anything behind the state: digests tell whether all before
+  // it can still be read.
+  std::string keep() override {
+    const std::lock_guard lock(netcdf_mutex());
+    if (chunks_) {
+      chunks_->sync();
+    } else {
+      check(nc_sync(id_), "its last fields");
+    }
+    is_kept_ = !contents_.partial.path.empty();
+    return join(digests_);
   }
 
   void finish() override {
@@ -131,12 +157,84 @@ class NetcdfForecast : public ForecastFile {
     if (!chunks_) check(nc_open(temporary_.c_str(), NC_WRITE, &id_), "its head");
   }
 
+  void put(const std::vector<ChunkWriter::Chunk>& chunks, size_t lead_time) {
+    const std::lock_guard lock(netcdf_mutex());
+    const std::vector<size_t> count = slab_of(lead_time, 0).count;
+    for (const ChunkWriter::Chunk& chunk : chunks) {
+      check(nc_put_vara_float(id_, variables_[chunk.variable], chunk.start.data(), count.data(),
+                              chunk.values.data()),
+            concat("variable '", contents_.variables[chunk.variable].name, "' at ",
+                   format_lead_time(contents_.lead_times_s[lead_time])));
+    }
+  }
+
+  // Where a field is in its variable.
+  struct Slab {
+    std::vector<size_t> start, count;
+  };
+  Slab slab_of(size_t lead_time, size_t member) const {
+    Slab slab{{lead_time}, {1}};
+    if (contents_.num_members > 1) {
+      slab.start.push_back(member);
+      slab.count.push_back(1);
+    }
+    for (const size_t length : cell_lengths_) {
+      slab.start.push_back(0);
+      slab.count.push_back(length);
+    }
+    return slab;
+  }
+
+  void open_kept() {
+    is_kept_ = true;
+    if (nc_open(temporary_.c_str(), NC_WRITE, &id_) != NC_NOERR)
+      refuse_partial(temporary_, "cannot be opened");
+    for (const ForecastVariable& variable : contents_.variables) {
+      variables_.push_back(-1);
+      if (nc_inq_varid(id_, variable.name.c_str(), &variables_.back()) == NC_NOERR) continue;
+      discard();
+      refuse_partial(temporary_, concat("lacks '", variable.name, "'"));
+    }
+    std::istringstream digests(contents_.partial.state);
+    for (std::string digest; std::getline(digests, digest, ',');) {
+      digest.erase(0, digest.find_first_not_of(' '));
+      digests_.push_back(digest);
+    }
+    for (size_t lead_time = 0; lead_time < digests_.size(); ++lead_time) {
+      if (digest_of(lead_time) == digests_[lead_time]) continue;
+      discard();
+      refuse_partial(temporary_, concat("is damaged at lead time ", lead_time));
+    }
+  }
+
+  // Of the fields that can be read; "" if they cannot.
+  std::string digest_of(size_t lead_time) const {
+    const size_t cells = contents_.latitudes_deg.size(), variables = variables_.size();
+    const auto members = static_cast<size_t>(contents_.num_members);
+    std::vector<float> fields(members * variables * cells);
+    for (size_t e = 0; e < members; ++e) {
+      for (size_t v = 0; v < variables; ++v) {
+        const Slab slab = slab_of(lead_time, e);
+        if (nc_get_vara_float(id_, variables_[v], slab.start.data(), slab.count.data(),
+                              fields.data() + (e * variables + v) * cells) != NC_NOERR)
+          return "";
+      }
+    }
+    return sha256_hex(std::as_bytes(std::span(fields)));
+  }
+
+  void set_cell_lengths() {
+    for (const int64_t length : contents_.field_shape)
+      cell_lengths_.push_back(static_cast<size_t>(length));
+    if (cell_lengths_.size() != 2) cell_lengths_ = {contents_.latitudes_deg.size()};
+  }
+
   void discard() {
     if (finished_) return;
     chunks_.reset();
     if (id_ >= 0) nc_close(std::exchange(id_, -1));  // its status adds nothing
     std::error_code ignored;
-    fs::remove(temporary_, ignored);
+    if (!is_kept_) fs::remove(temporary_, ignored);
   }
 
   void check(int status, const std::string& what) const {
@@ -225,12 +323,6 @@ class NetcdfForecast : public ForecastFile {
 
   // Returns the dimensions of fields.
   std::vector<int> define_cells() {
-    const auto lengths = [&] {
-      for (const int64_t length : contents_.field_shape)
-        cell_lengths_.push_back(static_cast<size_t>(length));
-      if (cell_lengths_.size() != 2) cell_lengths_ = {contents_.latitudes_deg.size()};
-    };
-    lengths();
     const std::optional<Axes> axes = axes_of(contents_);
     std::vector<int> dims, latitude, longitude;
     if (axes) {
@@ -278,7 +370,8 @@ class NetcdfForecast : public ForecastFile {
   fs::path temporary_;
   int id_ = -1;  // -1: closed, or in the hands of chunks_
   std::unique_ptr<ChunkWriter> chunks_;
-  bool finished_ = false;
+  bool finished_ = false, is_kept_ = false;
+  std::vector<std::string> digests_;  // of the lead times that are written
   std::vector<int> variables_;
   std::vector<size_t> cell_lengths_;
   std::string coordinates_;

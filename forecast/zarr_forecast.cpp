@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <future>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -26,16 +29,22 @@ class ZarrForecast : public ForecastFile {
   ZarrForecast(fs::path path, ForecastContents contents)
       : path_(std::move(path)),
         contents_(std::move(contents)),
-        temporary_(temporary_name(path_)),
+        temporary_(contents_.partial.path.empty() ? temporary_name(path_) : contents_.partial.path),
         staging_(temporary_ / data::kBuildFolder / "staging"),
         moments_(contents_.variables.size()) {
+    if (!contents_.partial.state.empty()) {
+      open_kept();
+    } else {
+      std::error_code ignored;
+      fs::remove_all(temporary_, ignored);  // of another forecast, if it is there
+    }
     make_directories(staging_);
     writer_ = std::make_unique<zarr::ArrayWriter>(temporary_, "data", field_settings(), staging_);
   }
   ~ZarrForecast() override {
     if (storing_.valid()) storing_.wait();
     std::error_code ignored;
-    if (!finished_) fs::remove_all(temporary_, ignored);
+    if (!finished_ && !is_kept_) fs::remove_all(temporary_, ignored);
   }
 
   void write(int64_t lead_time, std::span<const float> fields) override {
@@ -60,6 +69,19 @@ class ZarrForecast : public ForecastFile {
                             [this, chunk, &scratch] { writer_->write_encoded(chunk, scratch); });
       counted.get();
     }
+  }
+
+  // The chunks are in files of their own; statistics are not.
+  std::string keep() override {
+    wait_for_store();
+    is_kept_ = !contents_.partial.path.empty();
+    std::string state(moments_.size() * sizeof(data::Moments), '\0');
+    std::memcpy(state.data(), moments_.data(), state.size());
+    std::string digits;
+    for (const char c : state)
+      for (const int half : {static_cast<unsigned char>(c) >> 4, c & 15})
+        digits += kDigits[half];
+    return digits;
   }
 
   void finish() override {
@@ -99,6 +121,20 @@ class ZarrForecast : public ForecastFile {
       moments_[v].join(data::Moments::of(fields.subspan(v * cells, cells)));
     };
     run_on_threads(static_cast<int64_t>(variables), data::threads_for(kMostThreads / 2, 1), add);
+  }
+
+  static constexpr const char* kDigits = "0123456789abcdef";
+
+  void open_kept() {
+    static_assert(std::is_trivially_copyable_v<data::Moments>);
+    const std::string& digits = contents_.partial.state;
+    if (digits.size() != 2 * moments_.size() * sizeof(data::Moments) || !fs::exists(temporary_))
+      refuse_partial(temporary_, "is not what it was");
+    std::string state;
+    for (size_t i = 0; i < digits.size(); i += 2)
+      state += static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16));
+    std::memcpy(moments_.data(), state.data(), state.size());
+    is_kept_ = true;
   }
 
   zarr::ArraySettings field_settings() const {
@@ -146,7 +182,7 @@ class ZarrForecast : public ForecastFile {
   size_t turn_ = 0;
   std::future<void> storing_;  // the bytes of the last chunk
   std::vector<data::Moments> moments_;
-  bool finished_ = false;
+  bool finished_ = false, is_kept_ = false;
 };
 
 }  // namespace

@@ -99,11 +99,13 @@ std::string ForecastFiles::identity_in(const fs::path& path) const {
 }
 
 std::shared_ptr<forecast::ForecastFile> ForecastFiles::create(int64_t date_s, size_t dataset,
-                                                              const std::string& identity) const {
+                                                              const std::string& identity,
+                                                              forecast::PartialFile partial) const {
   const fs::path path = path_of(date_s, dataset);
   const auto& map = maps_[dataset];
   forecast::ForecastContents cells = contents(date_s, dataset);
   cells.identity = identity;
+  cells.partial = std::move(partial);
   if (map) cells = forecast::mapped_contents(std::move(cells), *map);
   std::unique_ptr<forecast::ForecastFile> file;
   if (command_.format == "zarr")

@@ -31,9 +31,10 @@ class ForecastFiles {
   fs::path path_of(int64_t date_s, size_t dataset) const;
   // What a file says that it was made of. Throws DataError.
   std::string identity_in(const fs::path& path) const;
-  // Begins a file. `identity` is what identity_in() will return.
+  // Begins a file, or goes on with one. `identity` is what identity_in() will return.
   std::shared_ptr<forecast::ForecastFile> create(int64_t date_s, size_t dataset,
-                                                 const std::string& identity) const;
+                                                 const std::string& identity,
+                                                 forecast::PartialFile partial) const;
 
  private:
   void choose_outputs();

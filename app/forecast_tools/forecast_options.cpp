@@ -71,6 +71,11 @@ void add_files(CLI::App& command, ForecastCommand& c) {
   command.add_option("--interpolation", c.interpolation, "to that grid: conservative, or nearest")
       ->check(CLI::IsMember({"conservative", "nearest"}))
       ->capture_default_str();
+  command
+      .add_option("--save-every", c.save_every,
+                  "time between states that an interrupted forecast goes on from")
+      ->type_name("DURATION")
+      ->capture_default_str();
   command.add_option("--grib-bits", c.grib_bits, "bits of a value in GRIB files")
       ->check(CLI::Range(1, 32))
       ->capture_default_str();
@@ -134,6 +139,12 @@ std::vector<int64_t> start_dates(const ForecastCommand& c) {
   std::sort(dates.begin(), dates.end());
   dates.erase(std::unique(dates.begin(), dates.end()), dates.end());
   return dates;
+}
+
+double save_every_s(const ForecastCommand& c) {
+  const int64_t every_s = parsed("--save-every", [&] { return parse_duration(c.save_every); });
+  if (every_s < 0) throw ConfigError("--save-every", concat("is ", c.save_every));
+  return static_cast<double>(every_s);
 }
 
 forecast::GribOptions grib_options(const ForecastCommand& c) {

@@ -22,6 +22,7 @@ struct ForecastCommand {
   std::string first, last, every = "24h";  // or all from the first to the last
   std::string lead_time = "10d";
   std::string out;                     // folder
+  std::string save_every = "60s";      // of what an interrupted forecast goes on from
   std::vector<std::string> variables;  // empty: all outputs
   std::vector<std::string> constant;   // variables that are the same at all dates
   std::vector<std::string> states;     // files of the input states; empty: the dataset
@@ -41,6 +42,9 @@ std::vector<int64_t> start_dates(const ForecastCommand& command);
 
 // What the options of GRIB files say. Throws ConfigError.
 forecast::GribOptions grib_options(const ForecastCommand& command);
+
+// Seconds between two restart files. Throws ConfigError.
+double save_every_s(const ForecastCommand& command);
 
 // The grid and the area of the files, if they are not all cells of the model. Throw ConfigError.
 std::optional<forecast::RegularGrid> file_grid(const ForecastCommand& command);

@@ -3,13 +3,18 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "app/forecast_tools/forecast_files.h"
+#include "app/run/exit_codes.h"
 #include "app/run/failure.h"
 #include "app/run/share.h"
+#include "app/run/signals.h"
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/folder_trial.h"
+#include "core/join.h"
 #include "core/log.h"
 #include "core/stale_files.h"
 #include "core/time.h"
@@ -142,13 +147,18 @@ class Forecasts {
     }
   }
 
+  // True if forecasts can be interrupted and go on.
+  bool can_restart() const {
+    return forecast::can_restart(forecaster_, setup_, run_.network().num_members());
+  }
+
   void make(int64_t date, int64_t number, int64_t of) {
+    forecast::ForecastRequest request = request_of(date);
+    const bool writes = forecast::writes_forecasts(run_.mesh());
+    std::optional<FileLock> lock;
+    if (writes && can_restart()) prepare_restarts(date, request.restarts, lock);
     std::vector<std::shared_ptr<forecast::ForecastFile>> files(identity_.size());
-    if (forecast::writes_forecasts(run_.mesh())) {
-      for (size_t d = 0; d < files.size(); ++d)
-        if (files_.are_written(d)) files[d] = files_.create(date, d, identity_[d]);
-    }
-    const forecast::ForecastRequest request = request_of(date);
+    if (writes) files = open_files(date, request.restarts);
     const forecast::ForecastTimes times =
         forecast::run_forecast(forecaster_, setup_, request, files, files_.outputs());
     const auto writing = run_.mesh().world().at_work("writing a forecast");
@@ -158,6 +168,9 @@ class Forecasts {
       files[d]->finish();
       if (path.empty()) path = files_.path_of(date, d).string();
     }
+    std::error_code ignored;
+    for (const char* suffix : {kRestart, kLock})
+      if (lock && lock->held()) fs::remove(beside(date, suffix), ignored);
     log::info("forecast ", number, " of ", of, ", from ", format_date(date), ": ",
               request.lead_time_s / setup_.timestep_s, " times in ", format_elapsed(times.total),
               " (waited for data ", format_elapsed(times.data), ", for files ",
@@ -166,7 +179,62 @@ class Forecasts {
 
  private:
   forecast::ForecastRequest request_of(int64_t date) const {
-    return {date, lead_time_s_, command_.constant};
+    return {date, lead_time_s_, command_.constant, {}};
+  }
+
+  static constexpr const char* kPartial = ".tmp-partial";
+  static constexpr const char* kRestart = ".tmp-restart";
+  static constexpr const char* kLock = ".tmp-lock";
+
+  // A file beside the first one of a forecast.
+  fs::path beside(int64_t date, const char* suffix) const {
+    size_t first = 0;
+    while (first + 1 < identity_.size() && !files_.are_written(first))
+      ++first;
+    return files_.path_of(date, first).string() + suffix;
+  }
+
+  // Two processes may make one forecast; the first one has its restart file.
+  void prepare_restarts(int64_t date, forecast::ForecastRestarts& restarts,
+                        std::optional<FileLock>& lock) const {
+    lock.emplace(beside(date, kLock));
+    if (!lock->held()) return;
+    restarts.path = beside(date, kRestart);
+    restarts.identity = join(identity_);
+    restarts.every_s = save_every_s(command_);
+    restarts.should_stop = stop_requested;
+    try {
+      restarts.from = forecast::read_restart(restarts.path, restarts.identity);
+    } catch (const DataError& error) {
+      log::warning(error.what(), "; the forecast from ", format_date(date), " begins anew");
+    }
+  }
+
+  std::vector<std::shared_ptr<forecast::ForecastFile>> open_files(
+      int64_t date, forecast::ForecastRestarts& restarts) const {
+    const auto open = [&] {
+      std::vector<std::shared_ptr<forecast::ForecastFile>> files(identity_.size());
+      for (size_t d = 0; d < files.size(); ++d) {
+        if (!files_.are_written(d)) continue;
+        forecast::PartialFile partial;
+        if (!restarts.path.empty()) partial.path = files_.path_of(date, d).string() + kPartial;
+        if (restarts.from) partial.state = restarts.from->files.at(d);
+        files[d] = files_.create(date, d, identity_[d], std::move(partial));
+      }
+      return files;
+    };
+    if (!restarts.from) return open();
+    try {
+      auto files = open();
+      log::info("the forecast from ", format_date(date), " goes on after ",
+                restarts.from->steps * setup_.window.times_out, " of ",
+                lead_time_s_ / setup_.timestep_s, " lead times");
+      return files;
+    } catch (const DataError& error) {
+      log::warning(error.what(), "; the forecast from ", format_date(date), " begins anew");
+    }
+    restarts.from.reset();
+    return open();
   }
 
   forecast::ForecastSetup setup_with_states() {
@@ -233,7 +301,7 @@ std::string without_layout(const std::string& config_json) {
 void check_command(const ForecastCommand& command, const RunConfig& config) {
   start_dates(command);
   grib_options(command);
-  file_grid(command), file_area(command);
+  file_grid(command), file_area(command), save_every_s(command);
   constexpr int64_t kMostSteps = 100'000;
   const int64_t lead = lead_time_s(command), step = parse_duration(config.data.timestep);
   if (lead > kMostSteps * step)
@@ -245,8 +313,8 @@ void check_command(const ForecastCommand& command, const RunConfig& config) {
                            config.data.timestep));
 }
 
-void make_forecasts(const Run& run, const train::CheckpointInfo& checkpoint,
-                    const ForecastCommand& command) {
+int make_forecasts(const Run& run, const train::CheckpointInfo& checkpoint,
+                   const ForecastCommand& command) {
   const parallel::ProcessMesh& mesh = run.mesh();
   std::vector<int64_t> dates;
   std::unique_ptr<Forecasts> forecasts;
@@ -265,11 +333,22 @@ void make_forecasts(const Run& run, const train::CheckpointInfo& checkpoint,
   const auto left = nlohmann::ordered_json::parse(left_text).get<std::vector<int64_t>>();
   if (mesh.is_main() && left.size() < dates.size())
     log::info(dates.size() - left.size(), " of ", dates.size(), " forecasts are there already");
+  if (forecasts->can_restart()) {
+    install_signal_handlers();
+    defer_stops();
+  }
   const auto replicas = static_cast<size_t>(mesh.data().size());
-  for (size_t i = static_cast<size_t>(mesh.replica()); i < left.size(); i += replicas)
-    forecasts->make(left[i], static_cast<int64_t>(i) + 1, static_cast<int64_t>(left.size()));
+  try {
+    for (size_t i = static_cast<size_t>(mesh.replica()); i < left.size() && !stop_requested();
+         i += replicas)
+      forecasts->make(left[i], static_cast<int64_t>(i) + 1, static_cast<int64_t>(left.size()));
+  } catch (const InterruptedError& error) {
+    log::info(error.what(), "; ", error.hint());
+  }
   mesh.world().barrier();
+  if (stop_requested()) return kInterrupted;
   if (mesh.is_main()) log::info(dates.size(), " forecasts are in '", command.out, "'");
+  return kSuccess;
 }
 
 }  // namespace aifs::app

@@ -21,8 +21,9 @@ void check_command(const ForecastCommand& command, const RunConfig& config);
 
 // Makes those forecasts that are not in the folder yet, with the weights of the checkpoint, which
 // `run` has loaded; replicas share the dates. Throws ConfigError for a file of another forecast,
-// DataError, Error. Collective.
-void make_forecasts(const Run& run, const train::CheckpointInfo& checkpoint,
-                    const ForecastCommand& command);
+// DataError, Error. Returns the exit code: kInterrupted where the process was asked to stop, and
+// the same command goes on from restart files. Collective.
+int make_forecasts(const Run& run, const train::CheckpointInfo& checkpoint,
+                   const ForecastCommand& command);
 
 }  // namespace aifs::app

@@ -189,3 +189,42 @@ TEST_CASE("files have the cells of an area or a regular grid", "[forecast_files]
   require_refused(forecast(folder.path() / "no", what + "--area 20/0/60/1"), 2, {"'--area'"});
   require_success(forecast(folder.path() / "zarr", what + "--grid 10/5 --format zarr"));
 }
+
+TEST_CASE("an interrupted forecast goes on where it was, with the bits of one that was not",
+          "[forecast_files]") {
+  const test::TemporaryFolder folder;
+  const std::string what = "--dates 2020-02-01T06 --lead-time 60d --save-every 0s ";
+  const fs::path whole = folder.path() / "whole", part = folder.path() / "part";
+  require_success(forecast(whole, what));
+  const fs::path file = part / "forecast-20200201T0600.nc";
+  const std::string command =
+      concat("'", test::program("aifs-train").string(), "' forecast '", trained_run().string(),
+             "' --out '", part.string(), "' ", what);
+  // Ends it with each signal once it has written a restart file.
+  const std::string restart = file.string() + ".tmp-restart";
+  const std::string stamp = (folder.path() / "stamp").string();
+  for (const char* signal : {"KILL", "TERM"}) {
+    const auto stopped = test::run_command(concat(
+        "touch '", stamp, "'; ", command, " & p=$!; while kill -0 $p 2>/dev/null && ! [ '", restart,
+        "' -nt '", stamp, "' ]; do sleep 0.01; done; kill -", signal, " $p; wait $p"));
+    INFO(stopped.err);
+    REQUIRE(stopped.exit_code == (std::string(signal) == "TERM" ? 5 : 128 + 9));
+    REQUIRE(fs::exists(restart));
+    REQUIRE_FALSE(fs::exists(file));
+  }
+  const auto result = test::run_command(command);
+  require_success(result);
+  REQUIRE_THAT(result.err, ContainsSubstring("goes on after"));
+  for (const char* name : {"u_850", "v_500", "z_250", "ke_850"})
+    REQUIRE(field(file, name) == field(whole / file.filename(), name));
+  REQUIRE_FALSE(fs::exists(restart));
+  REQUIRE_FALSE(fs::exists(file.string() + ".tmp-partial"));
+  // A full disk may leave a netCDF file that cannot be opened: it is begun anew then.
+  fs::remove(file);
+  const auto limited = test::run_command(concat("ulimit -f 200; ", command));
+  INFO(limited.err);
+  REQUIRE(limited.exit_code == 1);
+  REQUIRE_THAT(limited.err, ContainsSubstring("forecast-20200201T0600.nc"));
+  require_success(test::run_command(command));
+  REQUIRE(field(file, "z_250") == field(whole / file.filename(), "z_250"));
+}
