@@ -158,7 +158,7 @@ std::vector<Region> regions_of(const FurtherValidation& d, at::Device device) {
           {name, share,
            (own / own.sum()).narrow(0, d.nodes.begin, d.nodes.size()).unsqueeze(1).to(device)});
     } else if (option) {
-      throw ConfigError(option, concat("none of the cells of '", name, "' counts in the scores"),
+      throw ConfigError(option, concat("'", name, "': none of its cells counts in the scores"),
                         "name a region of cells that the network decides, with "
                         "train.validation.weights above 0");
     }
