@@ -42,6 +42,8 @@ target_link_options(aifs_torch INTERFACE
 list(APPEND CMAKE_BUILD_RPATH ${torch_root}/lib ${cuda_wheel_folders})
 if(AIFS_ENABLE_CUDA)
   include(AifsCuda)
+  # What CUDA and its libraries need is too much to be copied: the program finds it where it is.
+  list(APPEND CMAKE_INSTALL_RPATH ${torch_root}/lib ${cuda_wheel_folders})
 endif()
 
 if(AIFS_INSTALL_TORCH)

@@ -274,7 +274,8 @@ std::vector<std::string> sliced_recipes() {
 TEST_CASE("the slices that ranks build are the graph, bit for bit", "[builder]") {
   for (const std::string& recipe : sliced_recipes()) {
     const GraphOptions options = parsed(recipe);
-    const std::vector<NamedCells> datasets{{"data", Coordinates()}};
+    const Coordinates none;
+    const std::vector<NamedCells> datasets{{"data", none}};
     REQUIRE(builds_slices(options, datasets));
     const Graph whole = build_joint_graph(options, datasets);
     for (const int64_t ranks : {1, 2, 3, 8}) {
@@ -297,7 +298,8 @@ TEST_CASE("the slices that ranks build are the graph, bit for bit", "[builder]")
 }
 
 TEST_CASE("what only the whole graph shows keeps ranks from building slices", "[builder]") {
-  const std::vector<NamedCells> datasets{{"data", Coordinates()}};
+  const Coordinates none;
+  const std::vector<NamedCells> datasets{{"data", none}};
   const auto reason = [&](const std::string& more) {
     std::string why;
     REQUIRE_FALSE(builds_slices(parsed(R"({"grid": "o8", )" + more + "}"), datasets, &why));
@@ -321,7 +323,8 @@ TEST_CASE("what only the whole graph shows keeps ranks from building slices", "[
 }
 
 TEST_CASE("what is wrong with a graph is told on every rank that builds it", "[builder]") {
-  const std::vector<NamedCells> datasets{{"data", Coordinates()}};
+  const Coordinates none;
+  const std::vector<NamedCells> datasets{{"data", none}};
   for (const std::string encoder : {R"({"kind": "knn", "num_neighbours": 100000})",
                                     R"({"kind": "cutoff", "cutoff_distance_km": 0.001})"}) {
     const GraphOptions options =

@@ -84,7 +84,7 @@ TEST_CASE("ranks read slices of a file, which are those of the graph", "[graph_f
   const aifs::test::TemporaryFolder folder;
   const fs::path path = folder.path() / "graph.nc";
   Graph graph = built_graph();
-  graph.edge_sets.push_back({"hidden", "hidden", {}, {}, {{"none", {2, {}}}}});  // no edge at all
+  graph.edge_sets.push_back({"data", "data", {}, {}, {{"none", {2, {}}}}});  // no edge at all
   save_graph(path, graph, "options");
   REQUIRE(stored_content_hash(path) == graph.content_hash());
   for (const int64_t size : {1, 2, 3, 5}) {

@@ -184,7 +184,8 @@ TEST_CASE("a stored graph is found without its edges where it would be loaded", 
   GraphOptions options = options_of("o8", 1);
   (std::string(keep_in) == "file" ? options.file : options.cache) =
       (folder.path() / keep_in).string();
-  const std::vector<NamedCells> data{{"data", Coordinates()}};
+  const Coordinates none;
+  const std::vector<NamedCells> data{{"data", none}};
   REQUIRE_FALSE(find_stored_graph(options, data));
   const Graph graph = load_or_build_graph(options, {});
   const auto found = find_stored_graph(options, data);
