@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "core/log.h"
 #include "core/rng.h"
 #include "core/seconds_since.h"
 #include "core/time.h"
@@ -117,7 +118,12 @@ class ForecastRun {
       }
       fetched_ = step;
       const at::Tensor values = batches[dataset].values.to(setup_.device, setup_.dtype);
-      if (!restarts_.path.empty()) advance(step, dataset, values);
+      if (!restarts_.path.empty()) {
+        advance(step, dataset, values);
+      } else if (restarts_.should_stop && restarts_.should_stop()) {
+        throw InterruptedError("stopped while another process makes the same forecast",
+                               "the same command begins it anew if that one has not made it");
+      }
       return values;
     };
     forecaster.run_from(inputs, num_steps_ - first_step_, later,
@@ -176,7 +182,7 @@ class ForecastRun {
     const bool stops = restarts_.should_stop && restarts_.should_stop();
     if (!stops && seconds_since(last_kept_) < restarts_.every_s) return;
     const int64_t done = first_step_ + step + 1;
-    keep(done);
+    keep(done, stops);
     if (!stops) return;
     writer_.finish();
     throw InterruptedError(
@@ -184,7 +190,8 @@ class ForecastRun {
         "the same command goes on from there");
   }
 
-  void keep(int64_t steps) {
+  // `required`: the program ends behind it.
+  void keep(int64_t steps, bool required) {
     last_kept_ = std::chrono::steady_clock::now();
     Restart restart{.steps = steps, .files = {}, .inputs = {}};
     for (const at::Tensor& x : x_) {
@@ -192,10 +199,17 @@ class ForecastRun {
       const auto* begin = static_cast<const std::byte*>(at_hand.data_ptr());
       restart.inputs.emplace_back(begin, begin + at_hand.nbytes());
     }
-    writer_.add([this, restart = std::move(restart)]() mutable {
+    writer_.add([this, required, restart = std::move(restart)]() mutable {
       for (const std::shared_ptr<ForecastFile>& file : files_)
         restart.files.push_back(file ? file->keep() : "");
-      write_restart(restarts_.path, restarts_.identity, restart);
+      try {
+        write_restart(restarts_.path, restarts_.identity, restart);
+      } catch (const Error& error) {
+        if (required) throw;
+        // The forecast may fit on a disk where its inputs do not.
+        if (!std::exchange(is_told_, true))
+          log::warning("the forecast cannot go on where it is interrupted: ", error.what());
+      }
     });
   }
 
@@ -295,6 +309,7 @@ class ForecastRun {
   std::vector<train::ForecastColumns> columns_;
   std::vector<at::Tensor> masks_, x_, predictions_;
   std::chrono::steady_clock::time_point last_kept_;
+  bool is_told_ = false;  // that no restart file can be written
   // Of each dataset: fields on their way from the device to the writer.
   std::vector<std::array<std::unique_ptr<train::HostCopies>, kFieldsBehind + 1>> copies_;
   std::vector<size_t> turn_;

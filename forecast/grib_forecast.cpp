@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "forecast/grib_forecast.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -236,17 +238,19 @@ class GribForecast : public ForecastFile {
       for (size_t v = 0; v < variables; ++v) {
         const std::string what =
             concat("variable '", contents_.variables[v].name, "' at ", format_lead_time(lead_s));
-        GribMessage& message = parameters_[v].message;
+        // One of its own for each field: a constant one leaves other bits behind.
+        GribMessage message = parameters_[v].message.clone();
         if (members > 1) message.set("perturbationNumber", static_cast<int64_t>(e));
-        set_step(parameters_[v], lead_s);
-        set_values(parameters_[v], fields.subspan((e * variables + v) * cells, cells), what);
+        set_step(parameters_[v], message, lead_s);
+        set_values(parameters_[v], message, fields.subspan((e * variables + v) * cells, cells),
+                   what);
         append(message, what);
       }
     }
   }
 
   std::string keep() override {
-    if (std::fflush(file_) != 0) fail("its last fields");
+    if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) fail("its last fields");
     is_kept_ = !contents_.partial.path.empty();
     return std::to_string(std::ftell(file_));
   }
@@ -288,15 +292,16 @@ class GribForecast : public ForecastFile {
     if (!is_kept_) fs::remove(temporary_, ignored);
   }
 
-  void set_step(Parameter& parameter, int64_t lead_s) const {
+  void set_step(const Parameter& parameter, GribMessage& message, int64_t lead_s) const {
     const int64_t end = lead_s / unit_.seconds;
     const int64_t begin = std::max<int64_t>(end - parameter.period_s / unit_.seconds, 0);
-    parameter.message.set("stepUnits", std::string(unit_.name));
-    parameter.message.set("stepRange",
-                          parameter.period_s > 0 ? concat(begin, "-", end) : std::to_string(end));
+    message.set("stepUnits", std::string(unit_.name));
+    message.set("stepRange",
+                parameter.period_s > 0 ? concat(begin, "-", end) : std::to_string(end));
   }
 
-  void set_values(Parameter& parameter, std::span<const float> field, const std::string& what) {
+  void set_values(const Parameter& parameter, GribMessage& message, std::span<const float> field,
+                  const std::string& what) {
     values_.resize(field.size());
     bool has_missing = false;
     for (size_t i = 0; i < field.size(); ++i) {
@@ -307,9 +312,9 @@ class GribForecast : public ForecastFile {
       has_missing = has_missing || std::isnan(value);
       values_[i] = std::isnan(value) ? kMissing : parameter.units.a * value + parameter.units.b;
     }
-    parameter.message.set("bitmapPresent", int64_t{has_missing});
-    if (has_missing) parameter.message.set("missingValue", kMissing);
-    parameter.message.set("values", std::span<const double>(values_));
+    message.set("bitmapPresent", int64_t{has_missing});
+    if (has_missing) message.set("missingValue", kMissing);
+    message.set("values", std::span<const double>(values_));
   }
 
   void append(const GribMessage& message, const std::string& what) {

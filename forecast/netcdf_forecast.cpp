@@ -80,7 +80,7 @@ class NetcdfForecast : public ForecastFile {
     const std::lock_guard lock(netcdf_mutex());
     set_cell_lengths();
     if (!contents_.partial.state.empty()) {
-      open_kept();
+      open_kept(compression > 0);
       if (compression > 0) compress_beside(compression);
       return;
     }
@@ -185,15 +185,22 @@ class NetcdfForecast : public ForecastFile {
     return slab;
   }
 
-  void open_kept() {
+  void open_kept(bool is_compressed) {
     is_kept_ = true;
     if (nc_open(temporary_.c_str(), NC_WRITE, &id_) != NC_NOERR)
       refuse_partial(temporary_, "cannot be opened");
     for (const ForecastVariable& variable : contents_.variables) {
       variables_.push_back(-1);
-      if (nc_inq_varid(id_, variable.name.c_str(), &variables_.back()) == NC_NOERR) continue;
+      int shuffle = 0, deflate = 0, level = 0;
+      if (nc_inq_varid(id_, variable.name.c_str(), &variables_.back()) != NC_NOERR ||
+          nc_inq_var_deflate(id_, variables_.back(), &shuffle, &deflate, &level) != NC_NOERR) {
+        discard();
+        refuse_partial(temporary_, concat("lacks '", variable.name, "'"));
+      }
+      // Chunks that others compress would be taken as they are.
+      if ((deflate != 0) == is_compressed && (shuffle != 0) == is_compressed) continue;
       discard();
-      refuse_partial(temporary_, concat("lacks '", variable.name, "'"));
+      refuse_partial(temporary_, "is compressed in another way");
     }
     std::istringstream digests(contents_.partial.state);
     for (std::string digest; std::getline(digests, digest, ',');) {

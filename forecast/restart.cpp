@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "forecast/restart.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
@@ -49,6 +50,9 @@ std::optional<Restart> read_restart(const fs::path& path, const std::string& ide
     const auto bytes = file.at(input_name(d)).bytes;
     restart.inputs.emplace_back(bytes.begin(), bytes.end());
   }
+  if (restart.steps < 1 || restart.files.size() != restart.inputs.size())
+    throw DataError(concat("'", path.string(), "' is not the restart file of a forecast"),
+                    "remove it");
   return restart;
 }
 

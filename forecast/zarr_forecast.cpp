@@ -74,6 +74,7 @@ class ZarrForecast : public ForecastFile {
   // The chunks are in files of their own; statistics are not.
   std::string keep() override {
     wait_for_store();
+    zarr::sync_store(temporary_);
     is_kept_ = !contents_.partial.path.empty();
     std::string state(moments_.size() * sizeof(data::Moments), '\0');
     std::memcpy(state.data(), moments_.data(), state.size());
@@ -128,7 +129,8 @@ class ZarrForecast : public ForecastFile {
   void open_kept() {
     static_assert(std::is_trivially_copyable_v<data::Moments>);
     const std::string& digits = contents_.partial.state;
-    if (digits.size() != 2 * moments_.size() * sizeof(data::Moments) || !fs::exists(temporary_))
+    if (digits.size() != 2 * moments_.size() * sizeof(data::Moments) ||
+        digits.find_first_not_of(kDigits) != std::string::npos || !fs::exists(temporary_))
       refuse_partial(temporary_, "is not what it was");
     std::string state;
     for (size_t i = 0; i < digits.size(); i += 2)

@@ -362,6 +362,26 @@ std::string stored_content_hash(const fs::path& path) {
   }
 }
 
+namespace {
+
+// Throws DataError for edges between nodes that are not there. The hash of a file is checked by
+// those who read all of it, perhaps of a copy on another host.
+void check_ends(const fs::path& path, const Graph& graph, const EdgeSet& edges) {
+  const auto check = [&](const std::string& nodes, const std::vector<int32_t>& ends) {
+    const int64_t count = graph.nodes(nodes).num_nodes();
+    const auto is_outside = [&](int32_t node) { return node < 0 || node >= count; };
+    if (std::none_of(ends.begin(), ends.end(), is_outside)) return;
+    throw DataError(
+        concat("graph file '", path.string(), "' is damaged: edges from '", edges.source, "' to '",
+               edges.target, "' are of nodes that '", nodes, "' has not"),
+        "remove it: it is built again");
+  };
+  check(edges.source, edges.source_index);
+  check(edges.target, edges.target_index);
+}
+
+}  // namespace
+
 GraphSlice load_slice(const fs::path& path, int64_t rank, int64_t size) {
   const std::lock_guard lock(netcdf_mutex());
   const std::unique_ptr<NcFile> file = open_graph_file(path);
@@ -379,6 +399,7 @@ GraphSlice load_slice(const fs::path& path, int64_t rank, int64_t size) {
     for (const auto& [name, variable] : arrays.attributes(kEnds))
       edges.attributes[name] = {variable->width,
                                 arrays.rows<float>(*variable, range.begin, range.end)};
+    check_ends(path, slice.graph, edges);
     slice.ranges.push_back(range);
   }
   return slice;

@@ -125,8 +125,8 @@ class Transfers {
   }
 
   void add_agreement() {
-    // Loss, samples, a wish to stop, lost data; what is not finite, a pass that failed, a checkpoint
-    // that is due by the clock.
+    // Loss, samples, a wish to stop, lost data; what is not finite, a pass that failed, a
+    // checkpoint that is due by the clock.
     constexpr double kBytes = 7 * 8.0;
     add({.what = "agreement",
          .operation = "all-reduce",

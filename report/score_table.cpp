@@ -131,6 +131,8 @@ ScoreTable read_scores(const fs::path& given) {
                                      place_in(table.lead_times_h, row.lead_time_h),
                                      place_in(table.regions, row.region));
     for (const auto& [name, value] : row.figures) {
+      if (table.figures.count(name) == 0 && (table.figures.size() + 1) * size > 16 * kMost)
+        throw DataError(concat("'", file.string(), "' has too many figures for a page"), kHint);
       std::vector<double>& values = table.figures[name];
       values.resize(size, std::numeric_limits<double>::quiet_NaN());
       values[place] = value;

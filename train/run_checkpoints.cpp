@@ -25,7 +25,8 @@ void RunCheckpoints::keep_if_best(const LoopState& state, double score, int64_t 
   // A run that goes on from a checkpoint of another has none of its own yet.
   if (!folder_exists(checkpoint_path(setup_.run_dir / "checkpoints", state.step))) return;
   best_->add(state.step, score);
-  remove_old_checkpoints(setup_.run_dir / "checkpoints", state.step, keep, best_->steps());
+  remove_old_checkpoints(setup_.run_dir / "checkpoints", state.step, best_->keep_of(keep),
+                         best_->steps());
   log::info("checkpoint of step ", state.step, " is kept: ", setup_.keep_best.by.score, " ", score,
             best_->steps().front() == state.step ? ", the best so far" : ", among the best");
 }
@@ -90,7 +91,8 @@ void RunCheckpoints::begin_file(CheckpointTensors tensors, const LoopState& stat
                                 const CheckpointWrite& how) {
   CheckpointMeta meta = setup_.meta;
   meta.time_utc = format_date(static_cast<int64_t>(std::time(nullptr)));
-  auto write = [tensors = std::move(tensors), state, meta, keep = how.keep,
+  auto write = [tensors = std::move(tensors), state, meta,
+                keep = best_ ? best_->keep_of(how.keep) : how.keep,
                 folder = setup_.run_dir / "checkpoints",
                 spared = best_ ? best_->steps() : std::vector<int64_t>()] {
     return write_checkpoint(folder, state, tensors, meta, keep, spared);
@@ -105,6 +107,7 @@ void RunCheckpoints::report(RunLog* log) {
 
 void RunCheckpoints::finish(RunLog* log) {
   if (!writing_) return;
+  const std::shared_ptr<void> work = setup_.mesh.world().at_work("writing a checkpoint");
   Writing writing = std::move(*writing_);
   writing_.reset();
   writing.path.wait();
@@ -123,10 +126,7 @@ void RunCheckpoints::finish(RunLog* log) {
 }
 
 void RunCheckpoints::settle(RunLog* log) {
-  if (setup_.mesh.is_main() && writing_) {
-    const std::shared_ptr<void> work = setup_.mesh.world().at_work("writing a checkpoint");
-    finish(log);
-  }
+  finish(log);
   // All ranks know it: whether there is another try at this step is for all to decide alike.
   const bool lost = setup_.mesh.is_main() && written_step_ != last_step_;
   if (parallel::on_any_rank(setup_.mesh.world(), lost)) {

@@ -12,6 +12,7 @@
 #include "core/seconds_since.h"
 #include "train/averaged_weights.h"
 #include "train/error_text.h"
+#include "train/scores/early_stop.h"
 #include "train/scores/named_scores.h"
 
 namespace aifs::train {
@@ -104,6 +105,7 @@ Trainer::~Trainer() = default;
 void Trainer::load(const CheckpointInfo& checkpoint) {
   step_.load(checkpoint);
   state_ = checkpoint.state;
+  if (!counts_alike(options_.train.early_stop, checkpoint.meta.config_json)) state_.stop_count = {};
 }
 
 void Trainer::share_state(bool resumed) {

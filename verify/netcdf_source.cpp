@@ -55,7 +55,8 @@ void NetcdfSource::read_variables() {
     if (!is_field) continue;
     const int64_t members = variable.dimensions[1] == "member" ? variable.shape[1] : 1;
     if (d.variables.empty()) d.num_members = members;
-    if (members != d.num_members || variable.num_items() != num_fields * d.num_members * num_cells)
+    if (members != d.num_members || variable.shape[0] != num_fields ||
+        variable.num_items() != num_fields * d.num_members * num_cells)
       throw error(concat(": '", variable.name,
                          "' has another shape than the coordinates, or variables before it"));
     d.variables.push_back(variable.name);

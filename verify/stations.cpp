@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <set>
 #include <sstream>
 #include <unordered_map>
 
@@ -162,6 +163,16 @@ class TableReader {
 
   void spread_values() {
     const size_t num_stations = found_.stations.size();
+    std::set<int64_t> dates;
+    for (const Value& value : values_)
+      dates.insert(value.date_s);
+    constexpr double kMost = 5e8;  // 2 GB
+    if (static_cast<double>(dates.size()) * static_cast<double>(num_stations) *
+            static_cast<double>(found_.variables.size()) >
+        kMost)
+      throw DataError(concat(dates.size(), " times of ", num_stations, " stations and ",
+                             found_.variables.size(), " variables are too many for one file"),
+                      "keep the valid times of the forecasts only, or split it by time");
     for (const Value& value : values_) {
       auto& row =
           found_.values.try_emplace(value.date_s, found_.variables.size() * num_stations, NAN)

@@ -198,16 +198,33 @@ class Forecasts {
   void prepare_restarts(int64_t date, forecast::ForecastRestarts& restarts,
                         std::optional<FileLock>& lock) const {
     lock.emplace(beside(date, kLock));
+    restarts.should_stop = stop_requested;
     if (!lock->held()) return;
     restarts.path = beside(date, kRestart);
     restarts.identity = join(identity_);
     restarts.every_s = save_every_s(command_);
-    restarts.should_stop = stop_requested;
     try {
       restarts.from = forecast::read_restart(restarts.path, restarts.identity);
+      if (restarts.from) check_restart(restarts);
     } catch (const DataError& error) {
       log::warning(error.what(), "; the forecast from ", format_date(date), " begins anew");
+      restarts.from.reset();
     }
+  }
+
+  // Throws DataError for one that no forecast of this command has written.
+  void check_restart(const forecast::ForecastRestarts& restarts) const {
+    const int64_t step_s = setup_.timestep_s * setup_.window.times_out;
+    if (restarts.from->files.size() == identity_.size() &&
+        restarts.from->steps < (lead_time_s_ + step_s - 1) / step_s)
+      return;
+    throw DataError(concat("'", restarts.path.string(), "' is not of this forecast"), "remove it");
+  }
+
+  // What there was is written over: nothing may take it for the beginning of another forecast.
+  static void forget(const forecast::ForecastRestarts& restarts) {
+    std::error_code ignored;
+    if (!restarts.path.empty()) fs::remove(restarts.path, ignored);
   }
 
   std::vector<std::shared_ptr<forecast::ForecastFile>> open_files(
@@ -223,7 +240,10 @@ class Forecasts {
       }
       return files;
     };
-    if (!restarts.from) return open();
+    if (!restarts.from) {
+      forget(restarts);
+      return open();
+    }
     try {
       auto files = open();
       log::info("the forecast from ", format_date(date), " goes on after ",
@@ -234,6 +254,7 @@ class Forecasts {
       log::warning(error.what(), "; the forecast from ", format_date(date), " begins anew");
     }
     restarts.from.reset();
+    forget(restarts);
     return open();
   }
 
@@ -338,15 +359,19 @@ int make_forecasts(const Run& run, const train::CheckpointInfo& checkpoint,
     defer_stops();
   }
   const auto replicas = static_cast<size_t>(mesh.data().size());
+  bool left_early = false;
   try {
-    for (size_t i = static_cast<size_t>(mesh.replica()); i < left.size() && !stop_requested();
-         i += replicas)
-      forecasts->make(left[i], static_cast<int64_t>(i) + 1, static_cast<int64_t>(left.size()));
+    for (size_t i = static_cast<size_t>(mesh.replica()); i < left.size() && !left_early;
+         i += replicas) {
+      left_early = stop_requested();
+      if (!left_early)
+        forecasts->make(left[i], static_cast<int64_t>(i) + 1, static_cast<int64_t>(left.size()));
+    }
   } catch (const InterruptedError& error) {
     log::info(error.what(), "; ", error.hint());
+    left_early = true;
   }
-  mesh.world().barrier();
-  if (stop_requested()) return kInterrupted;
+  if (parallel::on_any_rank(mesh.world(), left_early)) return kInterrupted;
   if (mesh.is_main()) log::info(dates.size(), " forecasts are in '", command.out, "'");
   return kSuccess;
 }

@@ -181,17 +181,33 @@ void divide_graph(GraphParts& parts, graph::GraphSlice slice, const RunConfig& c
 
 namespace {
 
-// Calls an action that may use groups on every rank. If it throws anywhere, FailedTogether is
-// thrown everywhere, as parallel::together() does; it must not leave others waiting in a group.
+// Calls an action that may use groups on every rank. An Error that it throws on all of them becomes
+// FailedTogether, as parallel::together() has it. Anything else, memory that one rank cannot have,
+// leaves others waiting in a group: it is thrown on, and ends the program at once.
 void in_step(parallel::Communicator& world, const std::function<void()>& action) {
   std::exception_ptr error;
   try {
     action();
-  } catch (...) {
+  } catch (const Error&) {
     error = std::current_exception();
   }
   const auto tell = [&] {
     if (error) std::rethrow_exception(error);
+  };
+  parallel::together(world, tell, failure_handling());
+}
+
+// Throws DataError unless all ranks have made the same of what should be equal everywhere, whatever
+// their processors: halves of two graphs would fit nowhere. Collective.
+void check_same(const std::string& own, const std::string& what, parallel::Communicator& world) {
+  std::string first = own;
+  share(first, world);
+  const bool differs = parallel::on_any_rank(world, own != first);
+  const auto tell = [&] {
+    if (differs)
+      throw DataError(concat("ranks have built a graph with different ", what),
+                      "do they run on different processors? Build it with aifs-train graph build, "
+                      "and name the file in graph.file");
   };
   parallel::together(world, tell, failure_handling());
 }
@@ -227,12 +243,16 @@ graph::GraphSlice build_slice(GraphParts& parts, const RunConfig& config,
     for (const DataParts& data : datasets)
       check_same_grid(slice.graph.nodes(data.name), data.training->info());
   });
+  graph::Graph nodes;
+  nodes.node_sets = slice.graph.node_sets;
+  check_same(nodes.content_hash(), "nodes", mesh.world());
   const bool writes = !parts.file.empty() && parallel::on_any_rank(mesh.model(), mesh.is_main());
   in_step(mesh.world(), [&] {
     parallel::CommunicatorPeers peers(mesh.model(), "hashing a graph");
     parts.hash = writes ? graph::save_slices(parts.file, slice, parts.options_hash, peers)
                         : graph::content_hash(slice, peers);
   });
+  check_same(parts.hash, "edges", mesh.world());
   return slice;
 }
 

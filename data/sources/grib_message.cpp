@@ -94,6 +94,15 @@ GribMessage GribMessage::new_edition2() {
   return GribMessage(std::move(state));
 }
 
+GribMessage GribMessage::clone() const {
+  auto state = std::make_unique<State>();
+  const Turn turn;
+  state->handle = codes_handle_clone(state_->handle);
+  if (!state->handle)
+    throw Error(concat("ecCodes cannot copy a message: ", turn.reason(CODES_OUT_OF_MEMORY)));
+  return GribMessage(std::move(state));
+}
+
 std::optional<GribMessage> GribMessage::read_next(std::FILE* file, const std::string& path) {
   auto state = std::make_unique<State>();
   const Turn turn;
@@ -217,6 +226,10 @@ GribMessage::~GribMessage() = default;
 GribMessage GribMessage::new_edition2() {
   refuse();
 }
+GribMessage GribMessage::clone() const {
+  refuse();
+}
+
 std::optional<GribMessage> GribMessage::read_next(std::FILE*, const std::string&) {
   refuse();
 }

@@ -34,6 +34,8 @@ class GribMessage {
   GribMessage& operator=(GribMessage&&) noexcept;
   ~GribMessage();
 
+  GribMessage clone() const;
+
   void set(const std::string& key, int64_t value);
   void set(const std::string& key, double value);
   void set(const std::string& key, const std::string& value);  // numbers are understood, too

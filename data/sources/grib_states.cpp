@@ -96,11 +96,11 @@ class GribStates : public StateFile {
     const Key key{name_of(message), date_of(message)};
     const int64_t member = message.find_integer("number").value_or(0);
     const bool is_new = members_[key].try_emplace(member, message.integer("offset")).second;
-    if (!is_new)
-      throw DataError(concat("GRIB file '", path_, "': '", key.first, "' of ",
-                             format_date(key.second), " is there twice"));
-    described_[key] = {key.first, message.text("units"), key.second, 1, grid};
-    if (grids_[grid].num_cells != grids_[described_[key].grid].num_cells)
+    const StateField field{key.first, message.text("units"), key.second, 1, grid};
+    const auto [described, is_first] = described_.try_emplace(key, field);
+    // Many files have more than states are made of: whether it matters is for them to say.
+    if (!is_new) described->second.is_ambiguous = true;
+    if (!is_first && is_new && described->second.grid != grid)
       throw DataError(
           concat("GRIB file '", path_, "': members of '", key.first, "' are on different grids"));
   }

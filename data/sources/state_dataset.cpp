@@ -60,6 +60,11 @@ void StateDataset::add_file(size_t number) {
     const StateField& field = file.fields()[f];
     const int64_t column = info_.find_column(field.name);
     if (column < 0) continue;
+    if (field.is_ambiguous)
+      throw DataError(
+          concat("'", file.path(), "': '", field.name, "'",
+                 field.date_s ? concat(" of ", format_date(*field.date_s)) : "", " is there twice"),
+          "leave the others out: grib_copy -w typeOfLevel=...");
     if (grids.insert(field.grid).second) check_grid(file, file.grids()[field.grid]);
     if (field.members != 1 && field.members != info_.ensemble_size)
       throw DataError(concat("'", file.path(), "': '", field.name, "' has ", field.members,
@@ -84,6 +89,10 @@ void StateDataset::check_grid(const StateFile& file, const StateGrid& grid) cons
   if (grid.num_cells != info_.num_nodes())
     fail(concat(grid.num_cells, " cells, and ", info_.num_nodes()));
   if (grid.latitudes_deg.empty() || grid.longitudes_deg.empty()) return;  // GRIB may not say
+  if (std::ssize(grid.latitudes_deg) != grid.num_cells ||
+      std::ssize(grid.longitudes_deg) != grid.num_cells)
+    fail(concat(grid.latitudes_deg.size(), " latitudes and ", grid.longitudes_deg.size(),
+                " longitudes of ", grid.num_cells, " cells"));
   for (size_t i = 0; i < grid.latitudes_deg.size(); ++i) {
     const double latitude = info_.latitudes_deg[i], longitude = info_.longitudes_deg[i];
     const double apart = std::remainder(grid.longitudes_deg[i] - longitude, 360.0);
@@ -118,7 +127,7 @@ void StateDataset::make_axis() {
   for (const int64_t date_s : dates)
     step_s = std::gcd(step_s, date_s - *dates.begin());
   if (step_s == 0) step_s = std::max<int64_t>(below.frequency_s, 1);
-  constexpr int64_t kMostRows = 100'000'000;
+  constexpr int64_t kMostRows = 2'000'000;
   if ((*dates.rbegin() - *dates.begin()) / step_s >= kMostRows)
     throw DataError(concat("dates of '", info_.name, "' and of '", below.name,
                            "' have no time step in common"));

@@ -18,6 +18,9 @@ struct StateField {
   std::optional<int64_t> date_s;  // of validity; none: the same at all dates
   int64_t members = 1;
   size_t grid = 0;  // of StateFile::grids()
+  // True for several fields that the file tells apart by what a name does not say, a kind of level
+  // perhaps.
+  bool is_ambiguous = false;
 };
 
 // Where the cells of fields are; no coordinates where a file does not say.

@@ -328,6 +328,9 @@ def main():
                 failures += guarded(name, case)
     for (fault, phase, code), number in sorted(trials.met.items()):
         print(f"{number:4} x {fault} in {phase}: exit code {code}")
+    if given.only is None and not any(phase not in ("", "too late") for _, phase, _ in trials.met):
+        print("FAILED: no fault met a run: are the words of its phases others now?")
+        failures += 1
     print(f"seed {seed}: {failures} failed")
     return 1 if failures else 0
 

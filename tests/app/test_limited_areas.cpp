@@ -195,12 +195,18 @@ TEST_CASE("ensembles have the same boundary for all members", "[limited_areas]")
   std::string more = small(3) + coarse(kLam) + set("train.precision=fp64");
   for (const char* assignment :
        {"model.processor.kind=graph_transformer", "model.processor.heads=2",
-        "model.ensemble.members=3", "model.ensemble.noise=conditioning", "loss.kind=crps"})
+        "model.ensemble.members=3", "model.ensemble.noise=conditioning"})
     more += set(assignment);
-  const fs::path one = demo.run("one", more);
+  const std::string smooth = more + set("loss.kind=mse"), crps = more + set("loss.kind=crps");
+  require_alike(demo.run("two", smooth + set("parallel.model=2"), 2), demo.run("one", smooth),
+                "fp64");
+  // Members begin nearly equal. There the CRPS has a kink: the sign of a difference that is all
+  // rounding, another one on two ranks, decides which way a gradient points.
+  const fs::path one = demo.run("one crps", crps);
   for (const double loss : losses_of(one))
     REQUIRE(std::isfinite(loss));
-  require_alike(demo.run("two", more + set("parallel.model=2"), 2), one, "fp64");
+  require_close(losses_of(demo.run("two crps", crps + set("parallel.model=2"), 2)), losses_of(one),
+                1e-6);
 }
 
 TEST_CASE("masks and regions that are not there are named, with the nearest names",

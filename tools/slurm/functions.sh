@@ -62,9 +62,11 @@ stage() {
   copy=$local_folder/$(basename "$1")
   # shellcheck disable=SC2016
   if ! srun --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 --mpi=none sh -c '
-      [ -e "$3" ] || { mkdir -p "$2" && rm -rf "$3.part" && cp -rL "$1" "$3.part" &&
+      mkdir -p "$(dirname "$2")" && { mkdir -m 700 "$2" 2>/dev/null || [ -d "$2" ] && [ ! -L "$2" ] && [ -O "$2" ]; } || exit 1
+      [ -e "$3" ] || { rm -rf "$3.part" && cp -rL "$1" "$3.part" &&
         mv "$3.part" "$3"; }' sh "$1" "$local_folder" "$copy" </dev/null >&2; then
     say "'$1' could not be copied to '$local_folder' of every node"
+    unstage
     return 1
   fi
   printf '%s\n' "$copy"

@@ -28,7 +28,8 @@ BestCheckpoints::BestCheckpoints(const fs::path& folder, const KeepBestOptions& 
     if (resume_step >= 0 && path_exists(folder / kList)) read(resume_step);
   } catch (const Error& error) {
     kept_.clear();
-    log::warning("the best checkpoints so far are not known: ", error.what());
+    is_lost_ = true;
+    log::warning("the best checkpoints so far are not known, so none is removed: ", error.what());
   }
 }
 
@@ -45,6 +46,12 @@ void BestCheckpoints::read(int64_t resume_step) {
     const bool is_here = folder_exists(checkpoint_path(folder_, kept.step));
     if (kept.step <= resume_step && is_here) kept_.push_back(kept);
   }
+  shorten();
+}
+
+void BestCheckpoints::shorten() {
+  const auto most = static_cast<size_t>(options_.number);
+  if (kept_.size() > most) kept_.resize(most);
 }
 
 bool BestCheckpoints::would_keep(double score) const {
@@ -60,7 +67,7 @@ void BestCheckpoints::add(int64_t step, double score) {
     return options_.by.is_better(score, kept.score);
   });
   kept_.insert(place, {step, score});
-  if (static_cast<int64_t>(kept_.size()) > options_.number) kept_.pop_back();
+  shorten();
   try {
     write();
   } catch (const Error& error) {

@@ -25,6 +25,9 @@ class BestCheckpoints {
   // Adds the checkpoint of a step, which is there, and writes the files; the worst one leaves the
   // list if it is too long. Training must not stop for it: a failure is reported. Never throws.
   void add(int64_t step, double score);
+  // How many of the newest are kept, where `keep` is asked for: all where it is not known which of
+  // them are the best.
+  int64_t keep_of(int64_t keep) const { return is_lost_ ? 0 : keep; }
   // The steps of those to keep, the best first.
   std::vector<int64_t> steps() const;
 
@@ -35,10 +38,12 @@ class BestCheckpoints {
   };
   void read(int64_t resume_step);
   void write() const;
+  void shorten();
 
   fs::path folder_;
   KeepBestOptions options_;
   std::vector<Kept> kept_;  // the best first
+  bool is_lost_ = false;    // the list of an earlier part of the run could not be read
 };
 
 }  // namespace aifs::train

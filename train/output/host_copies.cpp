@@ -6,6 +6,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "data/loader/page_lock.h"
 
@@ -50,7 +51,12 @@ HostCopies::HostCopies(int64_t bytes, at::Device device)
     : device_(device),
       memory_(std::make_unique<Memory>(std::max(bytes, kAlignment), device.is_cuda())) {}
 
-HostCopies::~HostCopies() = default;
+HostCopies::~HostCopies() {
+  try {
+    wait();                          // a GPU may still be writing
+  } catch (const std::exception&) {  // of a device that has failed, which others report
+  }
+}
 
 at::Tensor HostCopies::copy(const at::Tensor& tensor) {
   const at::Tensor from = tensor.detach();

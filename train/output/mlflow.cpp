@@ -99,8 +99,11 @@ std::string find_experiment(const fs::path& store, const std::string& name) {
        entry.increment(error)) {
     const fs::path meta = entry->path() / "meta.yaml";
     std::error_code ignored;
-    if (fs::is_regular_file(meta, ignored) && yaml_value(read_file(meta), "name") == name)
-      return entry->path().filename().string();
+    try {
+      if (fs::is_regular_file(meta, ignored) && yaml_value(read_file(meta), "name") == name)
+        return entry->path().filename().string();
+    } catch (const Error&) {  // one that others do not show is not this one
+    }
   }
   return "";
 }

@@ -30,6 +30,18 @@ void count_lines(const EarlyStopOptions& options, const fs::path& file, StopCoun
   }
 }
 
+bool counts_alike(const EarlyStopOptions& options, const std::string& config_json) {
+  const auto config = nlohmann::ordered_json::parse(config_json, nullptr,
+                                                    /*allow_exceptions=*/false);
+  const nlohmann::ordered_json::json_pointer place("/train/early_stop");
+  if (!config.is_object() || !config.contains(place) || !config[place].is_object()) return false;
+  const auto text = [&](const char* key) {
+    const auto found = config[place].find(key);
+    return found != config[place].end() && found->is_string() ? found->get<std::string>() : "";
+  };
+  return text("score") == options.by.score && text("better") == enum_name(options.by.better);
+}
+
 bool stops_early(const EarlyStopOptions& options, const StopCount& count) {
   return options.is_on() && count.without_gain >= options.patience;
 }

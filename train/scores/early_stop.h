@@ -17,6 +17,10 @@ void count_score(const EarlyStopOptions& options, double score, int64_t step, St
 // its step. Throws DataError if the file is there and cannot be read.
 void count_lines(const EarlyStopOptions& options, const fs::path& file, StopCount& count);
 
+// True if the configuration of a checkpoint, as JSON, counts by the same score: the count of
+// another one says nothing.
+bool counts_alike(const EarlyStopOptions& options, const std::string& config_json);
+
 // True if there were `patience` validations in a row without a gain. The same on all ranks that
 // have the same count. False if the options are off.
 bool stops_early(const EarlyStopOptions& options, const StopCount& count);

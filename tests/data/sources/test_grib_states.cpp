@@ -102,6 +102,17 @@ TEST_CASE("GRIB files that are damaged or ambiguous are refused by name", "[grib
   const std::string one = message_of({"t", "isobaricInhPa", 500, 20200102, 6, -1, 200});
   write_file_atomic(path, one + one.substr(0, one.size() - 20));
   REQUIRE_THAT(error_of(path), ContainsSubstring("bad.grib") && ContainsSubstring("whole message"));
-  write_file_atomic(path, one + one);
-  REQUIRE_THAT(error_of(path), ContainsSubstring("'t_500'") && ContainsSubstring("twice"));
+}
+
+TEST_CASE("fields that a name does not tell apart are marked, and the file is read",
+          "[grib_states]") {
+  const test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "soil.grib";
+  write_file_atomic(path, message_of({"t", "isobaricInhPa", 500, 20200102, 6, -1, 200}) +
+                              message_of({"t", "hybrid", 500, 20200102, 6, -1, 210}) +
+                              message_of({"msl", "meanSea", 0, 20200102, 6, -1, 300}));
+  const auto file = data::open_grib_states(path.string(), "--states");
+  REQUIRE(file->fields().size() == 2);
+  for (const StateField& field : file->fields())
+    REQUIRE(field.is_ambiguous == (field.name == "t_500"));
 }
