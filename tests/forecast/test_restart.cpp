@@ -132,3 +132,30 @@ TEST_CASE("a state that is gone or damaged is not gone on from", "[restart]") {
     REQUIRE_THROWS_AS(create(format, folder.path() / "part", c), DataError);
   }
 }
+
+TEST_CASE("a netCDF file does not go on with another compression", "[restart]") {
+  for (const int compression : {0, 1}) {
+    const test::TemporaryFolder folder;
+    const fs::path path = folder.path() / "part.nc";
+    ForecastContents c = contents();
+    c.partial.path = folder.path() / "part.tmp-partial";
+    {
+      const auto file = forecast::create_netcdf_forecast(path, c, compression);
+      file->write(0, fields(0));
+      c.partial.state = file->keep();
+    }
+    REQUIRE_THROWS_WITH(forecast::create_netcdf_forecast(path, c, 1 - compression),
+                        ContainsSubstring("compressed in another way"));
+    REQUIRE_NOTHROW(forecast::create_netcdf_forecast(path, c, compression));
+  }
+}
+
+TEST_CASE("a restart file whose parts do not fit together is refused", "[restart]") {
+  const test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "f.tmp-restart";
+  const std::vector<std::byte> bytes{std::byte{1}};
+  forecast::write_restart(path, "a", {.steps = 7, .files = {"x", ""}, .inputs = {bytes}});
+  REQUIRE_THROWS_AS(forecast::read_restart(path, "a"), DataError);
+  forecast::write_restart(path, "a", {.steps = 0, .files = {"x"}, .inputs = {bytes}});
+  REQUIRE_THROWS_AS(forecast::read_restart(path, "a"), DataError);
+}
