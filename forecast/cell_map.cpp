@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "data/combine/nearest_points.h"
 #include "forecast/cell_rows.h"
 #include "graph/base/kd_tree.h"
 #include "graph/base/parallel_for.h"
@@ -194,22 +195,11 @@ void set_axes(CellMap& map, const RegularGrid& grid, const std::optional<Area>& 
   map.field_shape = {rows, columns};
 }
 
-std::vector<graph::Point<double>> points_of(const std::vector<double>& latitudes_deg,
-                                            const std::vector<double>& longitudes_deg) {
-  std::vector<graph::Point<double>> points;
-  points.reserve(latitudes_deg.size());
-  for (size_t i = 0; i < latitudes_deg.size(); ++i) {
-    const double latitude = latitudes_deg[i] * kRadians, longitude = longitudes_deg[i] * kRadians;
-    points.push_back({std::cos(latitude) * std::cos(longitude),
-                      std::cos(latitude) * std::sin(longitude), std::sin(latitude)});
-  }
-  return points;
-}
-
 void add_nearest(CellMap& map, const ForecastContents& contents) {
-  const graph::KdTree<double> tree(points_of(contents.latitudes_deg, contents.longitudes_deg), 0);
+  const graph::KdTree<double> tree(
+      data::unit_vectors(contents.latitudes_deg, contents.longitudes_deg), 0);
   const graph::NeighbourLists nearest =
-      tree.nearest(points_of(map.latitudes_deg, map.longitudes_deg), 1, 0);
+      tree.nearest(data::unit_vectors(map.latitudes_deg, map.longitudes_deg), 1, 0);
   map.sources = nearest.index;
   map.weights.assign(map.sources.size(), 1.0f);
   map.row_starts = nearest.offset;

@@ -14,6 +14,7 @@
 #include "core/netcdf_lock.h"
 #include "core/run_on_threads.h"
 #include "data/fields/work_threads.h"
+#include "forecast/forecast_file.h"
 
 namespace aifs::forecast {
 
@@ -103,8 +104,7 @@ class Hdf5Chunks : public ChunkWriter {
   }
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw Error(concat("forecast file '", path_.string(), "': ", what),
-                "is the disk full or the quota used up?");
+    throw Error(concat("forecast file '", path_.string(), "': ", what), kFullDiskHint);
   }
 
   fs::path path_;

@@ -83,9 +83,12 @@ class ForecastRun {
       chains_.emplace_back(dataset.source.normaliser, dataset.source.remapper,
                            dataset.post_processor, dataset.variables.output_columns());
       chosen_.push_back(at::tensor(at::ArrayRef<int64_t>(outputs[d]), at::kLong));
+      on_device_.emplace_back();
+      if (chains_[d].is_affine()) on_device_[d] = chains_[d].choose(chosen_[d], setup.device);
       cells_.emplace_back();
       if (dataset.output_mask.defined())
-        cells_[d] = at::tensor(at::ArrayRef<int64_t>(written_cells(dataset)), at::kLong);
+        cells_[d] =
+            at::tensor(at::ArrayRef<int64_t>(written_cells(dataset)), at::kLong).to(place_of(d));
     }
   }
 
@@ -109,31 +112,33 @@ class ForecastRun {
     for (size_t d = 0; d < batches.size(); ++d) {
       inputs.push_back(batches[d].values.to(setup_.device, setup_.dtype));
       imputed_.push_back(imputed_outputs(d, batches[d].nan_mask));  // collective
+      if (imputed_[d].defined()) imputed_[d] = imputed_[d].to(place_of(d));
     }
-    if (!restarts_.path.empty()) follow_inputs(inputs);
+    if (restarts_.from) take_restart(inputs);
+    last_kept_ = std::chrono::steady_clock::now();
     const auto later = [&](int64_t step, size_t dataset) {
       if (step != fetched_) {
         const auto reading = setup_.mesh.world().at_work("reading forcings of a forecast");
         feed.next(batches);
       }
       fetched_ = step;
-      const at::Tensor values = batches[dataset].values.to(setup_.device, setup_.dtype);
-      if (!restarts_.path.empty()) {
-        advance(step, dataset, values);
-      } else if (restarts_.should_stop && restarts_.should_stop()) {
-        throw InterruptedError("stopped while another process makes the same forecast",
-                               "the same command begins it anew if that one has not made it");
-      }
-      return values;
+      return batches[dataset].values.to(setup_.device, setup_.dtype);
     };
-    forecaster.run_from(inputs, num_steps_ - first_step_, later,
-                        [&](const train::ForecastStep& step) { visit(step); });
+    forecaster.run_from(
+        inputs, num_steps_ - first_step_, later,
+        [&](const train::ForecastStep& step) { visit(step); },
+        [&](int64_t step, const std::vector<at::Tensor>& next) { save_or_stop(step, next); });
     const auto writing = setup_.mesh.world().at_work("writing a forecast");
     writer_.finish();
     return {seconds_since(start), feed.wait_s(), writer_.wait_s()};
   }
 
  private:
+  // Where fields of a dataset become what is written.
+  at::Device place_of(size_t dataset) const {
+    return chains_[dataset].is_affine() ? setup_.device : at::Device(at::kCPU);
+  }
+
   // The states, then the times of each step but the last.
   std::vector<data::BatchRequest> requests() const {
     std::vector<data::BatchRequest> requests;
@@ -151,38 +156,33 @@ class ForecastRun {
     return requests;
   }
 
-  // Begins to keep the inputs of the network beside it; puts those of a restart into `inputs`, (1,
-  // T, E, N, V) of each dataset.
-  void follow_inputs(std::vector<at::Tensor>& inputs) {
-    last_kept_ = std::chrono::steady_clock::now();
+  // Puts the inputs of a restart into `inputs`, (1, T, E, N, V) of each dataset.
+  void take_restart(std::vector<at::Tensor>& inputs) const {
     for (size_t d = 0; d < inputs.size(); ++d) {
-      const train::ForecastColumns& columns =
-          columns_.emplace_back(setup_.datasets[d].variables, setup_.device);
-      const at::Tensor& mask = setup_.datasets[d].output_mask;
-      masks_.push_back(mask.defined() ? mask.to(setup_.device) : mask);
-      x_.push_back(inputs[d].index_select(-1, columns.inputs));
-      predictions_.emplace_back();
-      if (!restarts_.from) continue;
+      const train::ForecastColumns columns(setup_.datasets[d].variables, setup_.device);
+      std::vector<int64_t> sizes = inputs[d].sizes().vec();
+      sizes.back() = columns.inputs.numel();
+      const at::Tensor saved = at::empty(sizes, setup_.dtype);
       const std::vector<std::byte>& bytes = restarts_.from->inputs.at(d);
-      at::Tensor saved = at::empty_like(x_[d], at::TensorOptions(at::kCPU)).contiguous();
       AIFS_CHECK(bytes.size() == saved.nbytes(), "inputs of a restart have ", bytes.size(),
                  " bytes, of the network ", saved.nbytes());
       std::memcpy(saved.data_ptr(), bytes.data(), bytes.size());
-      x_[d] = saved.to(setup_.device);
-      inputs[d] = inputs[d].index_copy(-1, columns.inputs, x_[d]);
+      inputs[d] = inputs[d].index_copy(-1, columns.inputs, saved.to(setup_.device));
     }
   }
 
-  // Takes the values of a time to come, from which the network's next inputs are made. Behind the
-  // last dataset a restart file is written if it is time.
-  void advance(int64_t step, size_t dataset, const at::Tensor& values) {
-    x_[dataset] = train::advance_inputs(x_[dataset], predictions_[dataset], values,
-                                        columns_[dataset], masks_[dataset]);
-    if (dataset + 1 < x_.size()) return;
+  // Writes a restart file, from which step + 1 begins with the inputs `next`, if it is time. Throws
+  // InterruptedError if the program is to stop.
+  void save_or_stop(int64_t step, const std::vector<at::Tensor>& next) {
     const bool stops = restarts_.should_stop && restarts_.should_stop();
+    if (restarts_.path.empty()) {
+      if (!stops) return;
+      throw InterruptedError("stopped while another process makes the same forecast",
+                             "the same command begins it anew if that one has not made it");
+    }
     if (!stops && seconds_since(last_kept_) < restarts_.every_s) return;
     const int64_t done = first_step_ + step + 1;
-    keep(done, stops);
+    keep(done, next, stops);
     if (!stops) return;
     writer_.finish();
     throw InterruptedError(
@@ -191,10 +191,10 @@ class ForecastRun {
   }
 
   // `required`: the program ends behind it.
-  void keep(int64_t steps, bool required) {
+  void keep(int64_t steps, const std::vector<at::Tensor>& next, bool required) {
     last_kept_ = std::chrono::steady_clock::now();
     Restart restart{.steps = steps, .files = {}, .inputs = {}};
-    for (const at::Tensor& x : x_) {
+    for (const at::Tensor& x : next) {
       const at::Tensor at_hand = x.to(at::kCPU).contiguous();
       const auto* begin = static_cast<const std::byte*>(at_hand.data_ptr());
       restart.inputs.emplace_back(begin, begin + at_hand.nbytes());
@@ -236,10 +236,9 @@ class ForecastRun {
     // normalised and physical values, the device turns the chosen ones alone.
     at::Tensor own = step.prediction.detach().select(0, 0).permute({2, 0, 1, 3});
     const bool on_device = chains_[d].is_affine();
-    if (on_device) own = chains_[d].affine_physical(own, chosen_[d]);
+    if (on_device) own = train::OutputChain::affine_physical(own, on_device_[d]);
     const at::Tensor fields = all_rows(d, own);
     setup_.mesh.world().moves_on("forecasting");  // other replicas may wait for it
-    if (!predictions_.empty()) predictions_[d] = step.prediction.detach();
     if (!files_[d]) return;
     const int64_t first = (first_step_ + step.step) * setup_.window.times_out;
     if (on_device) {
@@ -274,9 +273,9 @@ class ForecastRun {
   // Physical values of the chosen outputs (N, T', E, V) as they are written: (T', E, V, cells).
   at::Tensor written(size_t d, at::Tensor physical) const {
     if (imputed_[d].defined())
-      physical.masked_fill_(imputed_[d].to(physical.device()).unsqueeze(1).unsqueeze(1),
+      physical.masked_fill_(imputed_[d].unsqueeze(1).unsqueeze(1),
                             std::numeric_limits<float>::quiet_NaN());
-    if (cells_[d].defined()) physical = physical.index_select(0, cells_[d].to(physical.device()));
+    if (cells_[d].defined()) physical = physical.index_select(0, cells_[d]);
     return physical.permute({1, 2, 3, 0}).contiguous();
   }
 
@@ -303,13 +302,11 @@ class ForecastRun {
   std::vector<data::SampleSource> sources_;
   std::vector<train::OutputChain> chains_;
   std::vector<at::Tensor> chosen_;
+  std::vector<train::ChosenOutputs> on_device_;  // of affine chains
   std::vector<at::Tensor> imputed_;
-  std::vector<at::Tensor> cells_;  // that are written; undefined: all
-  // Where there are restarts, of each dataset: the inputs of the network, and what they come from.
-  std::vector<train::ForecastColumns> columns_;
-  std::vector<at::Tensor> masks_, x_, predictions_;
-  std::chrono::steady_clock::time_point last_kept_;
-  bool is_told_ = false;  // that no restart file can be written
+  std::vector<at::Tensor> cells_;                    // that are written; undefined: all
+  std::chrono::steady_clock::time_point last_kept_;  // when a restart file was made, or the start
+  bool is_told_ = false;                             // that no restart file can be written
   // Of each dataset: fields on their way from the device to the writer.
   std::vector<std::array<std::unique_ptr<train::HostCopies>, kFieldsBehind + 1>> copies_;
   std::vector<size_t> turn_;

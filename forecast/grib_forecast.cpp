@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "forecast/grib_forecast.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -250,7 +248,8 @@ class GribForecast : public ForecastFile {
   }
 
   std::string keep() override {
-    if (std::fflush(file_) != 0 || ::fsync(::fileno(file_)) != 0) fail("its last fields");
+    if (std::fflush(file_) != 0) fail("its last fields");
+    flush_file(::fileno(file_), temporary_);
     is_kept_ = !contents_.partial.path.empty();
     return std::to_string(std::ftell(file_));
   }

@@ -79,14 +79,15 @@ class NetcdfForecast : public ForecastFile {
                                                   : contents_.partial.path) {
     const std::lock_guard lock(netcdf_mutex());
     set_cell_lengths();
-    if (!contents_.partial.state.empty()) {
-      open_kept(compression > 0);
-      if (compression > 0) compress_beside(compression);
-      return;
-    }
-    check(nc_create(temporary_.c_str(), NC_NETCDF4 | NC_CLOBBER, &id_), "cannot be created");
+    const bool goes_on = !contents_.partial.state.empty();
+    if (!goes_on)
+      check(nc_create(temporary_.c_str(), NC_NETCDF4 | NC_CLOBBER, &id_), "cannot be created");
     try {
-      define(compression);
+      if (goes_on) {
+        open_kept(compression > 0);
+      } else {
+        define(compression);
+      }
       if (compression > 0) compress_beside(compression);
     } catch (...) {
       discard();
@@ -193,13 +194,10 @@ class NetcdfForecast : public ForecastFile {
       variables_.push_back(-1);
       int shuffle = 0, deflate = 0, level = 0;
       if (nc_inq_varid(id_, variable.name.c_str(), &variables_.back()) != NC_NOERR ||
-          nc_inq_var_deflate(id_, variables_.back(), &shuffle, &deflate, &level) != NC_NOERR) {
-        discard();
+          nc_inq_var_deflate(id_, variables_.back(), &shuffle, &deflate, &level) != NC_NOERR)
         refuse_partial(temporary_, concat("lacks '", variable.name, "'"));
-      }
       // Chunks that others compress would be taken as they are.
       if ((deflate != 0) == is_compressed && (shuffle != 0) == is_compressed) continue;
-      discard();
       refuse_partial(temporary_, "is compressed in another way");
     }
     std::istringstream digests(contents_.partial.state);
@@ -209,7 +207,6 @@ class NetcdfForecast : public ForecastFile {
     }
     for (size_t lead_time = 0; lead_time < digests_.size(); ++lead_time) {
       if (digest_of(lead_time) == digests_[lead_time]) continue;
-      discard();
       refuse_partial(temporary_, concat("is damaged at lead time ", lead_time));
     }
   }

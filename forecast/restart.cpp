@@ -36,23 +36,24 @@ std::optional<Restart> read_restart(const fs::path& path, const std::string& ide
     return found == file.metadata().end() ? std::string() : found->second;
   };
   if (text("identity") != identity) return std::nullopt;
+  const auto refuse = [&] {
+    throw DataError(concat("'", path.string(), "' is not the restart file of a forecast"),
+                    "remove it");
+  };
   Restart restart;
   const auto steps = nlohmann::json::parse(text("steps"), nullptr, /*allow_exceptions=*/false);
   const auto files = nlohmann::json::parse(text("files"), nullptr, /*allow_exceptions=*/false);
   const auto is_text = [](const nlohmann::json& json) { return json.is_string(); };
   if (!steps.is_number_integer() || !files.is_array() ||
       !std::all_of(files.begin(), files.end(), is_text))
-    throw DataError(concat("'", path.string(), "' is not the restart file of a forecast"),
-                    "remove it");
+    refuse();
   restart.steps = steps.get<int64_t>();
   restart.files = files.get<std::vector<std::string>>();
   for (size_t d = 0; file.contains(input_name(d)); ++d) {
     const auto bytes = file.at(input_name(d)).bytes;
     restart.inputs.emplace_back(bytes.begin(), bytes.end());
   }
-  if (restart.steps < 1 || restart.files.size() != restart.inputs.size())
-    throw DataError(concat("'", path.string(), "' is not the restart file of a forecast"),
-                    "remove it");
+  if (restart.steps < 1 || restart.files.size() != restart.inputs.size()) refuse();
   return restart;
 }
 

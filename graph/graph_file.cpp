@@ -243,7 +243,7 @@ class HashedReader {
 constexpr std::array<const char*, 2> kCoordinates{"latitude", "longitude"};
 constexpr std::array<const char*, 2> kEnds{"source_index", "target_index"};
 
-// Both fill a set that outlives the hash, also when they throw.
+// All fill a set that outlives the hash, also when they throw.
 void read_nodes(const NcFile& file, int group, HashBehind& hash, NodeSet& nodes) {
   nodes.name = group_name(file, group);
   hash.text(nodes.name);
@@ -255,11 +255,15 @@ void read_nodes(const NcFile& file, int group, HashBehind& hash, NodeSet& nodes)
   });
 }
 
-void read_edges(const NcFile& file, int group, HashBehind& hash, EdgeSet& edges) {
+void read_ends(const NcFile& file, int group, HashBehind& hash, EdgeSet& edges) {
   edges.source = read_text(file, group, "source");
   edges.target = read_text(file, group, "target");
   hash.text(edges.source);
   hash.text(edges.target);
+}
+
+void read_edges(const NcFile& file, int group, HashBehind& hash, EdgeSet& edges) {
+  read_ends(file, group, hash, edges);
   const HashedReader reader(file, group, hash);
   edges.source_index = reader.integers(kEnds[0]);
   edges.target_index = reader.integers(kEnds[1]);
@@ -270,10 +274,7 @@ void read_edges(const NcFile& file, int group, HashBehind& hash, EdgeSet& edges)
 
 // Keeps of the edges what they are, without ends and values.
 void pass_over_edges(const NcFile& file, int group, HashBehind& hash, EdgeSet& edges) {
-  edges.source = read_text(file, group, "source");
-  edges.target = read_text(file, group, "target");
-  hash.text(edges.source);
-  hash.text(edges.target);
+  read_ends(file, group, hash, edges);
   const HashedReader reader(file, group, hash);
   for (const char* end : kEnds)
     reader.pass_over_integers(end);

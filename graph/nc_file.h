@@ -109,10 +109,6 @@ class NcFile {
   bool open_ = false;
 };
 
-inline std::string edge_group_name(const EdgeSet& edges) {
-  return edges.source + "_to_" + edges.target;
-}
-
 struct NcMeaning {
   std::string long_name, units;
 };
@@ -194,11 +190,17 @@ inline void write_nodes(const NcFile& file, int parent, const NodeSet& nodes, in
   group.write(nodes.attributes, rows);
 }
 
-inline void write_edges(const NcFile& file, int parent, const EdgeSet& edges, int position) {
-  const GroupWriter group(file, parent, edge_group_name(edges));
+// Begins the group of an edge set.
+inline GroupWriter edge_group(const NcFile& file, int parent, const EdgeSet& edges, int position) {
+  GroupWriter group(file, parent, edges.source + "_to_" + edges.target);
   group.position(position);
   group.text("source", edges.source);
   group.text("target", edges.target);
+  return group;
+}
+
+inline void write_edges(const NcFile& file, int parent, const EdgeSet& edges, int position) {
+  const GroupWriter group = edge_group(file, parent, edges, position);
   const int rows = group.dimension("edge", edges.num_edges());
   group.write("source_index", {rows}, edges.source_index, meaning_of("source_index", edges));
   group.write("target_index", {rows}, edges.target_index, meaning_of("target_index", edges));

@@ -32,10 +32,7 @@ class FileSink : public PieceSink {
     const std::lock_guard lock(netcdf_mutex());
     names_.source = edges.source;
     names_.target = edges.target;
-    group_.emplace(*file_, edges_, edge_group_name(edges));
-    group_->position(num_edges_++);
-    group_->text("source", edges.source);
-    group_->text("target", edges.target);
+    group_.emplace(edge_group(*file_, edges_, edges, num_edges_++));
     rows_ = group_->dimension("edge", total);
     hash_.edges(edges, total);
   }

@@ -198,13 +198,6 @@ std::string stored_graph(const GraphOptions& options, const std::vector<NamedCel
   return !file.empty() && path_exists(file) ? file.string() : "";
 }
 
-PlaceOfGraph place_of_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets) {
-  if (options.cache.empty() && options.file.empty()) return {};
-  const std::string hash = build_hash(options, datasets);
-  return {options.cache.empty() ? options.file : cached_file(options, datasets, hash).string(),
-          hash};
-}
-
 void prepare_place(const PlaceOfGraph& place) {
   constexpr double kQuiet_s = 600.0;  // writing may take minutes
   const fs::path file = absolute_path(place.file);
@@ -246,9 +239,13 @@ FoundGraph find_graph(const GraphOptions& options, const std::vector<NamedCells>
 }  // namespace
 
 std::optional<StoredOutline> find_stored_graph(const GraphOptions& options,
-                                               const std::vector<NamedCells>& datasets) {
+                                               const std::vector<NamedCells>& datasets,
+                                               PlaceOfGraph* place) {
   FoundGraph found = find_graph(options, datasets, load_outline);
-  if (!found.stored) return std::nullopt;
+  if (!found.stored) {
+    if (place) *place = {found.file.string(), found.hash};
+    return std::nullopt;
+  }
   return StoredOutline{found.file.string(), std::move(found.stored->graph),
                        found.stored->content_hash};
 }

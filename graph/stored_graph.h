@@ -32,17 +32,18 @@ struct StoredOutline {
   std::string content_hash;
 };
 
-// Checks the file that load_or_build_joint_graph() would load as that does, and takes no edges from
-// it, so that each rank can read its own (load_slice()). Nothing if there is none: the graph is to
-// be built, or built again. Throws as load_or_build_joint_graph().
-std::optional<StoredOutline> find_stored_graph(const GraphOptions& options,
-                                               const std::vector<NamedCells>& datasets);
-
-// Where a graph that is built is stored, and its build_hash(); no file: nowhere. Local.
+// Where a graph that is built is stored, and its build_hash(); no file: nowhere.
 struct PlaceOfGraph {
   std::string file, options_hash;
 };
-PlaceOfGraph place_of_graph(const GraphOptions& options, const std::vector<NamedCells>& datasets);
+
+// Checks the file that load_or_build_joint_graph() would load as that does, and takes no edges from
+// it, so that each rank can read its own (load_slice()). Nothing if there is none: the graph is to
+// be built, or built again, and stored at `place`. Throws as load_or_build_joint_graph().
+std::optional<StoredOutline> find_stored_graph(const GraphOptions& options,
+                                               const std::vector<NamedCells>& datasets,
+                                               PlaceOfGraph* place = nullptr);
+
 // Tries whether the file can be written, which is known before the graph is built, and removes what
 // writers left that were interrupted. Throws Error.
 void prepare_place(const PlaceOfGraph& place);

@@ -51,19 +51,20 @@ std::vector<Flow> flows_of_all(const graph::NodePartition& sources) {
   return result;
 }
 
-// Edges of each rank, and rows that they need of other ranks.
+// Edges of each rank, and rows that they need of other ranks, where those alone are sent.
 struct Counts {
   std::vector<int64_t> edges;
   std::vector<Flow> flows;
 };
 
 Counts counts_of(const graph::EdgeSet* edges, const graph::NodePartition& sources,
-                 const graph::NodePartition& targets) {
+                 const graph::NodePartition& targets, graph::SourceRows rows) {
   Counts counts{std::vector<int64_t>(static_cast<size_t>(sources.num_ranks()), 0), {}};
   if (!edges) return counts;
   for (const int32_t target : edges->target_index)
     ++counts.edges[static_cast<size_t>(targets.owner(target))];
-  if (sources.num_ranks() > 1) counts.flows = flows(*edges, sources, targets);
+  if (sources.num_ranks() > 1 && rows == graph::SourceRows::kHalo)
+    counts.flows = flows(*edges, sources, targets);
   return counts;
 }
 
@@ -169,7 +170,8 @@ RankRows Division::largest() const {
 
 namespace {
 
-using CountsOf = std::function<Counts(const std::string& source, const std::string& target)>;
+using CountsOf = std::function<Counts(const std::string& source, const std::string& target,
+                                      graph::SourceRows rows)>;
 
 void check_ranks(const graph::Graph& graph, const DivisionOptions& options) {
   const int64_t hidden = graph.nodes(options.meshes.front()).num_nodes();
@@ -185,9 +187,9 @@ Division divided(const graph::GraphPartition& partition, const CountsOf& counts,
                         const std::optional<model::TransformerOptions>& attention) {
     const bool is_mapper = from != to;
     const graph::NodePartition &sources = partition.of(from), &targets = partition.of(to);
-    std::vector<EdgeRows> ranks = edge_rows(
-        counts(from, to), sources, is_mapper ? options.mapper_sources : graph::SourceRows::kHalo,
-        options.ranks_per_node);
+    const graph::SourceRows sent = is_mapper ? options.mapper_sources : graph::SourceRows::kHalo;
+    std::vector<EdgeRows> ranks =
+        edge_rows(counts(from, to, sent), sources, sent, options.ranks_per_node);
     for (size_t r = 0; r < ranks.size() && ranks.size() > 1 && attention; ++r) {
       ranks[r].attention = model::share_of_rank(
           static_cast<int64_t>(r), options.attention, sources, targets,
@@ -223,15 +225,15 @@ Division divide(const graph::Graph& graph, const DivisionOptions& options) {
   check_ranks(graph, options);
   const graph::GraphPartition partition =
       graph::make_partition(graph, options.ranks, options.order, options.processor_layers);
-  const auto counts = [&](const std::string& from, const std::string& to) {
-    return counts_of(find_edges(graph, from, to), partition.of(from), partition.of(to));
+  const auto counts = [&](const std::string& from, const std::string& to, graph::SourceRows rows) {
+    return counts_of(find_edges(graph, from, to), partition.of(from), partition.of(to), rows);
   };
   return divided(partition, counts, options);
 }
 
 Division divide(const CountedGraph& graph, const DivisionOptions& options) {
   check_ranks(graph.nodes, options);
-  const auto counts = [&](const std::string& from, const std::string& to) {
+  const auto counts = [&](const std::string& from, const std::string& to, graph::SourceRows) {
     return counts_of(graph.traffic(from, to));
   };
   return divided(graph.partition, counts, options);

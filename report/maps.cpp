@@ -9,7 +9,6 @@
 
 #include "core/check.h"
 #include "core/time.h"
-#include "data/sources/netcdf_file.h"
 #include "report/map_points.h"
 #include "report/page_text.h"
 #include "report/round_digits.h"
@@ -64,9 +63,7 @@ std::vector<T> common(const std::vector<NamedForecast>& forecasts, const Get& ge
 // The mean of the members of a field, (N).
 std::vector<float> mean_field(const verify::ForecastReader& file, const std::string& variable,
                               int64_t lead_s) {
-  const std::vector<int64_t>& leads = file.lead_times_s();
-  const auto lead =
-      static_cast<size_t>(std::find(leads.begin(), leads.end(), lead_s) - leads.begin());
+  const size_t lead = verify::lead_time_in(file, lead_s);
   const auto n = static_cast<size_t>(file.num_cells());
   const auto members = static_cast<size_t>(file.num_members());
   std::vector<float> all(members * n);
@@ -213,10 +210,10 @@ Json MapWriter::write() const {
     json["forecasts"].push_back(forecast.name);
   for (const int64_t lead_s : choice_.lead_times_s)
     json["lead_times_h"].push_back(static_cast<double>(lead_s) / 3600.0);
-  const data::NetcdfFile file(first_.path());
+  const std::vector<std::string>& names = first_.variables();
   for (size_t v = 0; v < choice_.variables.size(); ++v) {
-    const data::NetcdfVariable* stored = file.find(choice_.variables[v]);
-    json["variables"].push_back(variable(v, stored ? file.text(*stored, "units") : ""));
+    const auto place = std::find(names.begin(), names.end(), choice_.variables[v]) - names.begin();
+    json["variables"].push_back(variable(v, first_.units()[static_cast<size_t>(place)]));
   }
   return json;
 }

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
+#include <complex>
+
+#include "verify/fourier.h"
 
 namespace aifs::report {
 
@@ -22,23 +24,11 @@ bool goes_around(std::span<const double> longitudes_deg) {
 
 // Adds the power of one circle at wavenumbers 1 ... power.size().
 void add_power(std::span<const float> values, std::vector<double>& power) {
-  const size_t n = values.size();
-  std::vector<double> cosine(n), sine(n);
-  for (size_t i = 0; i < n; ++i) {
-    const double angle = 2.0 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(n);
-    cosine[i] = std::cos(angle);
-    sine[i] = std::sin(angle);
-  }
+  std::vector<std::complex<double>> waves;
+  verify::Fourier(values.size()).transform(values, waves);
   for (size_t m = 1; m <= power.size(); ++m) {
-    double real = 0.0, imaginary = 0.0;
-    for (size_t i = 0, k = 0; i < n; ++i) {
-      real += static_cast<double>(values[i]) * cosine[k];
-      imaginary += static_cast<double>(values[i]) * sine[k];
-      k += m;
-      if (k >= n) k -= n;
-    }
-    const double both = 2 * m == n ? 1.0 : 2.0;  // the shortest wave has no sine
-    power[m - 1] += both * (real * real + imaginary * imaginary) / static_cast<double>(n * n);
+    const double both = 2 * m == values.size() ? 1.0 : 2.0;  // the shortest wave has no sine
+    power[m - 1] += both * std::norm(waves[m]);
   }
 }
 

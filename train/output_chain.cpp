@@ -32,17 +32,18 @@ at::Tensor OutputChain::physical(const at::Tensor& normalised) const {
   return result;
 }
 
-at::Tensor OutputChain::affine_physical(const at::Tensor& normalised,
-                                        const at::Tensor& chosen) const {
+ChosenOutputs OutputChain::choose(const at::Tensor& chosen, at::Device device) const {
   AIFS_CHECK(is_affine(), "the chain is not affine");
   const auto factors = [&](const std::vector<float>& values) {
-    return at::tensor(at::ArrayRef<float>(values), at::kFloat)
-        .index_select(0, chosen.cpu())
-        .to(normalised.device());
+    return at::tensor(at::ArrayRef<float>(values), at::kFloat).index_select(0, chosen).to(device);
   };
-  const at::Tensor values =
-      normalised.detach().index_select(-1, chosen.to(normalised.device())).to(at::kFloat);
-  return values.sub(factors(add_)).div_(factors(mul_));
+  return {chosen.to(device), factors(add_), factors(mul_)};
+}
+
+at::Tensor OutputChain::affine_physical(const at::Tensor& normalised,
+                                        const ChosenOutputs& outputs) {
+  const at::Tensor values = normalised.detach().index_select(-1, outputs.positions).to(at::kFloat);
+  return values.sub(outputs.add).div_(outputs.mul);
 }
 
 at::Tensor OutputChain::comparable(const at::Tensor& normalised) const {

@@ -13,6 +13,11 @@
 
 namespace aifs::train {
 
+// Outputs of an affine chain on a device: their positions, and what is subtracted and divided by.
+struct ChosenOutputs {
+  at::Tensor positions, add, mul;
+};
+
 class OutputChain {
  public:
   // `columns`: the dataset columns of the outputs, in their order.
@@ -24,9 +29,12 @@ class OutputChain {
 
   // (..., V_out) in any type -> fp32 on the CPU.
   at::Tensor physical(const at::Tensor& normalised) const;
-  // Of an affine chain, the outputs `chosen` (by position) alone: (..., V_out) in any type ->
-  // (..., chosen) fp32 on the same device, the same values as physical().
-  at::Tensor affine_physical(const at::Tensor& normalised, const at::Tensor& chosen) const;
+  // Takes what affine_physical() needs for the outputs `chosen` (by position, on the CPU) to a
+  // device. Of an affine chain.
+  ChosenOutputs choose(const at::Tensor& chosen, at::Device device) const;
+  // (..., V_out) in any type -> (..., chosen) fp32 on the same device, the same values as
+  // physical().
+  static at::Tensor affine_physical(const at::Tensor& normalised, const ChosenOutputs& outputs);
   // physical() times the normaliser's factor: differences of two of them are errors in units of
   // normalised ones. In the type of the input; the input itself if the chain is affine.
   at::Tensor comparable(const at::Tensor& normalised) const;

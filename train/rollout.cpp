@@ -111,12 +111,14 @@ void Forecaster::run(const std::vector<at::Tensor>& batches, int64_t steps,
   const auto later = [&](int64_t step, size_t dataset) {
     return batches[dataset].narrow(1, window_.target_position(step), window_.times_out);
   };
-  run_from(inputs, steps, later, visit, between);
+  Advanced advanced;
+  if (between) advanced = [&](int64_t, const std::vector<at::Tensor>&) { between(); };
+  run_from(inputs, steps, later, visit, advanced);
 }
 
 void Forecaster::run_from(const std::vector<at::Tensor>& inputs, int64_t steps, const Later& later,
                           const std::function<void(const ForecastStep&)>& visit,
-                          const std::function<void()>& between) const {
+                          const Advanced& advanced) const {
   AIFS_CHECK(inputs.size() == columns_.size(), inputs.size(), " batches of ", columns_.size(),
              " datasets");
   std::vector<at::Tensor> x;
@@ -136,12 +138,12 @@ void Forecaster::run_from(const std::vector<at::Tensor>& inputs, int64_t steps, 
       visit({step, predictions[d], truth, d});
     }
     if (step + 1 == steps) break;
-    if (between) between();
     // Both ends of a pipeline go on from it.
     const std::vector<at::Tensor> known =
         network_.stage_links().last_to_first(predictions, x[0].device());
     for (size_t d = 0; d < known.size(); ++d)
       x[d] = advance_inputs(x[d], known[d], later(step, d), columns_[d], extras_.output_masks[d]);
+    if (advanced) advanced(step, x);
   }
 }
 

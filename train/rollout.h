@@ -90,12 +90,16 @@ class Forecaster {
 
   // The values of all variables of a dataset, (B, T', E, N, V), at the times that a step predicts.
   using Later = std::function<at::Tensor(int64_t step, size_t dataset)>;
+  // Is told the inputs of the step behind `step`, of each dataset (B, T, E, N, V_in), as columns of
+  // inputs number them.
+  using Advanced = std::function<void(int64_t step, const std::vector<at::Tensor>& next)>;
   // As run(), from the inputs of each dataset alone, (B, times_in, E, N, V). `later` is asked when
   // a step is visited, if visitors are given the truth, and before the next one, datasets in order:
-  // not after the last step without truth.
+  // not after the last step without truth. `advanced` is called by all between two steps, as
+  // `between` of run().
   void run_from(const std::vector<at::Tensor>& inputs, int64_t steps, const Later& later,
                 const std::function<void(const ForecastStep&)>& visit,
-                const std::function<void()>& between = {}) const;
+                const Advanced& advanced = {}) const;
 
   // True if forecasts depend on the default random generator.
   bool draws_noise() const { return network_.has_noise(); }

@@ -487,8 +487,11 @@ std::vector<std::string> Validation::score_names() const {
   Sums sums = zero_sums();
   sums.num_dates.assign(lead_times_s_.size(), 1);
   for (std::vector<FieldSums>& lead_times : sums.datasets) {
-    for (FieldSums& at_lead : lead_times)
+    for (FieldSums& at_lead : lead_times) {
+      // On the CPU, where the figures are read one by one.
+      at_lead = FieldSums(at_lead.squared.size(0), at_lead.squared.size(1), at::kCPU);
       at_lead.activity = at_lead.truth_activity = at_lead.squared;
+    }
   }
   std::vector<std::string> names;
   for (const NamedScore& score : named_scores(to_json(result_of(sums), setup_.variables)))

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "core/check.h"
 #include "core/run_on_threads.h"
@@ -33,10 +34,10 @@ double weight_of(const YearTime& date, const YearTime& time, int64_t window_days
   return 1.0 - static_cast<double>(distance) / static_cast<double>(half + 1);
 }
 
-// A row of the dataset, and its weight in the mean of each of some times.
+// A row of the dataset, and its weights in the means of some times, by their position.
 struct Row {
   int64_t number = 0;
-  std::vector<double> weights;
+  std::vector<std::pair<size_t, double>> weights = {};  // none is 0
 };
 
 std::vector<Row> rows_near(const data::DatasetInfo& info, std::span<const YearTime> times,
@@ -48,14 +49,15 @@ std::vector<Row> rows_near(const data::DatasetInfo& info, std::span<const YearTi
     if (settings.first_s && date_s < *settings.first_s) continue;
     if (settings.last_s && date_s > *settings.last_s) continue;
     if (std::binary_search(info.missing_rows.begin(), info.missing_rows.end(), r)) continue;
-    Row row{r, std::vector<double>(times.size(), 0.0)};
-    bool counts = false;
+    Row row{.number = r};
+    const YearTime date = year_time(date_s);
     for (size_t k = 0; k < times.size(); ++k) {
-      row.weights[k] = weight_of(year_time(date_s), times[k], settings.window_days);
-      totals[k] += row.weights[k];
-      counts = counts || row.weights[k] > 0.0;
+      const double weight = weight_of(date, times[k], settings.window_days);
+      if (weight == 0.0) continue;
+      totals[k] += weight;
+      row.weights.emplace_back(k, weight);
     }
-    if (counts) rows.push_back(std::move(row));
+    if (!row.weights.empty()) rows.push_back(std::move(row));
   }
   for (size_t k = 0; k < times.size(); ++k) {
     if (totals[k] > 0.0) continue;
@@ -82,9 +84,7 @@ class Means {
   // Adds a variable of a row, whose fields are (variables, N).
   void add(const Row& row, const std::vector<float>& fields, size_t variable) {
     const float* field = fields.data() + variable * num_cells_;
-    for (size_t k = 0; k < row.weights.size(); ++k) {
-      const double weight = row.weights[k];
-      if (weight == 0.0) continue;
+    for (const auto& [k, weight] : row.weights) {
       const size_t at = (k * num_variables_ + variable) * num_cells_;
       for (size_t i = 0; i < num_cells_; ++i) {
         if (std::isnan(field[i])) continue;

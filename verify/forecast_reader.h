@@ -21,6 +21,8 @@ class ForecastReader {
   int64_t start_s() const { return source_->description().start_s; }
   const std::vector<int64_t>& lead_times_s() const { return source_->description().lead_times_s; }
   const std::vector<std::string>& variables() const { return source_->description().variables; }
+  // Of each variable; "": the file does not say.
+  const std::vector<std::string>& units() const { return source_->description().units; }
   int64_t num_members() const { return source_->description().num_members; }
   int64_t num_cells() const { return static_cast<int64_t>(latitudes_deg().size()); }
   // Of each cell.

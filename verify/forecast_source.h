@@ -22,6 +22,7 @@ struct ForecastDescription {
   std::vector<std::string> variables;
   int64_t num_members = 1;
   std::vector<double> latitudes_deg, longitudes_deg;  // of each cell
+  std::vector<std::string> units = {};                // of each variable; "": the file does not say
 };
 
 class ForecastSource {

@@ -60,6 +60,7 @@ void NetcdfSource::read_variables() {
       throw error(concat(": '", variable.name,
                          "' has another shape than the coordinates, or variables before it"));
     d.variables.push_back(variable.name);
+    d.units.push_back(file_.text(variable, "units"));
   }
   if (d.variables.empty()) throw error(" has no fields");
 }

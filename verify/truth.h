@@ -29,7 +29,6 @@ class DatasetCells {
   size_t num_variables() const { return columns_.size(); }
   size_t num_cells() const { return cells_.size(); }
   const std::vector<int64_t>& cells() const { return cells_; }
-  const std::vector<int64_t>& columns() const { return columns_; }
 
   // The first member of a row, (variables, N). Thread-safe, with a scratch of its own for each
   // thread. Throws DataError.

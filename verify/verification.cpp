@@ -66,14 +66,20 @@ std::vector<Skill> skill_against(const std::vector<ForecastScores>& forecasts,
 SeasonScores summarise(const SeasonRequest& request, const ScoredParts& parts,
                        const std::vector<ForecastScores>& forecasts,
                        const std::vector<ForecastScores>& others) {
-  const std::vector<ForecastScores> own = in_season(forecasts, parts, request.season);
+  // All of them are not copied.
+  std::vector<ForecastScores> kept_own, kept_others;
+  const auto chosen = [&](const std::vector<ForecastScores>& all,
+                          std::vector<ForecastScores>& kept) -> const std::vector<ForecastScores>& {
+    if (request.season == "all") return all;
+    return kept = in_season(all, parts, request.season);
+  };
+  const std::vector<ForecastScores>& own = chosen(forecasts, kept_own);
   SeasonScores found{.name = request.season, .scores = mean_scores(own, parts.size())};
   found.against_persistence = skill_against_persistence(own, parts.size());
   if (request.has_climatology)
     found.against_climatology = skill_against_climatology(own, parts.size());
   if (!others.empty())
-    found.against_other =
-        skill_against(own, in_season(others, parts, request.season), parts.size());
+    found.against_other = skill_against(own, chosen(others, kept_others), parts.size());
   return found;
 }
 

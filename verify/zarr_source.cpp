@@ -25,11 +25,15 @@ class ZarrSource : public ForecastSource {
                     .variables = info.variables,
                     .num_members = info.ensemble_size,
                     .latitudes_deg = info.latitudes_deg,
-                    .longitudes_deg = info.longitudes_deg};
+                    .longitudes_deg = info.longitudes_deg,
+                    .units = {}};
     for (const int64_t date_s : info.dates_s)
       description_.lead_times_s.push_back(date_s - description_.start_s);
-    for (int64_t v = 0; v < info.num_variables(); ++v)
+    for (int64_t v = 0; v < info.num_variables(); ++v) {
       columns_.push_back(v);
+      description_.units.push_back(info.kinds.empty() ? ""
+                                                      : info.kinds[static_cast<size_t>(v)].units);
+    }
   }
 
   const ForecastDescription& description() const override { return description_; }

@@ -29,7 +29,7 @@ class ForecastFiles {
   bool are_written(size_t dataset) const { return !outputs_[dataset].empty(); }
   // Each of several datasets has a folder of its own.
   fs::path path_of(int64_t date_s, size_t dataset) const;
-  // What a file says that it was made of. Throws DataError.
+  // Reads what a file says that it was made of. Throws DataError.
   std::string identity_in(const fs::path& path) const;
   // Begins a file, or goes on with one. `identity` is what identity_in() will return.
   std::shared_ptr<forecast::ForecastFile> create(int64_t date_s, size_t dataset,

@@ -53,7 +53,7 @@ void add_dates(CLI::App& command, ForecastCommand& c) {
       ->type_name("FILE");
 }
 
-// What is in the files.
+// Adds the options of what is in the files.
 void add_files(CLI::App& command, ForecastCommand& c) {
   command
       .add_option("--format", c.format,

@@ -40,7 +40,7 @@ CLI::App* add_forecast_command(CLI::App& app, ForecastCommand& command);
 // come from files and no dates are named. Throws ConfigError naming the option.
 std::vector<int64_t> start_dates(const ForecastCommand& command);
 
-// What the options of GRIB files say. Throws ConfigError.
+// Reads the options of GRIB files. Throws ConfigError.
 forecast::GribOptions grib_options(const ForecastCommand& command);
 
 // Seconds between two restart files. Throws ConfigError.

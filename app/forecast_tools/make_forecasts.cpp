@@ -221,7 +221,8 @@ class Forecasts {
     throw DataError(concat("'", restarts.path.string(), "' is not of this forecast"), "remove it");
   }
 
-  // What there was is written over: nothing may take it for the beginning of another forecast.
+  // Removes the restart file of files that are written over: nothing may take them for the
+  // beginning of another forecast.
   static void forget(const forecast::ForecastRestarts& restarts) {
     std::error_code ignored;
     if (!restarts.path.empty()) fs::remove(restarts.path, ignored);
@@ -240,20 +241,18 @@ class Forecasts {
       }
       return files;
     };
-    if (!restarts.from) {
-      forget(restarts);
-      return open();
+    if (restarts.from) {
+      try {
+        auto files = open();
+        log::info("the forecast from ", format_date(date), " goes on after ",
+                  restarts.from->steps * setup_.window.times_out, " of ",
+                  lead_time_s_ / setup_.timestep_s, " lead times");
+        return files;
+      } catch (const DataError& error) {
+        log::warning(error.what(), "; the forecast from ", format_date(date), " begins anew");
+      }
+      restarts.from.reset();
     }
-    try {
-      auto files = open();
-      log::info("the forecast from ", format_date(date), " goes on after ",
-                restarts.from->steps * setup_.window.times_out, " of ",
-                lead_time_s_ / setup_.timestep_s, " lead times");
-      return files;
-    } catch (const DataError& error) {
-      log::warning(error.what(), "; the forecast from ", format_date(date), " begins anew");
-    }
-    restarts.from.reset();
     forget(restarts);
     return open();
   }

@@ -11,6 +11,7 @@
 #include "app/run/exit_codes.h"
 #include "app/run/make_data.h"
 #include "app/run/versions.h"
+#include "app/verify_tools/verify_command.h"
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/folder_trial.h"
@@ -39,20 +40,6 @@ std::unique_ptr<verify::ForecastReader> open_forecast(const std::string& folder,
       concat("it has ", files.size(), ", the first is ", files.front().filename().string()));
 }
 
-// The dataset that has the cells of a forecast.
-const data::Dataset& dataset_of(const std::vector<DataParts>& datasets,
-                                const verify::ForecastReader& forecast) {
-  for (const DataParts& data : datasets) {
-    try {
-      verify::cells_in(data.validation->info(), forecast);
-      return *data.validation;
-    } catch (const DataError&) {
-      if (datasets.size() == 1) throw;
-    }
-  }
-  throw DataError(concat("no dataset of the truth has the cells of '", forecast.path(), "'"));
-}
-
 report::MapChoice wanted_maps(const ReportCommand& command) {
   report::MapChoice wanted{command.variables, {}};
   for (const std::string& text : command.lead_times)
@@ -60,10 +47,9 @@ report::MapChoice wanted_maps(const ReportCommand& command) {
   return wanted;
 }
 
-// The maps of all forecasts, or null without any.
+// The maps of all forecasts.
 nlohmann::ordered_json make_maps(const ReportCommand& command, int64_t most_bytes,
                                  const std::function<RunConfig()>& truth_config) {
-  if (command.forecasts.empty()) return nullptr;
   std::optional<int64_t> start_s;
   if (!command.date.empty()) start_s = parsed("--date", [&] { return parse_date(command.date); });
   std::vector<std::unique_ptr<verify::ForecastReader>> files;
@@ -78,7 +64,7 @@ nlohmann::ordered_json make_maps(const ReportCommand& command, int64_t most_byte
   if (!truth_config) return report::maps_json(forecasts, choice, nullptr, most_bytes);
   const RunConfig config = truth_config();
   const std::vector<DataParts> datasets = make_datasets(config, open_stores(config));
-  const data::Dataset& dataset = dataset_of(datasets, *files.front());
+  const data::Dataset& dataset = truth_of(datasets, *files.front());
   verify::Truth truth(dataset, *files.front(), choice.variables);
   return report::maps_json(forecasts, choice, &truth, most_bytes);
 }
@@ -126,14 +112,14 @@ int run_report_command(const ReportCommand& command,
   input.made_by = concat("aifs-train ", program_version());
   input.made_at = now_text();
   const auto most_bytes = static_cast<int64_t>(command.max_mb * 1e6);
-  const auto without_maps = static_cast<int64_t>(report::report_page(input).size());
-  constexpr double kRoom = 0.97;  // numbers beside the fields
-  input.maps =
-      make_maps(command,
-                std::max<int64_t>(0, static_cast<int64_t>(kRoom * static_cast<double>(most_bytes)) -
-                                         without_maps),
-                truth_config);
-  const std::string page = report::report_page(input);
+  std::string page = report::report_page(input);
+  if (!command.forecasts.empty()) {
+    constexpr double kRoom = 0.97;  // numbers beside the fields
+    const auto room = static_cast<int64_t>(kRoom * static_cast<double>(most_bytes)) -
+                      static_cast<int64_t>(page.size());
+    input.maps = make_maps(command, std::max<int64_t>(0, room), truth_config);
+    page = report::report_page(input);
+  }
   if (static_cast<int64_t>(page.size()) > most_bytes)
     log::warning("the page is ", page.size() / 1000000, " MB long, more than --max-mb");
   const fs::path out(command.out);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/run/run_graph.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <exception>
 #include <functional>
+#include <numeric>
 #include <utility>
 
 #include "app/run/failure.h"
@@ -14,6 +14,7 @@
 #include "app/run/share.h"
 #include "core/check.h"
 #include "core/file_io.h"
+#include "core/join.h"
 #include "core/log.h"
 #include "core/seconds_since.h"
 #include "graph/builder.h"
@@ -32,9 +33,7 @@ constexpr double kSamePoint_deg = 1e-3;
 
 // True for edges that a sparse matrix of the loss or of noise is made of.
 bool is_for_matrix(const graph::EdgeSet& edges, const RunConfig& config) {
-  const std::vector<std::string> datasets = config.data.names();
-  const bool in_data = edges.source == edges.target &&
-                       std::find(datasets.begin(), datasets.end(), edges.source) != datasets.end();
+  const bool in_data = edges.source == edges.target && contains(config.data.names(), edges.source);
   const std::string& noise = config.model.ensemble.noise_nodes;
   return in_data ||
          (!noise.empty() && edges.source == noise && edges.target == config.model.meshes().front());
@@ -81,14 +80,20 @@ namespace {
 // edges.
 GraphWay way_of(const RunConfig& config, const std::vector<graph::NamedCells>& cells,
                 GraphParts& parts) {
-  if (auto stored = graph::find_stored_graph(config.graph, cells)) {
+  graph::PlaceOfGraph place;
+  if (auto stored = graph::find_stored_graph(config.graph, cells, &place)) {
     parts.graph = std::move(stored->graph);
     parts.hash = stored->content_hash;
     parts.file = absolute_path(stored->file).string();
     return GraphWay::kRead;
   }
   std::string reason;
-  if (graph::builds_slices(config.graph, cells, &reason)) return GraphWay::kBuilt;
+  if (graph::builds_slices(config.graph, cells, &reason)) {
+    if (!place.file.empty()) graph::prepare_place(place);
+    parts.file = place.file;
+    parts.options_hash = place.options_hash;
+    return GraphWay::kBuilt;
+  }
   log::info("graph: the main rank builds all of it: ", reason);
   return GraphWay::kSent;
 }
@@ -101,13 +106,7 @@ GraphParts make_graph(const RunConfig& config, const std::vector<DataParts>& dat
   GraphParts parts;
   const DataCells cells(datasets);
   parts.way = divides ? way_of(config, cells.named(), parts) : GraphWay::kSent;
-  if (parts.way == GraphWay::kBuilt) {
-    const graph::PlaceOfGraph place = graph::place_of_graph(config.graph, cells.named());
-    if (!place.file.empty()) graph::prepare_place(place);
-    parts.file = place.file;
-    parts.options_hash = place.options_hash;
-    return parts;
-  }
+  if (parts.way == GraphWay::kBuilt) return parts;
   if (parts.way == GraphWay::kSent) {
     parts.graph = graph::load_or_build_joint_graph(config.graph, cells.named(), &parts.report);
     parts.hash =
@@ -123,7 +122,9 @@ GraphParts make_graph(const RunConfig& config, const std::vector<DataParts>& dat
 int64_t GraphParts::num_edges(const std::string& source, const std::string& target) const {
   const auto place = place_of(graph, source, target);
   if (!place) return 0;
-  return divided ? divided->totals[*place] : graph.edge_sets[*place].num_edges();
+  if (!divided) return graph.edge_sets[*place].num_edges();
+  const std::vector<int64_t>& edges = divided->traffic[*place].edges;
+  return std::accumulate(edges.begin(), edges.end(), int64_t{0});
 }
 
 plan::StepInput GraphParts::step_input(const RunConfig& config, const PlanRequest& request) const {
@@ -165,7 +166,6 @@ void divide_graph(GraphParts& parts, graph::GraphSlice slice, const RunConfig& c
       graph::make_partition(slice, hidden_order(config), config.model.layers, peers);
   std::vector<std::pair<size_t, graph::EdgeSet>> whole;
   for (size_t i = 0; i < slice.ranges.size(); ++i) {
-    divided.totals.push_back(slice.ranges[i].total);
     if (is_for_matrix(slice.graph.edge_sets[i], config))
       whole.emplace_back(i, graph::whole_edges(slice, i, peers));
   }
@@ -243,9 +243,10 @@ graph::GraphSlice build_slice(GraphParts& parts, const RunConfig& config,
     for (const DataParts& data : datasets)
       check_same_grid(slice.graph.nodes(data.name), data.training->info());
   });
-  graph::Graph nodes;
-  nodes.node_sets = slice.graph.node_sets;
-  check_same(nodes.content_hash(), "nodes", mesh.world());
+  graph::HashSink nodes;
+  for (const graph::NodeSet& set : slice.graph.node_sets)
+    nodes.nodes(set);
+  check_same(nodes.finish(), "nodes", mesh.world());
   const bool writes = !parts.file.empty() && parallel::on_any_rank(mesh.model(), mesh.is_main());
   in_step(mesh.world(), [&] {
     parallel::CommunicatorPeers peers(mesh.model(), "hashing a graph");

@@ -22,11 +22,10 @@
 
 namespace aifs::app {
 
-// What this rank has of the edges, and what it knows of those of others.
+// Describes the edges that this rank has, and what it knows of those of others.
 struct DividedGraph {
   graph::GraphPartition partition;
   std::vector<graph::OwnEdges> own;         // of each edge set; the network takes them
-  std::vector<int64_t> totals;              // edges of each set, on all ranks
   std::vector<graph::EdgeTraffic> traffic;  // of each edge set
 };
 

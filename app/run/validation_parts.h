@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a configuration asks of validations, once datasets and cells are known.
+// Turns what a configuration asks of validations into cells and checks, once datasets are known.
 #pragma once
 
 #include <string>

@@ -71,25 +71,11 @@ verify::ScoredParts parts_to_score(const VerifyCommand& command,
   return parts;
 }
 
-// The dataset that has the cells of a forecast.
-const data::Dataset& truth_of(const std::vector<DataParts>& datasets,
-                              const verify::ForecastReader& forecast) {
-  if (datasets.size() == 1) return *datasets.front().validation;
-  for (const DataParts& data : datasets) {
-    try {
-      verify::cells_in(data.validation->info(), forecast);
-      return *data.validation;
-    } catch (const DataError&) {  // those of another dataset
-    }
-  }
-  throw DataError(concat("no dataset of the run has the cells of '", forecast.path(), "'"));
-}
-
 // The weights of the cells of each region; each has one at least.
 std::vector<std::vector<double>> weights_of(const VerifyCommand& command,
                                             const verify::ScoredParts& parts,
                                             const verify::ForecastReader& forecast,
-                                            const data::DatasetInfo& truth) {
+                                            const verify::DatasetCells& truth) {
   const auto kind =
       command.weights == "area" ? verify::WeightKind::kArea : verify::WeightKind::kCosine;
   verify::ScoredCells cells{
@@ -97,9 +83,10 @@ std::vector<std::vector<double>> weights_of(const VerifyCommand& command,
       .longitudes_deg = forecast.longitudes_deg(),
       .weights = verify::cell_weights(kind, forecast.latitudes_deg(), forecast.longitudes_deg(),
                                       "--weights")};
-  if (truth.grids.size() > 1)  // the limited area comes first
-    for (const int64_t cell : verify::cells_in(truth, forecast))
-      cells.is_inside.push_back(cell < truth.grids.front());
+  const std::vector<int64_t>& grids = truth.dataset().info().grids;
+  if (grids.size() > 1)  // the limited area comes first
+    for (const int64_t cell : truth.cells())
+      cells.is_inside.push_back(cell < grids.front());
   std::vector<std::vector<double>> weights;
   for (const verify::Region& region : parts.regions) {
     weights.push_back(verify::region_weights(region, cells, "--regions"));
@@ -334,6 +321,19 @@ void write_scores(const std::string& out, const verify::Verification& found) {
 
 }  // namespace
 
+const data::Dataset& truth_of(const std::vector<DataParts>& datasets,
+                              const verify::ForecastReader& forecast) {
+  if (datasets.size() == 1) return *datasets.front().validation;
+  for (const DataParts& data : datasets) {
+    try {
+      verify::cells_in(data.validation->info(), forecast);
+      return *data.validation;
+    } catch (const DataError&) {  // those of another dataset
+    }
+  }
+  throw DataError(concat("no dataset of the run has the cells of '", forecast.path(), "'"));
+}
+
 int run_verify_command(const VerifyCommand& command, const RunConfig& config) {
   std::vector<ForecastSet> sets{forecasts_of(command.forecasts)};
   if (!command.against.empty()) sets.push_back(forecasts_of(command.against));
@@ -342,10 +342,9 @@ int run_verify_command(const VerifyCommand& command, const RunConfig& config) {
   verify::Verification found{.parts = parts_to_score(command, first),
                              .num_members = first.num_members()};
   const std::vector<DataParts> datasets = make_datasets(config, open_stores(config));
-  const data::Dataset& dataset = truth_of(datasets, first);
-  verify::Truth truth(dataset, first, found.parts.variables);
+  verify::Truth truth(truth_of(datasets, first), first, found.parts.variables);
   verify::ScoreSetup setup{.truth = truth,
-                           .weights = weights_of(command, found.parts, first, dataset.info()),
+                           .weights = weights_of(command, found.parts, first, truth.cells()),
                            .threads = command.threads > 0 ? command.threads : usable_cores()};
   const auto spectra = spectra_for(command, found.parts, first);
   const auto observations = observations_for(command, found.parts);

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 
 #include "core/check.h"
 #include "core/join.h"
 #include "core/time.h"
+#include "verify/table_text.h"
 
 namespace aifs::app {
 
@@ -16,12 +16,6 @@ namespace {
 
 constexpr std::array kBars{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 constexpr std::array kAsciiBars{"_", ".", "-", "~", "=", "+", "*", "#"};
-
-std::string number_text(const char* format, double value) {
-  char text[48];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
 
 // Means of the finite values of `count` parts of about the same length; NaN where there are none.
 std::vector<double> means_of_parts(std::span<const double> values, size_t count) {
@@ -64,15 +58,15 @@ std::string progress_text(const RunView& run) {
   if (run.step == 0) return "no step yet";
   if (run.last_step <= 0) return concat("step ", run.step);
   return concat("step ", run.step, " of ", run.last_step,
-                number_text(" (%.0f %%)", 100.0 * static_cast<double>(run.step) /
-                                              static_cast<double>(run.last_step)));
+                verify::formatted(" (%.0f %%)", 100.0 * static_cast<double>(run.step) /
+                                                    static_cast<double>(run.last_step)));
 }
 
 std::string rate_text(const RunView& run) {
   const std::optional<double> step_s = run.mean_step_s();
   if (!step_s || *step_s <= 0.0) return "";
-  return *step_s <= 1.0 ? number_text("%.1f steps/s", 1.0 / *step_s)
-                        : number_text("%.2f s a step", *step_s);
+  return *step_s <= 1.0 ? verify::formatted("%.1f steps/s", 1.0 / *step_s)
+                        : verify::formatted("%.2f s a step", *step_s);
 }
 
 std::string loss_text(const RunView& run, const FrameSize& size) {
@@ -82,8 +76,8 @@ std::string loss_text(const RunView& run, const FrameSize& size) {
   for (const double loss : run.losses)
     if (loss < lowest) lowest = loss;
   const std::string spark = sparkline(run.losses, std::min(kWidth, size.columns / 2), size.utf8);
-  std::string text = concat(number_text("%.5g", run.losses.back()), "  ", spark);
-  if (std::isfinite(lowest)) text += concat("  lowest ", number_text("%.5g", lowest));
+  std::string text = concat(verify::formatted("%.5g", run.losses.back()), "  ", spark);
+  if (std::isfinite(lowest)) text += concat("  lowest ", verify::formatted("%.5g", lowest));
   if (run.skipped > 0) text += concat("  skipped steps: ", run.skipped);
   return text;
 }
@@ -92,9 +86,10 @@ std::string speed_text(const RunView& run) {
   std::vector<std::string> parts;
   if (const std::string rate = rate_text(run); !rate.empty()) parts.push_back(rate);
   if (const auto share = run.share_of_waiting())
-    parts.push_back(number_text("%.1f %% waiting for data", 100.0 * *share));
-  if (run.lr) parts.push_back(number_text("learning rate %.3g", *run.lr));
-  if (run.gradient_norm) parts.push_back(number_text("gradient norm %.3g", *run.gradient_norm));
+    parts.push_back(verify::formatted("%.1f %% waiting for data", 100.0 * *share));
+  if (run.lr) parts.push_back(verify::formatted("learning rate %.3g", *run.lr));
+  if (run.gradient_norm)
+    parts.push_back(verify::formatted("gradient norm %.3g", *run.gradient_norm));
   if (run.rollout > 1) parts.push_back(concat("rollout ", run.rollout));
   return join(parts);
 }
@@ -106,7 +101,7 @@ std::string validation_text(const RunView& run) {
   if (!v.failure.empty()) {
     text += "failed, " + v.failure;
   } else {
-    text += concat("loss ", v.loss ? number_text("%.5g", *v.loss) : "not finite");
+    text += concat("loss ", v.loss ? verify::formatted("%.5g", *v.loss) : "not finite");
     if (!v.ratios.empty()) text += concat(", RMSE / persistence ", join(v.ratios));
   }
   return text;
@@ -148,7 +143,7 @@ std::string line_of(const RunView& run, const FrameSize& size) {
   constexpr int kWidth = 16;
   std::vector<std::string> parts{state_text(run), progress_text(run)};
   if (!run.losses.empty())
-    parts.push_back(concat("loss ", number_text("%.5g", run.losses.back()), " ",
+    parts.push_back(concat("loss ", verify::formatted("%.5g", run.losses.back()), " ",
                            sparkline(run.losses, kWidth, size.utf8)));
   if (const auto left = run.left_s(); left && goes_on(run) && *left > 0.0)
     parts.push_back(concat(format_elapsed(*left), " left"));

@@ -2,12 +2,12 @@
 #include "app/watch_tools/run_watch.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/check.h"
 #include "core/join.h"
+#include "verify/table_text.h"
 
 namespace aifs::app {
 
@@ -37,12 +37,6 @@ Json step_object(const std::string& line) {
   return json;
 }
 
-std::string formatted(const char* format, double value) {
-  char text[48];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 // Mean ratios by lead time of {"6h": {"mean_ratio": 0.25, ...}, ...}.
 void add_ratios(const Json& lead_times, const std::string& dataset,
                 std::vector<std::string>& ratios) {
@@ -50,7 +44,7 @@ void add_ratios(const Json& lead_times, const std::string& dataset,
   for (const auto& [lead, scores] : lead_times.items()) {
     const std::optional<double> ratio =
         scores.is_object() ? number_at(scores, "mean_ratio") : std::nullopt;
-    ratios.push_back(concat(dataset, lead, " ", ratio ? formatted("%.3f", *ratio) : "nan"));
+    ratios.push_back(concat(dataset, lead, " ", ratio ? verify::formatted("%.3f", *ratio) : "nan"));
   }
 }
 

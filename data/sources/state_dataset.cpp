@@ -233,29 +233,54 @@ void StateDataset::read_column(int64_t date_s, int64_t column, NodeRange nodes,
                 count, out.begin() + static_cast<int64_t>(e * count));
 }
 
-void StateDataset::read(int64_t row, NodeRange nodes, std::span<float> out) const {
-  const int64_t date_s = info_.dates_s[static_cast<size_t>(row)];
-  if (!is_whole(date_s)) return dataset_->read(row_below(row), nodes, out);
-  const auto width = static_cast<size_t>(info_.num_variables());
-  std::vector<float> field(static_cast<size_t>(info_.ensemble_size * nodes.size()));
-  for (size_t column = 0; column < width; ++column) {
-    read_column(date_s, static_cast<int64_t>(column), nodes, field);
-    for (size_t i = 0; i < field.size(); ++i)
-      out[i * width + column] = field[i];
+// A whole state: each variable is a piece.
+class StateDataset::WholeState : public RowReader {
+ public:
+  WholeState(const StateDataset& states, int64_t date_s, NodeRange nodes,
+             std::vector<ColumnMap> columns)
+      : states_(states), date_s_(date_s), nodes_(nodes), columns_(std::move(columns)) {}
+
+  size_t num_pieces() const override { return columns_.size(); }
+  void read_piece(size_t piece, FieldSink& sink, ReadScratch& /*scratch*/) override {
+    const int64_t members = states_.info_.ensemble_size;
+    std::vector<float> field(static_cast<size_t>(members * nodes_.size()));
+    states_.read_column(date_s_, columns_[piece].source, nodes_, field);
+    for (int64_t e = 0; e < members; ++e)
+      sink.put({.column = columns_[piece].column,
+                .member = e,
+                .first_cell = nodes_.begin,
+                .count = nodes_.size(),
+                .values = field.data() + e * nodes_.size()});
   }
+
+ private:
+  const StateDataset& states_;
+  int64_t date_s_;
+  NodeRange nodes_;
+  std::vector<ColumnMap> columns_;
+};
+
+void StateDataset::read(int64_t row, NodeRange nodes, std::span<float> out) const {
+  if (!is_whole(info_.dates_s[static_cast<size_t>(row)]))
+    return dataset_->read(row_below(row), nodes, out);
+  read_in_pieces(*this, row, nodes, out);
 }
 
 std::unique_ptr<RowReader> StateDataset::open_row(int64_t row, NodeRange nodes) const {
+  std::vector<ColumnMap> all;
+  for (int64_t column = 0; column < info_.num_variables(); ++column)
+    all.push_back({column, column});
   const int64_t date_s = info_.dates_s[static_cast<size_t>(row)];
-  if (is_whole(date_s)) return Dataset::open_row(row, nodes);
-  return dataset_->open_row(row_below(row), nodes);
+  if (!is_whole(date_s)) return dataset_->open_row(row_below(row), nodes);
+  return std::make_unique<WholeState>(*this, date_s, nodes, std::move(all));
 }
 
 std::unique_ptr<RowReader> StateDataset::open_columns(int64_t row, NodeRange nodes,
                                                       std::span<const ColumnMap> columns) const {
   const int64_t date_s = info_.dates_s[static_cast<size_t>(row)];
-  if (is_whole(date_s)) return Dataset::open_columns(row, nodes, columns);
-  return dataset_->open_columns(row_below(row), nodes, columns);
+  if (!is_whole(date_s)) return dataset_->open_columns(row_below(row), nodes, columns);
+  return std::make_unique<WholeState>(*this, date_s, nodes,
+                                      std::vector<ColumnMap>(columns.begin(), columns.end()));
 }
 
 }  // namespace aifs::data

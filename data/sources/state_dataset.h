@@ -41,6 +41,7 @@ class StateDataset : public Dataset {
   void require_state(int64_t date_s) const;
 
  private:
+  class WholeState;
   struct Place {
     size_t file = 0, field = 0;
   };

@@ -49,14 +49,14 @@ at::Tensor overlap_sum(const std::vector<OverlappingPieces>& groups, int64_t row
   std::vector<int64_t> sizes = like.sizes().vec();
   sizes[0] /= groups[0].count;
   sizes[1] = rows;
+  const at::Tensor sum = at::empty(sizes, like.options());
 #ifdef AIFS_HAVE_CUDA
-  const at::Tensor empty = at::empty(sizes, like.options());
-  if (kernel_fits(groups, empty)) {
-    sum_by_kernel(groups, empty);
-    return empty;
+  if (kernel_fits(groups, sum)) {
+    sum_by_kernel(groups, sum);
+    return sum;
   }
 #endif
-  const at::Tensor sum = at::zeros(sizes, like.options());
+  sum.zero_();
   for (const OverlappingPieces& group : groups) {
     const at::Tensor& values = group.values;
     for (int64_t i = 0; i < group.count; ++i) {

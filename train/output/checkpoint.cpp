@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
-#include <future>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -17,6 +16,7 @@
 #include "core/check.h"
 #include "core/json_read.h"
 #include "core/log.h"
+#include "core/run_on_threads.h"
 #include "core/safetensors.h"
 
 namespace aifs::train {
@@ -137,30 +137,6 @@ void remove_quietly(const fs::path& path) {
   std::error_code error;
   fs::remove_all(path, error);
   if (error) log::warning("cannot remove '", path.string(), "': ", error.message());
-}
-
-// Removes what crashed writers left, and checkpoints beyond the newest `keep` and those `spared`.
-// Those of later steps than the one just written are of a former course of the run; they are
-// replaced when it gets there.
-void clean_up(const fs::path& folder, int64_t step, int64_t keep,
-              const std::vector<int64_t>& spared) {
-  std::error_code error;
-  std::vector<fs::path> left_over;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (entry->path().filename().string().starts_with(".partial-")) {
-      left_over.push_back(entry->path());
-    }
-  }
-  if (keep > 0) {
-    std::vector<fs::path> found = checkpoints_by_step(folder);
-    std::erase_if(found, [&](const fs::path& path) { return step_of(path) > step; });
-    for (size_t i = static_cast<size_t>(keep); i < found.size(); ++i)
-      if (std::count(spared.begin(), spared.end(), step_of(found[i])) == 0)
-        left_over.push_back(found[i]);
-  }
-  for (const fs::path& path : left_over)
-    remove_quietly(path);
 }
 
 // Gives a complete checkpoint its name, which is free. Where folders cannot be renamed its files
@@ -309,13 +285,29 @@ fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
   }
   sync_to_disk(folder);
   write_pointer(folder / kLatest, state.step);
-  clean_up(folder, state.step, keep, spared);
+  remove_old_checkpoints(folder, state.step, keep, spared);
   return target;
 }
 
 void remove_old_checkpoints(const fs::path& folder, int64_t step, int64_t keep,
                             const std::vector<int64_t>& spared) {
-  clean_up(folder, step, keep, spared);
+  std::error_code error;
+  std::vector<fs::path> left_over;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().filename().string().starts_with(".partial-")) {
+      left_over.push_back(entry->path());
+    }
+  }
+  if (keep > 0) {
+    std::vector<fs::path> found = checkpoints_by_step(folder);
+    std::erase_if(found, [&](const fs::path& path) { return step_of(path) > step; });
+    for (size_t i = static_cast<size_t>(keep); i < found.size(); ++i)
+      if (std::count(spared.begin(), spared.end(), step_of(found[i])) == 0)
+        left_over.push_back(found[i]);
+  }
+  for (const fs::path& path : left_over)
+    remove_quietly(path);
 }
 
 fs::path checkpoint_path(const fs::path& folder, int64_t step) {
@@ -393,16 +385,18 @@ CheckpointInfo inspect_checkpoint(const fs::path& path) {
   if (const int64_t version = manifest.at("format_version").integer(); version != kFormatVersion) {
     throw unsound(concat("its format is ", version, ", this program reads ", kFormatVersion));
   }
-  for (const char* name : {kParameters, kOptimizer})
+  constexpr std::array<const char*, 2> kNames{kParameters, kOptimizer};
+  for (const char* name : kNames)
     if (!fs::exists(path / name, error)) throw unsound(concat("the file ", name, " is missing"));
   // Both at once: hashing takes longer than reading.
-  auto parameters = std::async(std::launch::async, [&] { return file_digest(path / kParameters); });
-  const std::string of_optimizer = file_digest(path / kOptimizer);
-  const std::array<std::pair<const char*, std::string>, 2> digests{
-      {{kParameters, parameters.get()}, {kOptimizer, of_optimizer}}};
-  for (const auto& [name, found] : digests)
-    if (found != manifest.at("files").at(name).text())
-      throw unsound(concat("the checksum of ", name, " is wrong"));
+  std::array<std::string, kNames.size()> digests;
+  run_on_threads(std::ssize(kNames), std::ssize(kNames), [&](int64_t item) {
+    const auto i = static_cast<size_t>(item);
+    digests[i] = file_digest(path / kNames[i]);
+  });
+  for (size_t i = 0; i < kNames.size(); ++i)
+    if (digests[i] != manifest.at("files").at(kNames[i]).text())
+      throw unsound(concat("the checksum of ", kNames[i], " is wrong"));
   return read_manifest(path, manifest);
 }
 

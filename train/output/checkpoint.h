@@ -64,7 +64,9 @@ fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
                           const CheckpointTensors& tensors, const CheckpointMeta& meta,
                           int64_t keep, const std::vector<int64_t>& spared = {});
 
-// Removes what that would remove after it has written `step`.
+// Removes what crashed writers left, and checkpoints beyond the newest `keep` (0: none) and those
+// `spared`, as write_checkpoint() does behind one of `step`. Those of later steps are of a former
+// course of the run; they are replaced when it gets there.
 void remove_old_checkpoints(const fs::path& folder, int64_t step, int64_t keep,
                             const std::vector<int64_t>& spared);
 

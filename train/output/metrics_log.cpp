@@ -5,7 +5,6 @@
 #include <sstream>
 
 #include "core/check.h"
-#include "core/log.h"
 
 namespace aifs::train {
 
@@ -31,25 +30,19 @@ std::string lines_until(const fs::path& path, int64_t step, int64_t& last_step) 
 
 }  // namespace
 
-JsonLines::JsonLines(fs::path path, int64_t resume_step) : path_(std::move(path)) {
+JsonLines::JsonLines(fs::path path, int64_t resume_step) : file_(std::move(path)) {
+  const fs::path& name = file_.path();
   try {
     std::error_code ignored;
-    const bool keep = resume_step >= 0 && fs::exists(path_, ignored);
-    write_file_atomic(path_, keep ? lines_until(path_, resume_step, last_step_.emplace(-1)) : "");
+    const bool keep = resume_step >= 0 && fs::exists(name, ignored);
+    write_file_atomic(name, keep ? lines_until(name, resume_step, last_step_.emplace(-1)) : "");
   } catch (const Error& error) {
-    ++num_failures_;
-    log::warning("cannot start '", path_.string(), "': ", error.what(), "; training goes on");
+    file_.note_failure(error.what());
   }
 }
 
 void JsonLines::write(const Json& object) {
-  const std::string line = object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  const std::string reason = append_whole(path_, line);
-  if (reason.empty()) return;
-  if (num_failures_++ == 0) {
-    log::warning("cannot write '", path_.string(), "': ", reason,
-                 "; training goes on, each line will be tried");
-  }
+  file_.append(object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace aifs::train

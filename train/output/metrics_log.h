@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "core/file_io.h"
+#include "train/output/appended_text.h"
 
 namespace aifs::train {
 
@@ -20,14 +20,13 @@ class JsonLines {
 
   // `object` must have a "step". Flushed at once. Never throws.
   void write(const nlohmann::ordered_json& object);
-  int64_t num_failures() const { return num_failures_; }
+  int64_t num_failures() const { return file_.num_failures(); }
   // The step of the last line that was kept of an earlier part of the run, -1 if it has none;
   // nothing if there was no file to go on with.
   std::optional<int64_t> last_step() const { return last_step_; }
 
  private:
-  fs::path path_;
-  int64_t num_failures_ = 0;
+  AppendedText file_;
   std::optional<int64_t> last_step_;
 };
 

@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "core/check.h"
-#include "core/log.h"
 
 namespace aifs::train {
 
@@ -130,11 +129,11 @@ std::string file_name() {
 }  // namespace
 
 TensorBoardWriter::TensorBoardWriter(const fs::path& folder, int64_t resume_step)
-    : path_(folder / file_name()) {
+    : file_(folder / file_name()) {
   make_directories(folder);
   const std::string reason =
-      append_whole(path_, resume_step >= 0 ? start_record(resume_step + 1) : "", version_record());
-  if (!reason.empty()) throw Error(concat("cannot write '", path_.string(), "': ", reason));
+      append_whole(path(), resume_step >= 0 ? start_record(resume_step + 1) : "", version_record());
+  if (!reason.empty()) throw Error(concat("cannot write '", path().string(), "': ", reason));
 }
 
 TensorBoardWriter::~TensorBoardWriter() {
@@ -147,13 +146,8 @@ void TensorBoardWriter::add_scalar(const std::string& tag, double value, int64_t
 
 void TensorBoardWriter::flush() {
   if (pending_.empty()) return;
-  const std::string reason = append_whole(path_, pending_, version_record());
+  file_.append(pending_, version_record());
   pending_.clear();
-  if (reason.empty()) return;
-  if (num_failures_++ == 0) {
-    log::warning("cannot write '", path_.string(), "': ", reason,
-                 "; training goes on, each flush will be tried");
-  }
 }
 
 }  // namespace aifs::train

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/file_io.h"
+#include "train/output/appended_text.h"
 
 namespace aifs::train {
 
@@ -39,14 +39,13 @@ class TensorBoardWriter {
   // logged as a warning; the next flush tries again.
   void flush();
 
-  const fs::path& path() const { return path_; }
+  const fs::path& path() const { return file_.path(); }
   // Number of flushes that failed.
-  int64_t num_failures() const { return num_failures_; }
+  int64_t num_failures() const { return file_.num_failures(); }
 
  private:
-  fs::path path_;
+  AppendedText file_;
   std::string pending_;  // whole records
-  int64_t num_failures_ = 0;
 };
 
 }  // namespace aifs::train

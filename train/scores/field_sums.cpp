@@ -42,23 +42,28 @@ void FieldSums::add_date(const ScoredFields& fields, const std::vector<at::Tenso
   squared += means(errors.square());
   error += means(errors);
   absolute += means(errors.abs());
-  // (rows, members, V); those of squares are means over the members.
-  std::vector<at::Tensor> rows;
+  // Of each row (members, V), in turn: the weights, of forecast and truth values and squares, the
+  // latter means over the members.
+  std::vector<std::vector<at::Tensor>> rows;
   for (const at::Tensor& weight : weights) {
     const at::Tensor counted = fields.valid.defined() ? weight * (fields.valid[0][0] != 0)
                                                       : weight.expand({-1, fields.truth.size(-1)});
-    std::vector<at::Tensor> sums{counted.sum(0, /*keepdim=*/true)};
-    for (const at::Tensor* field : {&fields.forecast, &fields.truth}) {
-      const at::Tensor values = field->select(0, 0).to(at::kDouble);
-      const at::Tensor known =
-          fields.valid.defined() ? values.masked_fill(fields.valid[0] == 0, 0.0) : values;
-      sums.push_back((known * counted).sum(1));
-      sums.push_back((known.square() * counted).sum(1).mean(0, /*keepdim=*/true));
-    }
-    rows.push_back(at::cat(sums));
+    rows.push_back({counted.sum(0, /*keepdim=*/true)});
   }
+  for (const at::Tensor* field : {&fields.forecast, &fields.truth}) {
+    at::Tensor values = field->select(0, 0).to(at::kDouble);  // 0 where there is no truth
+    if (fields.valid.defined()) values = values.masked_fill(fields.valid[0] == 0, 0.0);
+    const at::Tensor squares = values.square();
+    for (size_t r = 0; r < weights.size(); ++r) {
+      rows[r].push_back((values * weights[r]).sum(1));
+      rows[r].push_back((squares * weights[r]).sum(1).mean(0, /*keepdim=*/true));
+    }
+  }
+  std::vector<at::Tensor> moments;
+  for (const std::vector<at::Tensor>& sums : rows)
+    moments.push_back(at::cat(sums));
   num_members_ = fields.forecast.size(1);
-  moments_.push_back(at::stack(rows));
+  moments_.push_back(at::stack(moments));
 }
 
 void FieldSums::add(const FieldSums& other) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "core/check.h"
 
@@ -14,18 +15,21 @@ constexpr const char* kDirection = {
     "which value is the better one: auto is the lower one of errors and losses, the higher one of "
     "skill; bias and activity have none by themselves"};
 
+// The name of a score without that of its dataset, which is before a slash.
+std::string_view plain_name(std::string_view score) {
+  return score.substr(score.rfind('/') + 1);  // all of it where there is none
+}
+
 // Scores that are neither good nor bad where they are low.
 bool lacks_direction(const std::string& score) {
-  const size_t slash = score.rfind('/');  // behind the name of a dataset
-  const std::string name = slash == std::string::npos ? score : score.substr(slash + 1);
+  const std::string_view name = plain_name(score);
   return name.starts_with("bias") || name.starts_with("activity") ||
          name.starts_with("truth_activity");
 }
 
 bool higher_is_better(const ScoreChoice& choice) {
   if (choice.better != Better::kAuto) return choice.better == Better::kHigher;
-  const size_t slash = choice.score.rfind('/');
-  return choice.score.compare(slash == std::string::npos ? 0 : slash + 1, 5, "skill") == 0;
+  return plain_name(choice.score).starts_with("skill");
 }
 
 }  // namespace
