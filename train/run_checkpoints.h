@@ -74,6 +74,7 @@ class RunCheckpoints {
     int64_t step = 0;
     bool required = false;
     std::future<fs::path> path;
+    double stood_still = 0.0;  // training, for its copies [s]
   };
 
   // Waits for the file that is being written; all ranks learn whether it is there. Collective.
