@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `cmake --install` gives is a program of its own: it is moved, and trains the demo from where it is then.
+"""What `cmake --install` gives is a program of its own: it is moved, and trains the demo from where it is then. So is a
+package, which brings all libraries but those of C and C++, for machines without MPI those of MPI, too.
 
 usage: install.py CMAKE BUILD
 """
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,6 +32,23 @@ def libraries_of(program, environment):
     """Where the loader finds each library."""
     lines = [line.strip().split(" => ") for line in run("ldd", program, env=environment).splitlines() if "=>" in line]
     return {name: place for name, place in lines}
+
+
+C_AND_CPP = re.compile(r"(ld-linux.*|linux-vdso|lib(c|m|dl|rt|util|pthread|resolv|gcc_s|stdc\+\+|cuda|nvidia.*)\.so.*)")
+
+
+def package(build, folder, environment):
+    """Packs, moves and starts it."""
+    first, packed = folder / "packing", folder / "packed"
+    run(pathlib.Path(__file__).resolve().parents[2] / "tools/package", "folder", build, first)
+    first.rename(packed)
+    run(packed / "bin/aifs-train", "--version", env=environment)
+    without_mpi = {**environment, "LD_LIBRARY_PATH": str(packed / "lib/aifs-train/no_mpi")}
+    for program in ("aifs-train", "aifs-conformance"):
+        require(run(packed / "bin" / program, "--help", env=environment), f"{program} --help")
+        others = {name: place for name, place in libraries_of(packed / "libexec" / program, without_mpi).items()
+                  if not place.startswith(str(packed)) and not C_AND_CPP.fullmatch(name)}
+        require(not others, f"{program} of a package needs {others}")
 
 
 def main():
@@ -57,6 +77,8 @@ def main():
                     env={**environment, "AIFS_TRAIN": ""}).strip()
         require(pathlib.Path(found).resolve() == program.resolve(), f"job scripts start '{found}'")
         require(len(list(scripts.glob("*.sbatch"))) == 5, "job scripts are missing")
+        if shutil.which("patchelf"):
+            package(build, pathlib.Path(folder), environment)
     print("passed: installed, moved, trained")
 
 
