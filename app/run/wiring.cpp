@@ -123,7 +123,7 @@ void Run::share() {
   share_graph(graph_, config_, data_, *mesh_);
   if (mesh_->is_main() && graph_.way != GraphWay::kSent)
     warn_of_graph();  // what ranks have counted
-  processes_ = processes_on_machine(mesh_->world());
+  machine_ = share_of_machine(mesh_->world());
   phases_.end("sharing them");
 }
 
@@ -267,7 +267,7 @@ data::LoaderOptions Run::loading(double share_of_memory, size_t dataset) const {
   const double share = values(data_[dataset]) / all;
   const auto num_datasets = static_cast<int64_t>(data_.size());
   // Each dataset has a loader, and memory that nobody chose is shared among them, too.
-  data::LoaderOptions options = loader_options(config_.data, device_, processes_ * num_datasets);
+  data::LoaderOptions options = loader_options(config_.data, device_, machine_, num_datasets);
   options.nodes = cells_of(dataset);
   options.memory_bytes =
       static_cast<int64_t>(share_of_memory * share * static_cast<double>(options.memory_bytes));
@@ -346,7 +346,7 @@ train::CheckpointMeta Run::checkpoint_meta() {
 
 std::unique_ptr<train::Trainer> Run::make_trainer(const std::function<void(int64_t)>& at_step) {
   shared_reading_ =
-      share_reading(config_, data(), config_.train.longest_rollout(), *mesh_, device_, processes_);
+      share_reading(config_, data(), config_.train.longest_rollout(), *mesh_, device_, machine_);
   const bool validates = config_.train.validation.is_on() && config_.run.mode != Mode::kSynthetic;
   const double share_of_memory = validates ? 1.0 - kShareOfValidation : 1.0;
   data::LoaderOptions loader = loading(share_of_memory, 0);

@@ -113,7 +113,7 @@ class Run {
   at::Device device_;
   Phases phases_;
   std::optional<SavedData> saved_;
-  int64_t processes_ = 1;  // of this run on this machine
+  MachineShare machine_;
   std::shared_ptr<data::BufferPool> pool_;
   std::string opened_;  // what opening the dataset has read
   std::vector<DataParts> data_;
