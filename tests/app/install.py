@@ -34,6 +34,12 @@ def libraries_of(program, environment):
     return {name: place for name, place in lines}
 
 
+def without_libtorch():
+    """Where libraries are that the system has elsewhere than others, but LibTorch: that is the program's own."""
+    folders = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    return [folder for folder in folders if folder and not list(pathlib.Path(folder).glob("libtorch*"))]
+
+
 C_AND_CPP = re.compile(r"(ld-linux.*|linux-vdso|lib(c|m|dl|rt|util|pthread|resolv|gcc_s|stdc\+\+|cuda|nvidia.*)\.so.*)")
 
 
@@ -54,7 +60,7 @@ def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     cmake, build = sys.argv[1:]
-    environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(without_libtorch())}
     with tempfile.TemporaryDirectory(prefix="aifs-install-") as folder:
         first, prefix = pathlib.Path(folder) / "first", pathlib.Path(folder) / "moved here"
         run(cmake, "--install", build, "--prefix", first)
