@@ -44,10 +44,18 @@ CUtensorMap make_map(const void* data, const int64_t (&sizes)[kDimensions],
     ones[i] = 1;
     if (i > 0) bytes[i - 1] = static_cast<cuuint64_t>(strides[i - 1]) * sizeof(uint16_t);
   }
-  const CUresult result =
-      encode()(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, kDimensions, const_cast<void*>(data), all,
-               bytes, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const auto describe = [&] {
+    return encode()(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, kDimensions, const_cast<void*>(data),
+                    all, bytes, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                    CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                    CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  };
+  CUresult result = describe();
+  if (result == CUDA_ERROR_INVALID_CONTEXT) {  // the thread's first call, and none of the runtime's
+    int device = 0;
+    if (cudaGetDevice(&device) == cudaSuccess && cudaSetDevice(device) == cudaSuccess)
+      result = describe();
+  }
   if (result != CUDA_SUCCESS) {
     throw std::runtime_error("no tensor map for rows of " + std::to_string(sizes[0]) +
                              " elements: error " + std::to_string(result));
