@@ -443,15 +443,22 @@ void Run::load_weights(const train::CheckpointInfo& checkpoint, WeightUse use) {
   if (mesh_->is_main()) warn(warnings);
 }
 
-fs::path Run::adopt_weights(const SafetensorsFile& weights, const std::string& prefix) {
+fs::path Run::adopt_weights(const NamedTensors& weights, const std::string& prefix,
+                            const OtherTraining& training) {
   train::load_parameters(weights, prefix, *parameters_);
   train::AdamW optimizer(*parameters_, config_.optimizer.adamw);
   if (config_.optimizer.average.kind != train::AverageKind::kNone) {
     optimizer.attach(train::kAverageState, parameters_->flat_values());
   }
+  if (training.moments) {
+    train::OptimizerState moments{
+        {{"moment1", optimizer.moment1()}, {"moment2", optimizer.moment2()}}};
+    train::load_optimizer(*training.moments, *parameters_, moments);
+    optimizer.set_num_steps(training.optimizer_steps);
+  }
   train::CheckpointMeta meta = checkpoint_meta();
   meta.time_utc = format_date(static_cast<int64_t>(std::time(nullptr)));
-  return train::write_checkpoint(checkpoint_folder(config_), {},
+  return train::write_checkpoint(checkpoint_folder(config_), training.state,
                                  train::gather_tensors(*parameters_, optimizer), meta, /*keep=*/0);
 }
 

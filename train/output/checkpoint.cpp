@@ -437,7 +437,7 @@ std::string shapes(const SafetensorsEntry& entry, const Target& target) {
 
 // The tensors of a file whose names start with `prefix` must be exactly `wanted`, with their
 // shapes.
-void check_tensors(const SafetensorsFile& file, const Targets& wanted,
+void check_tensors(const NamedTensors& file, const Targets& wanted,
                    const std::string& prefix = "") {
   std::vector<std::string> faults;
   for (const auto& [name, target] : wanted) {
@@ -463,7 +463,7 @@ void check_tensors(const SafetensorsFile& file, const Targets& wanted,
                   "the configuration that made it is in its manifest.json");
 }
 
-void copy_tensors(const SafetensorsFile& file, const Targets& targets) {
+void copy_tensors(const NamedTensors& file, const Targets& targets) {
   for (const auto& [name, target] : targets) {
     const SafetensorsEntry& entry = file.at(name);
     auto* data = const_cast<std::byte*>(entry.bytes.data());  // only read
@@ -475,7 +475,7 @@ void copy_tensors(const SafetensorsFile& file, const Targets& targets) {
 
 }  // namespace
 
-void load_parameters(const SafetensorsFile& file, const std::string& prefix,
+void load_parameters(const NamedTensors& file, const std::string& prefix,
                      model::ParameterSet& parameters) {
   Targets wanted;
   for (const model::Parameter& parameter : parameters.entries()) {
@@ -498,7 +498,7 @@ std::string write_parameters(const fs::path& path, const model::ParameterSet& pa
   return write_tensors(path, weights, std::move(first));
 }
 
-void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet& parameters,
+void load_optimizer(const NamedTensors& file, const model::ParameterSet& parameters,
                     OptimizerState& optimizer) {
   Targets wanted;
   for (const model::Parameter& parameter : parameters.entries()) {
@@ -506,9 +506,13 @@ void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet&
     for (const auto& [kind, flat] : optimizer.flats)
       wanted[kind + "/" + parameter.name] = {&parameter, model::view_in(flat, parameter)};
   }
-  const SafetensorsFile file(checkpoint.path / kOptimizer);
   check_tensors(file, wanted);
   copy_tensors(file, wanted);
+}
+
+void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet& parameters,
+                    OptimizerState& optimizer) {
+  load_optimizer(SafetensorsFile(checkpoint.path / kOptimizer), parameters, optimizer);
   optimizer.num_steps = checkpoint.optimizer_steps;
 }
 

@@ -103,10 +103,13 @@ std::optional<CheckpointInfo> find_latest_checkpoint(const fs::path& folder);
 // Nothing is changed in that case.
 void load_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters);
 // Reads them from any file, whose names have `prefix` in front; others are not looked at.
-void load_parameters(const SafetensorsFile& file, const std::string& prefix,
+void load_parameters(const NamedTensors& file, const std::string& prefix,
                      model::ParameterSet& parameters);
 // Fills the tensors that are there, by name; they are those of an optimiser of all parameters.
 void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet& parameters,
+                    OptimizerState& optimizer);
+// Reads them from any file, whose names are <state>/<parameter>; the number of steps stays.
+void load_optimizer(const NamedTensors& file, const model::ParameterSet& parameters,
                     OptimizerState& optimizer);
 
 // Writes the tensors called `names`, in that order, after `first` and with `prefix` in front of
