@@ -306,6 +306,7 @@ fs::path import_model(RunConfig config, const fs::path& folder, const parallel::
   refuse_full(run_dir);
   const SafetensorsFile weights(folder / kModel);
   config.init = {};
+  config.optimizer.lora = {};  // the weights hold what adapters have added
   config.graph.file = "";
   const graph::Graph graph = read_graph(config, folder / kGraph, mesh);
   config.graph.file = absolute_path(run_dir / "graph.nc").string();
