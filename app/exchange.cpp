@@ -365,6 +365,7 @@ fs::path import_model(RunConfig config, const OtherModel& model,
   refuse_full(run_dir);
   UnfinishedRun unfinished(run_dir);
   config.init = {};
+  config.optimizer.lora = {};  // the weights hold what adapters have added
   config.graph.file = "";
   const graph::Graph graph = read_graph(config, model.graph, mesh);
   config.graph.file = absolute_path(run_dir / "graph.nc").string();

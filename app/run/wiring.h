@@ -94,6 +94,8 @@ class Run {
 
  private:
   void warn_of_graph() const;
+  // True if the network is made to be trained.
+  bool is_trained() const;
   // Opens the data that the main rank has opened, on the other ranks. Local.
   void open_data();
   plan::StepInput planned_step() const;
