@@ -76,7 +76,9 @@ void DataOptions::bind(config::Binder& b) {
   b.integer("batch_size", batch_size, {.min = 1, .max = 4096}, {"samples per batch and replica"});
   b.integer("anemoi_workers", anemoi_workers, {.min = 1, .max = 1024},
             {"reproduce the sample order of Anemoi with so many dataloader workers"});
-  b.integer("threads", threads, {.min = 1, .max = 256}, {"reader threads"});
+  b.integer("threads", threads, {.min = 0, .max = 256},
+            {"reader threads; 0: two, on a GPU the cores of the process but one, at least 2 and at "
+             "most 8"});
   b.section(
       "cache", cache,
       {"copies of chunks of the dataset, made when they are first read and read ever after, by "

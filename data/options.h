@@ -70,7 +70,7 @@ struct DataOptions {
   std::vector<PostRule> postprocessor;
   int64_t batch_size = 1;
   int64_t anemoi_workers = 1;
-  int64_t threads = 2;
+  int64_t threads = 0;  // of reading; 0: chosen where they start
   int64_t retries = 3;
   CacheOptions cache;
   bool share_on_host = true;

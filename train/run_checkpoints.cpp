@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <ctime>
 #include <utility>
 #include <vector>
 
 #include "core/check.h"
 #include "core/log.h"
+#include "core/seconds_since.h"
 #include "core/time.h"
 #include "train/error_text.h"
 
@@ -90,6 +92,7 @@ void RunCheckpoints::prepare() {
 
 void RunCheckpoints::write(const LoopState& state, const CheckpointWrite& how, RunLog* log) {
   const PartTimer::Scope scope(setup_.step.timer(), Part::kCheckpoint);
+  const auto start = std::chrono::steady_clock::now();
   settle(log);
   if (last_step_ == state.step) return;
   const bool bad = !are_finite({setup_.step.shards().local_values()});
@@ -103,6 +106,7 @@ void RunCheckpoints::write(const LoopState& state, const CheckpointWrite& how, R
   CheckpointTensors tensors = gather();
   if (setup_.mesh.is_main()) begin_file(std::move(tensors), state, how);
   last_step_ = state.step;
+  if (writing_) writing_->stood_still = seconds_since(start);
   if (setup_.options.background && !how.required && !how.waits) return;
   settle(log);
   if (how.required && error_) std::rethrow_exception(error_);
@@ -139,7 +143,7 @@ void RunCheckpoints::begin_file(CheckpointTensors tensors, const LoopState& stat
     return write_checkpoint(folder, state, tensors, meta, kept);
   };
   writing_ = {state.step, how.required, std::move(course),
-              std::async(std::launch::async, std::move(write))};
+              std::async(std::launch::async, std::move(write)), 0.0};
 }
 
 void RunCheckpoints::report(RunLog* log) {
@@ -159,7 +163,8 @@ void RunCheckpoints::finish(RunLog* log) {
     const fs::path path = writing.path.get();
     written_step_ = writing.step;
     course_ = std::move(writing.course);
-    log::info("checkpoint '", path.string(), "'");
+    const auto waited = static_cast<int64_t>(std::lround(1000.0 * writing.stood_still));
+    log::info("checkpoint '", path.string(), "', training waited ", waited, " ms");
   } catch (const std::exception& error) {
     error_ = std::current_exception();
     if (writing.required) return;  // whoever asked for it gets the error

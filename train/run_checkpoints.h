@@ -82,6 +82,7 @@ class RunCheckpoints {
     bool required = false;
     CheckpointCourse course = {};  // once it is there
     std::future<fs::path> path;
+    double stood_still = 0.0;  // training, for its copies [s]
   };
 
   // Waits for the file that is being written; all ranks learn whether it is there. Collective.

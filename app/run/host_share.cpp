@@ -3,30 +3,46 @@
 
 #include <algorithm>
 
+#include "core/cores.h"
 #include "core/host.h"
 #include "core/log.h"
 #include "parallel/gather_text.h"
 
 namespace aifs::app {
 
+namespace {
+
+// One is left for the thread that gives the GPU its work.
+int64_t reader_threads(const c10::Device& device, int64_t cores) {
+  constexpr int64_t kFewest = 2, kMost = 8;
+  return device.is_cuda() ? std::clamp<int64_t>(cores - 1, kFewest, kMost) : kFewest;
+}
+
+}  // namespace
+
 data::LoaderOptions loader_options(const data::DataOptions& options, const c10::Device& device,
-                                   int64_t processes) {
-  return {.threads = options.threads,
+                                   const MachineShare& machine, int64_t loaders) {
+  return {.threads = options.threads > 0 ? options.threads : reader_threads(device, machine.cores),
           .prefetch_batches = options.prefetch_batches,
           .memory_bytes = options.memory_mib << 20,
-          .processes = processes,
+          .processes = machine.processes * loaders,
           .retries = options.retries,
           .device = device};
 }
 
-int64_t processes_on_machine(parallel::Communicator& world) {
-  const std::vector<std::string> machines = parallel::gather_text(world, machine_identity());
-  return std::count(machines.begin(), machines.end(), machines[static_cast<size_t>(world.rank())]);
+MachineShare share_of_machine(parallel::Communicator& world) {
+  const Cores own = cores_of_process();
+  const std::string machine = machine_identity() + "\n";
+  std::vector<Cores> on_machine;
+  for (const std::string& text : parallel::gather_text(world, machine + to_text(own)))
+    if (text.starts_with(machine))
+      on_machine.push_back(cores_from_text(text.substr(machine.size())));
+  return {static_cast<int64_t>(on_machine.size()), share_of_cores(own, on_machine)};
 }
 
 SharedReading share_reading(const RunConfig& config, const DataParts& data, int64_t rollout,
                             const parallel::ProcessMesh& mesh, const c10::Device& device,
-                            int64_t processes) {
+                            const MachineShare& machine) {
   parallel::Communicator& group = mesh.model();
   const parallel::MeshSizes& sizes = mesh.sizes();
   const bool fits = config.data.share_on_host && !config.parallel.reproducible && sizes.model > 1 &&
@@ -42,7 +58,8 @@ SharedReading share_reading(const RunConfig& config, const DataParts& data, int6
   const int64_t bytes =
       4 * values + (config.data.imputer.empty() ? 0 : config.data.batch_size * cells);
   // The memory of all these ranks together; the first one decides for all.
-  data::LoaderOptions together = loader_options(config.data, device, processes / group.size());
+  const MachineShare of_group{machine.processes / group.size(), machine.cores};
+  data::LoaderOptions together = loader_options(config.data, device, of_group);
   together.memory_bytes *= group.size();
   const int64_t slots = std::stoll(
       parallel::gather_text(group, std::to_string(data::num_buffers(together, bytes))).front());

@@ -8,6 +8,7 @@
 #include "data/host_share.h"
 #include "data/loader/data_loader.h"
 #include "data/loader/page_lock.h"
+#include "parallel/communicator.h"
 #include "parallel/process_mesh.h"
 
 namespace aifs::app {
@@ -17,19 +18,27 @@ struct SharedReading {
   std::unique_ptr<data::PageLock> lock;     // on GPUs; goes before the memory
 };
 
-// For batches of `data` with up to `rollout` forecast steps, where `processes` of this run are on
-// this machine. Nothing where a rank has its samples
+// What a process has of its machine.
+struct MachineShare {
+  int64_t processes = 1;  // of this run on the machine, itself included
+  int64_t cores = 1;      // its share of those that it may use
+};
+
+// Returns that of each rank of `world`. Collective.
+MachineShare share_of_machine(parallel::Communicator& world);
+
+// For batches of `data` with up to `rollout` forecast steps. Nothing where a rank has its samples
 // for itself, where ranks of a sample are on several hosts, or where the system has no room, which
 // is said in the log. Collective over the ranks of a sample.
 SharedReading share_reading(const RunConfig& config, const DataParts& data, int64_t rollout,
                             const parallel::ProcessMesh& mesh, const c10::Device& device,
-                            int64_t processes);
+                            const MachineShare& machine);
 
-// How batches are read, but for the cells; `processes` of this machine read alike.
+// How batches are read, but for the cells, where `loaders` of each process of this machine read
+// alike. Where the configuration leaves it open, threads are two on a CPU, which has other work for
+// its cores, and on a GPU the cores that are left, up to eight, shared among the loaders by the
+// caller.
 data::LoaderOptions loader_options(const data::DataOptions& options, const c10::Device& device,
-                                   int64_t processes);
-
-// Returns the number for the ranks of `world`. Collective.
-int64_t processes_on_machine(parallel::Communicator& world);
+                                   const MachineShare& machine, int64_t loaders = 1);
 
 }  // namespace aifs::app

@@ -69,15 +69,16 @@ class Reading {
   }
   // Collective.
   void share() {
-    processes_ = processes_on_machine(mesh_.world());
+    machine_ = share_of_machine(mesh_.world());
     shared_ =
-        share_reading(config_, data_, config_.train.longest_rollout(), mesh_, device_, processes_);
+        share_reading(config_, data_, config_.train.longest_rollout(), mesh_, device_, machine_);
   }
   void run();
   // Samples, rates. Collective.
   std::string summary() const {
     const std::string files = files_read(data_, mesh_.world());
-    return concat(figures_.steps, " steps, ", text_of(figures_, mesh_, config_.data.threads),
+    return concat(figures_.steps, " steps, ",
+                  text_of(figures_, mesh_, loader_options(config_.data, device_, machine_).threads),
                   files.empty() ? "" : concat("; ", files));
   }
 
@@ -93,7 +94,7 @@ class Reading {
   c10::Device device_;
   DataParts data_;
   SharedReading shared_;
-  int64_t processes_ = 1;  // of this run on this machine
+  MachineShare machine_;
   std::shared_ptr<data::BufferPool> pool_;
   Figures figures_;
 };
@@ -132,7 +133,7 @@ bool Reading::read_epoch(int64_t epoch) {
     const int64_t left = (config_.train.max_steps - figures_.steps) * accumulate;
     if (left < static_cast<int64_t>(requests.size())) requests.resize(static_cast<size_t>(left));
   }
-  data::LoaderOptions loading = loader_options(config_.data, device_, processes_);
+  data::LoaderOptions loading = loader_options(config_.data, device_, machine_);
   loading.nodes = own_cells();
   loading.share = shared_.memory;
   loading.pool = pool_;

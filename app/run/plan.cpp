@@ -11,6 +11,7 @@
 #include "app/run/model_graph.h"
 #include "core/check.h"
 #include "core/file_io.h"
+#include "core/log.h"
 #include "data/combine/open_dataset.h"
 #include "data/sources/analytic_dataset.h"
 #include "data/sources/anemoi_dataset.h"
@@ -36,9 +37,27 @@ data::DatasetInfo dataset_info(const RunConfig& config) {
     return data::open_dataset(config.data.dataset, data::open_store)->info();
   } catch (const DataError& error) {
     throw DataError(error.what(),
-                    "plan without the dataset: --variables PROGNOSTIC,FORCING,DIAGNOSTIC, and a "
-                    "named grid: --set graph.grid=n320");
+                    "plan without the dataset: --variables PROGNOSTIC,FORCING,DIAGNOSTIC (or "
+                    "data.dataset.select, which names them all), and a named grid: --set "
+                    "graph.grid=n320");
   }
+}
+
+// Returns the names of the dataset's variables; without it those that data.dataset.select names,
+// less those of data.dataset.drop.
+std::vector<std::string> variable_names(const RunConfig& config) {
+  const data::DatasetTree& dataset = config.data.dataset;
+  try {
+    return dataset_info(config).variables;
+  } catch (const DataError& error) {
+    if (dataset.select.empty() || !dataset.is_plain()) throw;
+    log::info("the variables are those of data.dataset.select: ", error.what());
+  }
+  std::vector<std::string> names = dataset.select;
+  std::erase_if(names, [&](const std::string& name) {
+    return std::count(dataset.drop.begin(), dataset.drop.end(), name) > 0;
+  });
+  return names;
 }
 
 void set_variables(plan::StepInput& input, const RunConfig& config, const PlanRequest& request) {
@@ -52,7 +71,7 @@ void set_variables(plan::StepInput& input, const RunConfig& config, const PlanRe
     network.forcing = request.variables[1];
     network.diagnostic = request.variables[2];
   } else {
-    const data::VariableTable table(dataset_info(config).variables, config.data.roles);
+    const data::VariableTable table(variable_names(config), config.data.roles);
     network.prognostic = table.num_prognostic();
     network.forcing = table.num_inputs() - network.prognostic;
     network.diagnostic = table.num_outputs() - network.prognostic;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "model/kernels/overlap_sum.h"
+#include "model/kernels/window_attention.h"
 
 namespace aifs::model {
 
@@ -155,6 +156,7 @@ struct FlashAttention : torch::autograd::Function<FlashAttention> {
 
 at::Tensor flash_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                            int64_t window) {
+  if (window_attention_fits(query, key, value)) return window_attention(query, key, value, window);
   return FlashAttention::apply(query, key, value, window);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention in a window by the library's flash-attention (16-bit rows on a GPU), with gradients
-// that have the same bits every time.
+// Attention in a window of 16-bit rows on a GPU, by an own kernel where it fits
+// (window_attention.h) or else by the library's flash-attention, with gradients that have the same
+// bits every time.
 #pragma once
 
 #include <ATen/core/Tensor.h>

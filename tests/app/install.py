@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `cmake --install` gives is a program of its own: it is moved, and trains the demo from where it is then.
+"""What `cmake --install` gives is a program of its own: it is moved, and trains the demo from where it is then. So is a
+package, which brings all libraries but those of C and C++, for machines without MPI those of MPI, too.
 
 usage: install.py CMAKE BUILD
 """
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,11 +34,33 @@ def libraries_of(program, environment):
     return {name: place for name, place in lines}
 
 
+def without_libtorch():
+    """Where libraries are that the system has elsewhere than others, but LibTorch: that is the program's own."""
+    folders = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    return [folder for folder in folders if folder and not list(pathlib.Path(folder).glob("libtorch*"))]
+
+
+C_AND_CPP = re.compile(r"(ld-linux.*|linux-vdso|lib(c|m|dl|rt|util|pthread|resolv|gcc_s|stdc\+\+|cuda|nvidia.*)\.so.*)")
+
+
+def package(build, folder, environment):
+    """Packs, moves and starts it."""
+    first, packed = folder / "packing", folder / "packed"
+    run(pathlib.Path(__file__).resolve().parents[2] / "tools/package", "folder", build, first)
+    first.rename(packed)
+    run(packed / "bin/aifs-train", "--version", env=environment)
+    without_mpi = {**environment, "LD_LIBRARY_PATH": str(packed / "lib/aifs-train/no_mpi")}
+    for program in ("aifs-train", "aifs-conformance"):
+        others = {name: place for name, place in libraries_of(packed / "libexec" / program, without_mpi).items()
+                  if not place.startswith(str(packed)) and not C_AND_CPP.fullmatch(name)}
+        require(not others, f"{program} of a package needs {others}")
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     cmake, build = sys.argv[1:]
-    environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+    environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(without_libtorch())}
     with tempfile.TemporaryDirectory(prefix="aifs-install-") as folder:
         first, prefix = pathlib.Path(folder) / "first", pathlib.Path(folder) / "moved here"
         run(cmake, "--install", build, "--prefix", first)
@@ -59,6 +84,8 @@ def main():
         for page in ("man/man1/aifs-train.1", "bash-completion/completions/aifs-train", "zsh/site-functions/_aifs-train"):
             require("aifs" in (prefix / "share" / page).read_text(), f"{page} is missing")
         require(len(list(scripts.glob("*.sbatch"))) == 5, "job scripts are missing")
+        if shutil.which("patchelf"):
+            package(build, pathlib.Path(folder), environment)
     print("passed: installed, moved, trained")
 
 

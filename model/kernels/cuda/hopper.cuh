@@ -72,6 +72,25 @@ __device__ inline void copy_box(void* to, const CUtensorMap& map, Barrier& barri
       : "memory");
 }
 
+// Copies a box of three dimensions, of one layer.
+__device__ inline void copy_box3(void* to, const CUtensorMap& map, Barrier& barrier, int column,
+                                 int row, int layer) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+      "[%0], [%1, {%3, %4, %5}], [%2];" ::"r"(shared_address(to)),
+      "l"(&map), "r"(shared_address(&barrier)), "r"(column), "r"(row), "r"(layer)
+      : "memory");
+}
+
+// Copies `bytes` of memory as they are; both ends and their number are multiples of 16.
+__device__ inline void copy_bytes(void* to, const void* from, Barrier& barrier, int bytes) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %3, [%2];" ::
+          "r"(shared_address(to)),
+      "l"(from), "r"(shared_address(&barrier)), "r"(bytes)
+      : "memory");
+}
+
 // Copies a box of five dimensions, at (column, 0, 0, 0, group).
 __device__ inline void copy_box5(void* to, const CUtensorMap& map, Barrier& barrier, int column,
                                  int group) {
@@ -201,6 +220,22 @@ __device__ void multiply(float (&d)[128], uint32_t a, uint32_t b, int add) {
       : "r"(a), "r"(b), "r"(add), "n"(kColumns ? 1 : 0), "n"(kUpperOperand));
 }
 
+// Does so with 64 columns and `a` in registers: of lane l of warp w, pairs of columns 2 (l % 4) of
+// row 16 w + l / 4, of the row eight below, and of both eight columns further.
+template <bool kColumns>
+__device__ void multiply(float (&d)[32], const uint32_t (&a)[4], uint32_t b, int add) {
+  asm volatile(
+      "{\n.reg .pred p;\n.reg .b64 b;\nsetp.ne.b32 p, %37, 0;\n"
+      "mov.b64 b, {%36, %39};\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
+      "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+      "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, "
+      "{%32,%33,%34,%35}, b, p, 1, 1, %38;\n}"
+      : AIFS_FLOATS16(d, 0), AIFS_FLOATS16(d, 16)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b), "r"(add), "n"(kColumns ? 1 : 0),
+        "n"(kUpperOperand));
+}
+
 #undef AIFS_FLOATS16
 #undef AIFS_FLOATS4
 
@@ -211,6 +246,14 @@ __device__ inline void store_matrices(void* row, uint32_t a, uint32_t b, uint32_
       "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(shared_address(row)),
       "r"(a), "r"(b), "r"(c), "r"(d)
       : "memory");
+}
+
+// Reads four of them, as store_matrices() writes them.
+__device__ inline void load_matrices(uint32_t (&m)[4], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"(shared_address(row))
+               : "memory");
 }
 
 // Keeps the compiler from moving uses of the sums across the products in flight.

@@ -9,6 +9,7 @@
 #include "model/kernels/cuda/deep_product.cuh"
 #include "model/kernels/cuda/shared_room.h"
 #include "model/kernels/cuda/tall_tiles.cuh"
+#include "model/kernels/cuda/tensor_map.h"
 
 namespace aifs::model::cuda {
 
@@ -111,49 +112,6 @@ __global__ void __launch_bounds__(kTallThreads, 1)
       task.backward.scratch[to + threadIdx.x] = sum;
     }
   }
-}
-
-using Encode = decltype(&cuTensorMapEncodeTiled);
-
-Encode find_encode() {
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult result{};
-  if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
-                                       cudaEnableDefault, &result) != cudaSuccess ||
-      result != cudaDriverEntryPointSuccess) {
-    return nullptr;
-  }
-  return reinterpret_cast<Encode>(function);
-}
-
-Encode encode() {
-  static const Encode function = find_encode();
-  return function;
-}
-
-// Boxes of so many elements of a matrix or of what it is made of; what lies outside reads as zero.
-// Strides are those of all dimensions but the first.
-template <size_t kDimensions>
-CUtensorMap make_map(const void* data, const int64_t (&sizes)[kDimensions],
-                     const int64_t (&strides)[kDimensions - 1],
-                     const cuuint32_t (&box)[kDimensions]) {
-  CUtensorMap map;
-  cuuint64_t all[kDimensions], bytes[kDimensions - 1];
-  cuuint32_t ones[kDimensions];
-  for (size_t i = 0; i < kDimensions; ++i) {
-    all[i] = static_cast<cuuint64_t>(sizes[i]);
-    ones[i] = 1;
-    if (i > 0) bytes[i - 1] = static_cast<cuuint64_t>(strides[i - 1]) * sizeof(Bf16);
-  }
-  const CUresult result =
-      encode()(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, kDimensions, const_cast<void*>(data), all,
-               bytes, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (result != CUDA_SUCCESS) {
-    throw std::runtime_error("no tensor map for rows of " + std::to_string(sizes[0]) +
-                             " elements: error " + std::to_string(result));
-  }
-  return map;
 }
 
 // Boxes of 64 rows, 64 columns wide.
