@@ -83,6 +83,11 @@ def main():
         require(pathlib.Path(found).resolve() == program.resolve(), f"job scripts start '{found}'")
         for page in ("man/man1/aifs-train.1", "bash-completion/completions/aifs-train", "zsh/site-functions/_aifs-train"):
             require("aifs" in (prefix / "share" / page).read_text(), f"{page} is missing")
+        modules = pathlib.Path("/usr/share/modules/init/bash")  # of Debian
+        if modules.exists():
+            found = run("bash", "-c", '. "$1"; module use "$2"; module load aifs-train; type -p aifs-train; echo "$AIFS_SLURM"',
+                        "bash", modules, prefix / "share/modulefiles").splitlines()
+            require([pathlib.Path(line).resolve() for line in found] == [program.resolve(), scripts.resolve()], found)
         require(len(list(scripts.glob("*.sbatch"))) == 5, "job scripts are missing")
         if shutil.which("patchelf"):
             package(build, pathlib.Path(folder), environment)
