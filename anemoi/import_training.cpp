@@ -196,8 +196,7 @@ void import_callbacks(const Place& callbacks) {
 void import_start(const Translation& t) {
   const Place training = t.root["training"];
   const char* weights =
-      "weights come from init.from: make a run of the checkpoint first, by "
-      "tools/anemoi_checkpoint.py and aifs-train import";
+      "weights come from init.from: make a run of the checkpoint first, by aifs-train import";
   for (const char* key : {"run_id", "fork_run_id"})
     training[key].expect(nullptr, weights);
   for (const char* key : {"transfer_learning", "load_weights_only"})

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "app/run/checkpoints.h"
+#include "app/run/data_match.h"
 #include "app/run/device.h"
 #include "app/run/make_data.h"
 #include "app/run/model_graph.h"
@@ -19,6 +20,7 @@
 #include "graph/stored_graph.h"
 #include "model/nodes/matrix_file.h"
 #include "train/epoch_requests.h"
+#include "train/optim/adapters.h"
 
 namespace aifs::app {
 
@@ -332,6 +334,8 @@ void Checks::compare_weights() {
   const model::EncoderProcessorDecoder network(
       parameters, network_plan(config_.model, config_.data, *data_, &graph),
       model::GraphTensors::create(graph, config_.model.edge_attributes, dtype));
+  const bool is_trained = saved_->use == WeightUse::kStart || saved_->use == WeightUse::kResume;
+  if (is_trained) train::add_adapters(parameters, config_.optimizer.lora);
   parameters.flatten(at::kCPU);
   const auto add = [&](const std::vector<std::string>& texts) {
     report_.warnings.insert(report_.warnings.end(), texts.begin(), texts.end());
@@ -339,10 +343,14 @@ void Checks::compare_weights() {
   const std::string hash = graph.content_hash();
   if (saved_->use == WeightUse::kStart) {
     add(check_weights(*checkpoint_, saved_->use, config_, hash));
-    const train::InitReport report =
-        train::init_parameters(*checkpoint_, parameters, config_.init.may_skip);
+    const train::InitReport report = train::init_parameters(
+        *checkpoint_, parameters,
+        {.may_skip = config_.init.may_skip,
+         .by_name = variable_match(config_, *saved_, data_->front().variables)});
     add(to_lines(report));
-    note("weights: ", report.num_taken, " tensors are taken");
+    note("weights: ",
+         report.count(train::InitUse::kTaken) + report.count(train::InitUse::kByVariable),
+         " tensors are taken");
     return;
   }
   train::load_parameters(*checkpoint_, parameters);

@@ -20,6 +20,7 @@ constexpr const char* kFooter = R"(Examples
   aifs-train forecast runs/a --dates 2020-01-31T00 --lead-time 10d --out forecasts
   aifs-train report runs/a runs/b --out report.html        a page about runs, scores, forecasts
   aifs-train export --format anemoi runs/a OUT             a model for Anemoi
+  aifs-train import last.ckpt runs/b                       a checkpoint of Anemoi as a run
   aifs-train import-config resolved.yaml > run.json        a configuration of Anemoi as one of ours
   aifs-train data info DATASET.zarr                        what is in a dataset; data --help: more
   aifs-train graph plot --config configs/demo.json --out globe.html
@@ -43,6 +44,20 @@ CLI::App* add_exchange(CLI::App& app, const char* name, const char* what, const 
       ->default_val("anemoi");
   command->add_option("FROM", exchange.from, from_name)->required();
   command->add_option("TO", exchange.to, to_name)->required();
+  return command;
+}
+
+CLI::App* add_import(CLI::App& app, ExchangeCommand& exchange) {
+  CLI::App* command = add_exchange(
+      app, "import", "make a run of a model of Anemoi: a checkpoint to start from",
+      "checkpoint of Anemoi (.ckpt, of training or inference), or a folder that export "
+      "or tools/anemoi_checkpoint.py wrote",
+      "new run", exchange);
+  command->add_flag("--weights-only", exchange.weights_only,
+                    "leave the moments and the step of a training checkpoint");
+  command->add_flag("--allow-differences", exchange.allow_differences,
+                    "warn of what differs between the model of the checkpoint and --config, or is "
+                    "not known here, instead of refusing it");
   return command;
 }
 
@@ -163,9 +178,7 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
   const auto* to_others = add_exchange(
       app, "export", "write a model for Anemoi: a folder for tools/anemoi_checkpoint.py",
       "checkpoint or run", "new folder", exchange);
-  const auto* from_others =
-      add_exchange(app, "import", "make a run of a model of Anemoi: a checkpoint to start from",
-                   "folder that export or tools/anemoi_checkpoint.py wrote", "new run", exchange);
+  const auto* from_others = add_import(app, exchange);
   ImportConfigCommand import_config;
   const auto* import_command = add_import_config(app, import_config);
   ForecastCommand forecast;

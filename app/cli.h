@@ -21,6 +21,8 @@ struct ExchangeCommand {
   bool import = false;
   std::string format;
   std::string from, to;
+  bool weights_only = false;       // import: without moments and step of a training
+  bool allow_differences = false;  // import: --config may be another model than the file's
 };
 
 // `import-config`: what a configuration of Anemoi's means here.

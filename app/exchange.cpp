@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <system_error>
 
 #include "app/run/graph_tensors.h"
 #include "app/run/make_data.h"
@@ -14,6 +16,7 @@
 #include "core/check.h"
 #include "core/file_io.h"
 #include "core/log.h"
+#include "core/safetensors.h"
 #include "core/time.h"
 #include "graph/graph_file.h"
 #include "graph/stored_graph.h"
@@ -248,7 +251,7 @@ void refuse_full(const fs::path& folder) {
 }
 
 // Weights that were trained on other normalised values are of no use.
-void check_normaliser(const SafetensorsFile& file, const DataParts& data) {
+void check_normaliser(const NamedTensors& file, const DataParts& data) {
   const NormaliserTensors own(data);
   const std::vector<std::string>& variables = data.variables.names();
   for (const SafetensorsItem& item : own.items()) {
@@ -267,9 +270,9 @@ void check_normaliser(const SafetensorsFile& file, const DataParts& data) {
 }
 
 // The graph of the model, with the weights of cells, which its writer may have left out.
-graph::Graph read_graph(const RunConfig& config, const fs::path& file,
+graph::Graph read_graph(const RunConfig& config, const NamedTensors& tensors,
                         const parallel::ProcessMesh& mesh) {
-  graph::Graph graph = read_graph_tensors(SafetensorsFile(file));
+  graph::Graph graph = read_graph_tensors(tensors);
   for (graph::NodeSet& nodes : graph.node_sets) {
     const bool has_weights = nodes.name != "data" || nodes.attributes.count(kAreaWeight) != 0;
     if (has_weights || config.graph.given) continue;
@@ -278,6 +281,61 @@ graph::Graph read_graph(const RunConfig& config, const fs::path& file,
         built.graph().graph.nodes(nodes.name).attributes.at(kAreaWeight);
   }
   return graph;
+}
+
+// A run folder that becomes what it was unless it is finished.
+class UnfinishedRun {
+ public:
+  explicit UnfinishedRun(fs::path folder)
+      : folder_(std::move(folder)), was_there_(path_exists(folder_)) {}
+  ~UnfinishedRun() {
+    if (finished_) return;
+    std::error_code ignored;
+    if (!was_there_) fs::remove_all(folder_, ignored);
+    for (const char* part : {"graph.nc", kConfig, "checkpoints"})
+      fs::remove_all(folder_ / part, ignored);
+  }
+  UnfinishedRun(const UnfinishedRun&) = delete;
+  UnfinishedRun& operator=(const UnfinishedRun&) = delete;
+  void finish() { finished_ = true; }
+
+ private:
+  fs::path folder_;
+  bool was_there_, finished_ = false;
+};
+
+// The moments of a training by the names of the parameters that they belong to: those that are
+// trained, in the order of the state dict. `zeros` are those of parameters that never had a
+// gradient.
+void add_moments(const anemoi::SavedTraining& training, const NamedTensors& weights,
+                 const model::ParameterSet& parameters, std::vector<float>& zeros,
+                 NamedTensors& moments) {
+  std::vector<const model::Parameter*> trained;
+  size_t largest = 0;
+  for (const std::string& name : weights.names()) {
+    if (!name.starts_with(kNetwork)) continue;
+    const std::string own = name.substr(std::string_view(kNetwork).size());
+    if (!parameters.contains(own) || !parameters.at(own).is_optimised()) continue;
+    trained.push_back(&parameters.at(own));
+    largest = std::max(largest, static_cast<size_t>(weights.at(name).num_elements()));
+  }
+  if (trained.size() != training.moments.size()) {
+    throw DataError(
+        concat("'", weights.path().string(), "' has moments of ", training.moments.size(),
+               " parameters, and this model trains ", trained.size()),
+        "--weights-only begins a new training; so does init.from with the run that it makes");
+  }
+  zeros.assign(largest, 0.0f);
+  for (size_t i = 0; i < trained.size(); ++i) {
+    const std::string& name = trained[i]->name;
+    const TensorEntry& weight = weights.at(kNetwork + name);
+    const auto bytes = std::as_bytes(std::span(zeros))
+                           .first(static_cast<size_t>(weight.num_elements()) * sizeof(float));
+    const TensorEntry none{.dtype = DType::kF32, .shape = weight.shape, .bytes = bytes};
+    const auto& [first, second] = training.moments[i];
+    moments.add("moment1/" + name, first.bytes.empty() ? none : first);
+    moments.add("moment2/" + name, second.bytes.empty() ? none : second);
+  }
 }
 
 }  // namespace
@@ -300,14 +358,16 @@ void export_model(Run& run, const train::CheckpointInfo& checkpoint, const fs::p
   write_file_atomic(folder / kConfig, effective_json(config));
 }
 
-fs::path import_model(RunConfig config, const fs::path& folder, const parallel::ProcessMesh& mesh) {
+fs::path import_model(RunConfig config, const OtherModel& model,
+                      const parallel::ProcessMesh& mesh) {
   refuse_several_datasets(config);
   const fs::path run_dir = config.run.dir;
   refuse_full(run_dir);
-  const SafetensorsFile weights(folder / kModel);
+  UnfinishedRun unfinished(run_dir);
   config.init = {};
+  config.optimizer.lora = {};  // the weights hold what adapters have added
   config.graph.file = "";
-  const graph::Graph graph = read_graph(config, folder / kGraph, mesh);
+  const graph::Graph graph = read_graph(config, model.graph, mesh);
   config.graph.file = absolute_path(run_dir / "graph.nc").string();
   config.graph.cache = "";
   make_directories(run_dir);
@@ -316,10 +376,28 @@ fs::path import_model(RunConfig config, const fs::path& folder, const parallel::
                     graph::build_hash(config.graph, DataCells(parts).named()));
   Run run(config, mesh, at::kCPU);
   run.build();
-  check_normaliser(weights, run.data());
-  const fs::path checkpoint = run.adopt_weights(weights, kNetwork);
+  check_normaliser(model.weights, run.data());
+  OtherTraining training;
+  NamedTensors moments(model.weights.path());
+  std::vector<float> zeros;
+  if (model.training) {
+    training.state = {.step = model.training->step,
+                      .epoch = model.training->epoch,
+                      .batch_in_epoch = model.training->batch_in_epoch};
+    training.optimizer_steps = model.training->optimizer_steps;
+    add_moments(*model.training, model.weights, run.parameters(), zeros, moments);
+    training.moments = &moments;
+  }
+  const fs::path checkpoint = run.adopt_weights(model.weights, kNetwork, training);
   write_file_atomic(run_dir / kConfig, effective_json(config));
+  unfinished.finish();
   return checkpoint;
+}
+
+fs::path import_folder(RunConfig config, const fs::path& folder,
+                       const parallel::ProcessMesh& mesh) {
+  const SafetensorsFile weights(folder / kModel), graph(folder / kGraph);
+  return import_model(std::move(config), {.weights = weights, .graph = graph}, mesh);
 }
 
 }  // namespace aifs::app

@@ -9,6 +9,7 @@
 // tools/anemoi_checkpoint.py makes an Anemoi checkpoint of such a folder, and the other way round.
 #pragma once
 
+#include "anemoi/model_checkpoint.h"
 #include "app/run/wiring.h"
 
 namespace aifs::app {
@@ -17,10 +18,20 @@ namespace aifs::app {
 // empty. Throws ConfigError, DataError. Local, on the CPU.
 void export_model(Run& run, const train::CheckpointInfo& checkpoint, const fs::path& folder);
 
-// Makes `config.run.dir` a run that starts from the weights in `folder`, on the graph there:
-// checkpoints/step-00000000, graph.nc and config.json. Returns the path of the checkpoint.
-// Throws ConfigError where the model or its normaliser is not that of `config`, and DataError.
-// Local, on the CPU.
-fs::path import_model(RunConfig config, const fs::path& folder, const parallel::ProcessMesh& mesh);
+// What a run can be made of: weights as the state dict of Anemoi's model interface, and the graph
+// that they belong to, as in the folder.
+struct OtherModel {
+  const NamedTensors& weights;
+  const NamedTensors& graph;
+  const anemoi::SavedTraining* training = nullptr;  // that the run goes on with; null: it begins
+};
+
+// Makes `config.run.dir` a run that starts from a model: graph.nc, config.json, and in checkpoints
+// step-00000000, or the step of the training. Returns the path of the checkpoint. Throws
+// ConfigError where the model or its normaliser is not that of `config`, and DataError; the folder
+// is then left as it was. Local, on the CPU.
+fs::path import_model(RunConfig config, const OtherModel& model, const parallel::ProcessMesh& mesh);
+// As above, of the weights and the graph in `folder`.
+fs::path import_folder(RunConfig config, const fs::path& folder, const parallel::ProcessMesh& mesh);
 
 }  // namespace aifs::app

@@ -20,6 +20,7 @@
 #include "app/exchange.h"
 #include "app/forecast_tools/make_forecasts.h"
 #include "app/graph_tools/commands.h"
+#include "app/import_checkpoint.h"
 #include "app/import_config.h"
 #include "app/report_tools/report_command.h"
 #include "app/run/checkpoints.h"
@@ -306,24 +307,32 @@ int leave(parallel::Runtime& runtime, const std::exception& error) {
   return code;
 }
 
-// A model for another program, or from one. Without --config the model's own configuration holds.
-int exchange_model(const CommandLine& c) {
+// A model of another program as a run. Without --config the model's own configuration holds.
+int import_any(const CommandLine& c, const parallel::ProcessMesh& mesh) {
   const ExchangeCommand& exchange = *c.exchange;
-  const parallel::ProcessMesh mesh;
-  if (exchange.import) {
+  fs::path checkpoint;
+  if (is_checkpoint_file(exchange.from)) {
+    checkpoint = import_checkpoint(c, mesh);
+  } else {
     const fs::path own = fs::path(exchange.from) / "config.json";
     if (c.config.empty() && !path_exists(own)) {
       throw ConfigError("", concat("'", exchange.from, "' has no configuration of its own"),
                         "name that of the model: --config FILE");
     }
-    RunConfig config = load_config(c.config.empty() ? own.string() : c.config, c.overrides);
+    RunConfig config = load_config(c.config.empty() ? own.string() : c.config, with_graph_file(c));
     config.run.dir = exchange.to;
-    const fs::path checkpoint = import_model(config, exchange.from, mesh);
-    log::info("wrote '", checkpoint.string(),
-              "', to be named in init.from; or go on with --config ",
-              (fs::path(exchange.to) / "config.json").string(), " --resume");
-    return kSuccess;
+    checkpoint = import_folder(config, exchange.from, mesh);
   }
+  log::info("wrote '", checkpoint.string(), "', to be named in init.from; or go on with --config ",
+            (fs::path(exchange.to) / "config.json").string(), " --resume");
+  return kSuccess;
+}
+
+// A model for another program, or from one.
+int exchange_model(const CommandLine& c) {
+  const ExchangeCommand& exchange = *c.exchange;
+  const parallel::ProcessMesh mesh;
+  if (exchange.import) return import_any(c, mesh);
   const train::CheckpointInfo checkpoint = find_checkpoint(exchange.from, "export");
   Run run(c.config.empty() ? parse_config(checkpoint.meta.config_json, c.overrides)
                            : load_config(c.config, c.overrides),

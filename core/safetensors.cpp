@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -23,28 +21,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct TypeRow {
-  DType dtype;
-  const char* name;
-  size_t bytes;
-};
-constexpr std::array<TypeRow, 10> kTypes{{{DType::kF64, "F64", 8},
-                                          {DType::kF32, "F32", 4},
-                                          {DType::kF16, "F16", 2},
-                                          {DType::kBF16, "BF16", 2},
-                                          {DType::kI64, "I64", 8},
-                                          {DType::kI32, "I32", 4},
-                                          {DType::kI16, "I16", 2},
-                                          {DType::kI8, "I8", 1},
-                                          {DType::kU8, "U8", 1},
-                                          {DType::kBool, "BOOL", 1}}};
-
-const TypeRow& type_row(DType dtype) {
-  for (const TypeRow& row : kTypes) {
-    if (row.dtype == dtype) return row;
-  }
-  throw Error("unknown data type");
-}
+constexpr std::array kAllTypes{DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kI64,
+                               DType::kI32, DType::kI16, DType::kI8,  DType::kU8,   DType::kBool};
 
 constexpr size_t kLengthBytes = 8;
 
@@ -80,9 +58,9 @@ SafetensorsEntry parse_entry(const Json& json, const std::string& name, const fs
   SafetensorsEntry entry;
   const auto type_name = json["dtype"].get<std::string>();
   bool known = false;
-  for (const TypeRow& row : kTypes) {
-    if (type_name == row.name) {
-      entry.dtype = row.dtype;
+  for (const DType dtype : kAllTypes) {
+    if (type_name == dtype_name(dtype)) {
+      entry.dtype = dtype;
       known = true;
     }
   }
@@ -113,49 +91,6 @@ SafetensorsEntry parse_entry(const Json& json, const std::string& name, const fs
   }
   entry.bytes = payload.subspan(begin, end - begin);
   return entry;
-}
-
-float half_to_float(uint16_t bits) {
-  const int exponent = (bits >> 10) & 31, mantissa = bits & 1023;
-  const float sign = bits & 0x8000 ? -1.0f : 1.0f;
-  if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), -24);
-  if (exponent == 31) return mantissa ? std::nanf("") : sign * INFINITY;
-  return sign * std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
-}
-
-template <class Stored, class Out, class Convert>
-void convert(std::span<const std::byte> bytes, std::vector<Out>& out, Convert&& to_out) {
-  for (size_t i = 0; i < out.size(); ++i) {
-    Stored value;
-    std::memcpy(&value, bytes.data() + i * sizeof(Stored), sizeof(Stored));
-    out[i] = to_out(value);
-  }
-}
-
-// False for an entry of another type than an integer's.
-template <class Out>
-bool convert_integers(const SafetensorsEntry& entry, std::vector<Out>& out) {
-  const auto plain = [](auto value) { return static_cast<Out>(value); };
-  switch (entry.dtype) {
-    case DType::kI64:
-      convert<int64_t>(entry.bytes, out, plain);
-      return true;
-    case DType::kI32:
-      convert<int32_t>(entry.bytes, out, plain);
-      return true;
-    case DType::kI16:
-      convert<int16_t>(entry.bytes, out, plain);
-      return true;
-    case DType::kI8:
-      convert<int8_t>(entry.bytes, out, plain);
-      return true;
-    case DType::kU8:
-    case DType::kBool:
-      convert<uint8_t>(entry.bytes, out, plain);
-      return true;
-    default:
-      return false;
-  }
 }
 
 // Writes to a file, hashing on the way.
@@ -201,18 +136,7 @@ class HashingWriter {
 
 }  // namespace
 
-size_t dtype_bytes(DType dtype) {
-  return type_row(dtype).bytes;
-}
-const char* dtype_name(DType dtype) {
-  return type_row(dtype).name;
-}
-
-int64_t SafetensorsEntry::num_elements() const {
-  return product(shape);
-}
-
-SafetensorsFile::SafetensorsFile(const fs::path& path) : file_(path) {
+SafetensorsFile::SafetensorsFile(const fs::path& path) : NamedTensors(path), file_(path) {
   const std::span<const std::byte> bytes = file_.bytes();
   if (bytes.size() < kLengthBytes) damaged(path, concat("only ", bytes.size(), " bytes long"));
   uint64_t header_bytes = 0;
@@ -235,55 +159,9 @@ SafetensorsFile::SafetensorsFile(const fs::path& path) : file_(path) {
         metadata_[key] = text_value.get<std::string>();
       }
     } else {
-      entries_[name] = parse_entry(value, name, path, payload);
-      names_.push_back(name);
+      add(name, parse_entry(value, name, path, payload));
     }
   }
-}
-
-const SafetensorsEntry& SafetensorsFile::at(const std::string& name) const {
-  const auto found = entries_.find(name);
-  if (found != entries_.end()) return found->second;
-  std::vector<std::string> names;
-  for (const auto& [known, entry] : entries_)
-    names.push_back(known);
-  throw DataError(concat("'", path().string(), "' has no tensor '", name, "'"),
-                  nearest_names(name, names));
-}
-
-std::vector<double> SafetensorsFile::doubles(const std::string& name) const {
-  const SafetensorsEntry& entry = at(name);
-  std::vector<double> out(static_cast<size_t>(entry.num_elements()));
-  const auto plain = [](auto value) { return static_cast<double>(value); };
-  switch (entry.dtype) {
-    case DType::kF64:
-      convert<double>(entry.bytes, out, plain);
-      break;
-    case DType::kF32:
-      convert<float>(entry.bytes, out, plain);
-      break;
-    case DType::kF16:
-      convert<uint16_t>(entry.bytes, out, [](uint16_t bits) { return half_to_float(bits); });
-      break;
-    case DType::kBF16:
-      convert<uint16_t>(entry.bytes, out, [](uint16_t bits) {
-        return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-      });
-      break;
-    default:
-      convert_integers(entry, out);
-  }
-  return out;
-}
-
-std::vector<int64_t> SafetensorsFile::integers(const std::string& name) const {
-  const SafetensorsEntry& entry = at(name);
-  std::vector<int64_t> out(static_cast<size_t>(entry.num_elements()));
-  if (!convert_integers(entry, out)) {
-    throw DataError(concat("'", path().string(), "': tensor '", name, "' has type ",
-                           dtype_name(entry.dtype), ", integers were expected"));
-  }
-  return out;
 }
 
 std::string write_safetensors(const fs::path& path, const std::vector<SafetensorsItem>& items,

@@ -72,7 +72,7 @@ def require_graph(graph, path):
     if isinstance(graph, HeteroData):
         return
     if isinstance(graph, dict) and "state_dict" in graph:
-        refuse(path, "is a checkpoint: `anemoi_checkpoint.py from-anemoi` takes weights and graph out of it")
+        refuse(path, "is a checkpoint: `aifs-train import` takes weights and graph out of it")
     refuse(path, f"holds no graph of anemoi-graphs (HeteroData) but {type(graph).__name__}")
 
 

@@ -101,6 +101,10 @@ void InitOptions::bind(config::Binder& b) {
   b.boolean("other_graph", other_graph,
             {"the weights may have been trained on another graph: another grid, mesh or edges, for "
              "which learnt features of nodes and edges were not made"});
+  b.boolean("variables_by_name", variables_by_name,
+            {"the weights may have been trained on other variables, or in another order: columns "
+             "of the embeddings of cells and rows of the output are taken by name; new inputs "
+             "weigh 0 at first, new outputs start as drawn"});
 }
 
 void OptimizerOptions::bind(config::Binder& b) {
@@ -126,6 +130,7 @@ void OptimizerOptions::bind(config::Binder& b) {
   b.list("groups", groups, {"parameters with a learning rate or a decay of their own"});
   b.text_list("freeze", freeze,
               {"parameters that are not trained: names, parts, or with * for any text"});
+  b.section("lora", lora, {"low-rank adapters of chosen weights, which alone are trained"});
   b.section("average", average, {"average of the weights over steps"});
   b.choice("clip", clip, {"clip gradients by element, by global norm, or not"});
   b.number("clip_limit", clip_limit, {.min = 1e-12}, {"largest absolute element, or largest norm"});

@@ -9,6 +9,7 @@
 #include "core/config.h"
 #include "train/loss/loss_options.h"
 #include "train/nonfinite.h"
+#include "train/optim/adapters.h"
 #include "train/optim/optimizer.h"
 #include "train/optim/precision.h"
 #include "train/optim/schedule.h"
@@ -80,6 +81,7 @@ struct InitOptions {
   std::string from;                   // a run or checkpoint folder; empty: random
   std::vector<std::string> may_skip;  // patterns of tensors that need not fit
   bool other_graph = false;           // than that of `from` is meant
+  bool variables_by_name = false;     // which may be others than those of `from`
 
   void bind(config::Binder& b);
 };
@@ -90,6 +92,7 @@ struct OptimizerOptions {
   int64_t reference_samples = 1;
   std::vector<ParameterGroupOptions> groups;
   std::vector<std::string> freeze;
+  LoraOptions lora;
   AverageOptions average;
   ScheduleOptions schedule;
   ClipKind clip = ClipKind::kValue;

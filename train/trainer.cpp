@@ -23,11 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 ScheduleOptions complete(ScheduleOptions schedule, const TrainOptions& train) {
   if (schedule.total_steps == 0) schedule.total_steps = train.max_steps;
-  if (schedule.total_steps == 0 && schedule.kind == ScheduleKind::kCosine) {
-    throw ConfigError("optimizer.schedule.total_steps",
-                      "a cosine needs an end, and train.max_steps gives none",
-                      "set it, or use \"kind\": \"constant\"");
-  }
+  check_end(schedule, "optimizer.schedule");
   return schedule;
 }
 

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/check.h"
@@ -26,7 +27,29 @@ std::vector<at::Tensor> masks_of(const std::vector<StepDataset>& datasets, at::D
   return masks;
 }
 
+// Freezes what is not updated, but for the weights whose gradients adapters need.
+void freeze_untrained(const model::ParameterSet& parameters, const OptimizerOptions& options,
+                      const std::optional<Adapters>& adapters) {
+  std::vector<std::string> names = untrained(parameters, options);
+  if (adapters) {
+    const std::vector<std::string> weights = adapters->weights();
+    std::erase_if(names, [&](const std::string& name) {
+      return std::count(weights.begin(), weights.end(), name) > 0;
+    });
+  }
+  freeze(parameters, names);
+}
+
 }  // namespace
+
+std::vector<std::string> untrained(const model::ParameterSet& parameters,
+                                   const OptimizerOptions& options) {
+  std::vector<std::string> names = options.freeze;
+  if (!options.lora.is_on()) return names;
+  for (std::string& name : not_updated(parameters, options.lora))
+    names.push_back(std::move(name));
+  return names;
+}
 
 TrainingStep::TrainingStep(const StepOptions& options, const StepParts& parts)
     : options_(options),
@@ -36,7 +59,8 @@ TrainingStep::TrainingStep(const StepOptions& options, const StepParts& parts)
                    .recompute_steps = options.train.rollout.recompute}),
       loss_scale_(options.train.precision) {
   const OptimizerOptions& o = options_.optimizer;
-  freeze(parts.parameters, o.freeze);
+  if (o.lora.is_on()) adapters_.emplace(parts.parameters, o.lora);
+  freeze_untrained(parts.parameters, o, adapters_);
   check_reduction(options.sharding, options.reduction);
   shards_ = std::make_unique<ParameterShards>(
       parts.parameters, options.sharding,
@@ -47,8 +71,8 @@ TrainingStep::TrainingStep(const StepOptions& options, const StepParts& parts)
                                                parts.mesh, options.seed);
   optimizer_ = std::make_unique<AdamW>(parts.parameters, o.adamw, own_parts(),
                                        shards_->layout().local_size(), shards_->on_host());
-  optimizer_->set_ranges(
-      parameter_ranges(parts.parameters, o.groups, o.freeze, o.adamw.weight_decay));
+  optimizer_->set_ranges(parameter_ranges(parts.parameters, o.groups,
+                                          untrained(parts.parameters, o), o.adamw.weight_decay));
   if (o.average.kind != AverageKind::kNone) {
     average_.emplace(o.average.kind, o.average.decay);
     const at::Tensor values = shards_->local_values();
@@ -89,6 +113,8 @@ void TrainingStep::share(bool resumed) {
   parallel::Communicator& alike = parts_.mesh.alike();
   const at::Tensor& values = parts_.parameters.flat_values();
   alike.broadcast(values, 0);
+  if (adapters_ && resumed) adapters_->share(alike);
+  if (adapters_ && !resumed) adapters_->start();
   const auto& states = optimizer_->states();
   for (size_t i = 0; i < states.size() && resumed; ++i) {
     const at::Tensor whole = loaded_.flats.empty() ? at::empty_like(values)
@@ -219,8 +245,10 @@ bool TrainingStep::finish_gradients() {
 
 double TrainingStep::update(double lr) {
   is_updating_ = true;
+  if (adapters_) adapters_->pull_gradients();
   const double norm = clipped_step(*optimizer_, lr, reducer_->own_gradients(),
                                    options_.optimizer.clip, options_.optimizer.clip_limit);
+  if (adapters_) adapters_->merge();
   if (average_) average_->update(shards_->local_values());
   shards_->publish();
   is_updating_ = false;

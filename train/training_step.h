@@ -71,6 +71,11 @@ struct StepPass {
   std::array<uint32_t, 2> place = {0, 0};  // epoch of the batch and its number: the noise's seed
 };
 
+// Names and patterns of what a step does not update: what is frozen, and beside adapters all that
+// they do not train.
+std::vector<std::string> untrained(const model::ParameterSet& parameters,
+                                   const OptimizerOptions& options);
+
 // One batch for each dataset, of the same dates.
 using Batches = std::vector<data::Batch>;
 
@@ -172,6 +177,7 @@ class TrainingStep {
   std::unique_ptr<GradientReducer> reducer_;
   std::unique_ptr<AdamW> optimizer_;
   std::optional<WeightAverage> average_;
+  std::optional<Adapters> adapters_;  // none: weights themselves are trained
   LossScale loss_scale_;
   OptimizerState loaded_;  // of a checkpoint, until all ranks have it, on those that read it
   PassRecorder recorder_;

@@ -200,6 +200,7 @@ std::string climatology_key(const DatasetCells& cells, const ForecastReader& for
   add(info.missing_rows);
   add(forecast.latitudes_deg());
   add(forecast.longitudes_deg());
+  if (!cells.map_name().empty()) add(cells.map_name());
   add(times);
   for (const std::string& name : names) {
     add(name);

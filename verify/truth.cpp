@@ -2,6 +2,7 @@
 #include "verify/truth.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/check.h"
 #include "data/fields/time_axis.h"
@@ -32,8 +33,11 @@ std::vector<int64_t> cells_in(const data::DatasetInfo& info, const ForecastReade
 }
 
 DatasetCells::DatasetCells(const data::Dataset& dataset, const ForecastReader& forecast,
-                           const std::vector<std::string>& variables)
-    : dataset_(dataset), cells_(cells_in(dataset.info(), forecast)) {
+                           const std::vector<std::string>& variables, FieldMap map)
+    : dataset_(dataset),
+      cells_(map ? std::vector<int64_t>() : cells_in(dataset.info(), forecast)),
+      num_cells_(static_cast<size_t>(forecast.num_cells())),
+      map_(std::move(map)) {
   for (const std::string& name : variables)
     columns_.push_back(dataset.info().column(name));
 }
@@ -44,6 +48,13 @@ std::vector<float> DatasetCells::read(int64_t row, data::ReadScratch& scratch) c
   std::vector<float> fields(static_cast<size_t>(info.ensemble_size) * columns_.size() * all);
   data::read_fields(dataset_, row, {0, info.num_nodes()}, columns_, scratch, fields.data());
   fields.resize(columns_.size() * all);
+  if (map_) {
+    std::vector<float> mapped(columns_.size() * num_cells_);
+    for (size_t v = 0; v < columns_.size(); ++v)
+      map_.apply(std::span(fields).subspan(v * all, all),
+                 std::span(mapped).subspan(v * num_cells_, num_cells_));
+    return mapped;
+  }
   if (cells_.size() == all) return fields;
   std::vector<float> chosen;
   chosen.reserve(columns_.size() * cells_.size());
@@ -54,8 +65,8 @@ std::vector<float> DatasetCells::read(int64_t row, data::ReadScratch& scratch) c
 }
 
 Truth::Truth(const data::Dataset& dataset, const ForecastReader& forecast,
-             const std::vector<std::string>& variables)
-    : cells_(dataset, forecast, variables),
+             const std::vector<std::string>& variables, FieldMap map)
+    : cells_(dataset, forecast, variables, std::move(map)),
       path_(forecast.path()),
       latitudes_deg_(forecast.latitudes_deg()),
       longitudes_deg_(forecast.longitudes_deg()) {}

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,17 +20,30 @@ namespace aifs::verify {
 // dataset has not.
 std::vector<int64_t> cells_in(const data::DatasetInfo& info, const ForecastReader& forecast);
 
-// Chosen cells of chosen variables of a dataset; the dataset outlives it. Immutable.
+// Turns a field of a dataset, one value a cell, into one on other cells.
+struct FieldMap {
+  std::string name;
+  std::function<void(std::span<const float> from, std::span<float> to)> apply;  // thread-safe
+
+  explicit operator bool() const { return static_cast<bool>(apply); }
+};
+
+// Chosen cells of chosen variables of a dataset, or what a map makes of all cells; the dataset
+// outlives it. Immutable.
 class DatasetCells {
  public:
-  // Throws DataError if the dataset lacks a cell of the forecast, or a variable.
+  // A map gives the cells of the forecast. Throws DataError if without one the dataset lacks a cell
+  // of the forecast, or a variable.
   DatasetCells(const data::Dataset& dataset, const ForecastReader& forecast,
-               const std::vector<std::string>& variables);
+               const std::vector<std::string>& variables, FieldMap map = {});
 
   const data::Dataset& dataset() const { return dataset_; }
   size_t num_variables() const { return columns_.size(); }
-  size_t num_cells() const { return cells_.size(); }
+  size_t num_cells() const { return num_cells_; }
+  // Positions in the dataset; none with a map.
   const std::vector<int64_t>& cells() const { return cells_; }
+  // Of the map; "": there is none.
+  const std::string& map_name() const { return map_.name; }
 
   // The first member of a row, (variables, N). Thread-safe, with a scratch of its own for each
   // thread. Throws DataError.
@@ -37,6 +52,8 @@ class DatasetCells {
  private:
   const data::Dataset& dataset_;
   std::vector<int64_t> cells_, columns_;
+  size_t num_cells_;
+  FieldMap map_;
 };
 
 // Fields by date. Keeps what was read last: forecasts from dates near each other share it.
@@ -44,7 +61,7 @@ class Truth {
  public:
   // `forecast` has the cells, which are those of all. Throws DataError as DatasetCells.
   Truth(const data::Dataset& dataset, const ForecastReader& forecast,
-        const std::vector<std::string>& variables);
+        const std::vector<std::string>& variables, FieldMap map = {});
 
   const DatasetCells& cells() const { return cells_; }
   // (variables, N); null if the dataset has no such date. Throws DataError. Not thread-safe.

@@ -39,8 +39,7 @@ DataError no_folder(const fs::path& given, const std::string& named_by) {
     hint = concat("name its folder: '", given.parent_path().string(), "'");
   } else if (kind.ends_with("archive") || kind == "a gzip file") {
     hint = concat("unpack it, and ", kWanted,
-                  "; of a checkpoint of Anemoi, tools/anemoi_checkpoint.py and aifs-train import "
-                  "make a run");
+                  "; of a checkpoint of Anemoi, aifs-train import makes a run");
   }
   return DataError(concat(what, kind.empty() ? "a file that cannot be read" : kind,
                           ", not a folder with a checkpoint"),

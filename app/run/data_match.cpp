@@ -117,16 +117,40 @@ void check_variables(const RunConfig& config, const SavedData& saved, DataParts&
           remarks);
   compare({"output", before.outputs, now.outputs, saved.times_out, config.data.multistep_output},
           faults, remarks);
-  if (!faults.empty()) {
+  const bool by_name = config.init.variables_by_name;
+  if (by_name) remarks.insert(remarks.end(), faults.begin(), faults.end());
+  if (!faults.empty() && !by_name) {
     refuse(saved, faults,
            "tensors would fit all the same, and mean something else: restore names and order "
-           "(data.dataset.select) and roles (data.forcing, data.diagnostic) of that run");
+           "(data.dataset.select) and roles (data.forcing, data.diagnostic) of that run, or take "
+           "columns by name with init.variables_by_name");
   }
   if (!remarks.empty()) {
-    parts.warnings.push_back(concat("the weights of checkpoint '", saved.checkpoint,
-                                    "' were trained on other variables: ", join(remarks, "; "),
-                                    "; tensors that do not fit are a matter of init.may_skip"));
+    parts.warnings.push_back(concat(
+        "the weights of checkpoint '", saved.checkpoint,
+        "' were trained on other variables: ", join(remarks, "; "),
+        by_name ? "; they are taken by name"
+                : "; tensors that do not fit are a matter of init.may_skip, or taken by name with "
+                  "init.variables_by_name"));
   }
+}
+
+std::optional<train::VariableMatch> variable_match(const RunConfig& config, const SavedData& saved,
+                                                   const data::VariableTable& variables) {
+  if (!config.init.variables_by_name) return std::nullopt;
+  if (!saved.record) {
+    throw ConfigError("init.variables_by_name",
+                      concat("checkpoint '", saved.checkpoint,
+                             "' was written by an older program and does not say what its "
+                             "variables are"),
+                      "start from weights of the same variables");
+  }
+  const data::ColumnNames before = data::column_names(*saved.record),
+                          now = data::column_names(variables);
+  return train::VariableMatch{
+      .inputs = {before.inputs, now.inputs, saved.times_in, config.data.multistep_input},
+      .outputs = {before.outputs, now.outputs, saved.times_out, config.data.multistep_output,
+                  /*last_is_same=*/false}};
 }
 
 void check_tables(const RunConfig& config, const SavedData& saved, const data::DatasetInfo& info,

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/check.h"
+#include "core/safetensors.h"
 
 namespace aifs::app {
 
@@ -14,7 +15,7 @@ constexpr const char* kCoordinates = "latlon_rad";
 constexpr const char* kIndex = "edge_index";
 
 // The tensors of shape (rows, width) under `prefix`, but for `other`.
-std::map<std::string, graph::Attribute> read_attributes(const SafetensorsFile& file,
+std::map<std::string, graph::Attribute> read_attributes(const NamedTensors& file,
                                                         const std::string& prefix,
                                                         const std::string& other, int64_t rows) {
   std::map<std::string, graph::Attribute> attributes;
@@ -31,8 +32,7 @@ std::map<std::string, graph::Attribute> read_attributes(const SafetensorsFile& f
 }
 
 // Throws DataError unless a tensor is (rows, columns); -1 stands for any number of them.
-void check_shape(const SafetensorsFile& file, const std::string& name, int64_t rows,
-                 int64_t columns) {
+void check_shape(const NamedTensors& file, const std::string& name, int64_t rows, int64_t columns) {
   const std::vector<int64_t>& shape = file.at(name).shape;
   const auto is = [](int64_t size, int64_t wanted) { return wanted < 0 || size == wanted; };
   if (shape.size() == 2 && is(shape[0], rows) && is(shape[1], columns)) return;
@@ -41,13 +41,13 @@ void check_shape(const SafetensorsFile& file, const std::string& name, int64_t r
 }
 
 // Throws DataError for positions of nodes that a graph cannot have.
-int32_t position_of(int64_t index, const SafetensorsFile& file, const std::string& name) {
+int32_t position_of(int64_t index, const NamedTensors& file, const std::string& name) {
   if (index >= 0 && index <= std::numeric_limits<int32_t>::max())
     return static_cast<int32_t>(index);
   throw DataError(concat("'", name, "' in '", file.path().string(), "' names node ", index));
 }
 
-graph::NodeSet read_nodes(const SafetensorsFile& file, const std::string& prefix,
+graph::NodeSet read_nodes(const NamedTensors& file, const std::string& prefix,
                           const std::string& name) {
   check_shape(file, prefix + kCoordinates, -1, 2);
   const std::vector<double> latlon = file.doubles(prefix + kCoordinates);
@@ -61,7 +61,7 @@ graph::NodeSet read_nodes(const SafetensorsFile& file, const std::string& prefix
   return nodes;
 }
 
-graph::EdgeSet read_edges(const SafetensorsFile& file, const std::string& prefix,
+graph::EdgeSet read_edges(const NamedTensors& file, const std::string& prefix,
                           const std::string& source, const std::string& target) {
   check_shape(file, prefix + kIndex, 2, -1);
   const std::vector<int64_t> index = file.integers(prefix + kIndex);
@@ -78,7 +78,7 @@ graph::EdgeSet read_edges(const SafetensorsFile& file, const std::string& prefix
 }
 
 // Returns what stands between `before` and `after` in names of tensors, in the file's order.
-std::vector<std::string> names_between(const SafetensorsFile& file, const std::string& before,
+std::vector<std::string> names_between(const NamedTensors& file, const std::string& before,
                                        const std::string& after) {
   std::vector<std::string> names;
   for (const std::string& tensor : file.names()) {
@@ -110,7 +110,7 @@ class TensorItems {
 
 }  // namespace
 
-graph::Graph read_graph_tensors(const SafetensorsFile& file, const std::string& prefix) {
+graph::Graph read_graph_tensors(const NamedTensors& file, const std::string& prefix) {
   graph::Graph graph;
   for (const std::string& name : names_between(file, prefix + "nodes/", concat("/", kCoordinates)))
     graph.node_sets.push_back(read_nodes(file, concat(prefix, "nodes/", name, "/"), name));

@@ -6,13 +6,13 @@
 
 #include <string>
 
-#include "core/safetensors.h"
+#include "core/named_tensors.h"
 #include "graph/base/graph.h"
 
 namespace aifs::app {
 
 // All node and edge sets under `prefix`. Throws DataError naming what does not fit.
-graph::Graph read_graph_tensors(const SafetensorsFile& file, const std::string& prefix = "");
+graph::Graph read_graph_tensors(const NamedTensors& file, const std::string& prefix = "");
 
 void write_graph_tensors(const fs::path& path, const graph::Graph& graph);
 

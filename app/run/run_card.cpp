@@ -15,6 +15,7 @@
 #include "core/time.h"
 #include "parallel/launch/runtime.h"
 #include "train/optim/parameter_groups.h"
+#include "train/training_step.h"
 
 namespace aifs::app {
 
@@ -71,11 +72,11 @@ std::string rank_rows(const Run& run, const std::vector<std::string>& places) {
   return rows;
 }
 
-int64_t num_frozen(const model::ParameterSet& parameters,
-                   const std::vector<std::string>& patterns) {
+int64_t num_frozen(const model::ParameterSet& parameters, const train::OptimizerOptions& o) {
+  std::vector<std::string> names = train::untrained(parameters, o);
   int64_t count = 0;
   for (const model::Parameter& parameter : parameters.entries()) {
-    const bool frozen = std::any_of(patterns.begin(), patterns.end(), [&](const std::string& p) {
+    const bool frozen = std::any_of(names.begin(), names.end(), [&](const std::string& p) {
       return train::matches_pattern(parameter.name, p);
     });
     if (frozen && parameter.is_optimised()) count += c10::multiply_integers(whole_sizes(parameter));
@@ -196,6 +197,10 @@ std::string optimizer_text(const train::OptimizerOptions& o, int64_t samples_per
   text += concat(" ", enum_name(schedule.kind));
   if (schedule.kind == train::ScheduleKind::kCosine) text += concat(" to ", schedule.lr_min);
   text += concat(", warm-up ", counted(schedule.warmup_steps, "step"));
+  if (schedule.cooldown_steps > 0)
+    text += concat(", to ", schedule.lr_min, " over the last ",
+                   counted(schedule.cooldown_steps, "step"));
+  if (o.lora.is_on()) text += concat(", adapters of rank ", o.lora.rank, ", alpha ", o.lora.alpha);
   text += o.clip == train::ClipKind::kNone
               ? ", gradients not clipped"
               : concat(", gradients clipped by ", enum_name(o.clip), " at ", o.clip_limit);
@@ -274,7 +279,7 @@ std::string run_card(const Run& run, const std::vector<std::string>& places) {
       rank_rows(run, places), data_rows(run), row("graph", graph_text(run.graph())),
       row("edges", run.graph().report.edges_text()), mask_rows(run),
       row("model", model_text(c.model, run.parameters().num_trainable(),
-                              num_frozen(run.parameters(), c.optimizer.freeze))),
+                              num_frozen(run.parameters(), c.optimizer))),
       row("loss", loss_text(c.loss)), row("optimizer", optimizer_text(c.optimizer, samples)),
       row("batch",
           concat(c.data.batch_size, " x ", c.train.accumulate_batches, " accumulated x ",

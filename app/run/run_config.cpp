@@ -178,14 +178,45 @@ void check_judging(const RunConfig& c) {
   }
 }
 
+// Checks how weights are trained, and what they start from.
+void check_training(const RunConfig& c) {
+  train::ScheduleOptions schedule = c.optimizer.schedule;
+  if (schedule.total_steps == 0) schedule.total_steps = c.train.max_steps;
+  check_end(schedule, "optimizer.schedule");
+  const auto refuse = [](bool is_used, const char* path, const char* what, const char* hint) {
+    if (is_used) throw ConfigError(path, what, hint);
+  };
+  if (c.optimizer.lora.is_on()) {
+    const char* hint = "leave it out, or train without optimizer.lora";
+    refuse(c.init.from.empty(), "optimizer.lora.rank",
+           "adapts trained weights, and init.from names none",
+           "name the run or checkpoint to start from");
+    refuse(c.parallel.sharding.states != train::Sharding::kNone, "parallel.sharding.states",
+           "does not go with adapters: their gradients need whole matrices", hint);
+    refuse(c.parallel.sizes.tensor > 1, "parallel.tensor", "does not go with adapters yet", hint);
+    refuse(c.parallel.sizes.pipeline > 1, "parallel.pipeline", "does not go with adapters yet",
+           hint);
+    refuse(c.parallel.gradients.compression == train::Compression::kPowerSgd,
+           "parallel.gradients.compression",
+           "is powersgd, which does not go with adapters: both are of low rank", hint);
+  }
+  if (!c.init.variables_by_name) return;
+  const char* by_name = "init.variables_by_name";
+  refuse(!c.data.datasets.empty(), by_name, "does not go with several datasets yet",
+         "start from weights of the same variables");
+  const model::ResidualKind residual = c.model.residual.kind;
+  refuse(residual == model::ResidualKind::kScalarOrnstein ||
+             residual == model::ResidualKind::kSpectralOrnstein,
+         by_name, "does not go with an ornstein residual, which has weights for each variable",
+         "start from weights of the same variables, or use another residual");
+  const bool encoded = c.model.decoder.target_features == std::vector<std::string>{"encoded_data"};
+  refuse(!encoded, by_name, "goes with model.decoder.target_features [\"encoded_data\"] only",
+         "start from weights of the same variables");
+}
+
 void check_together(const RunConfig& c) {
   check_sources(c);
-  if (c.optimizer.schedule.kind == train::ScheduleKind::kCosine &&
-      c.optimizer.schedule.total_steps == 0 && c.train.max_steps == 0) {
-    throw ConfigError("optimizer.schedule.total_steps",
-                      "a cosine needs an end, and train.max_steps gives none",
-                      "set it, or use \"kind\": \"constant\"");
-  }
+  check_training(c);
   train::check_reduction(c.parallel.sharding, c.parallel.gradients);
   model::check_slices(c.model.processor, c.parallel.sizes.tensor);
   check_stages(c);

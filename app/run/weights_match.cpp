@@ -3,6 +3,7 @@
 
 #include "core/check.h"
 #include "core/join.h"
+#include "train/optim/adapters.h"
 
 namespace aifs::app {
 
@@ -55,15 +56,17 @@ std::vector<std::string> check_weights(const train::CheckpointInfo& checkpoint, 
 }
 
 std::vector<std::string> to_lines(const train::InitReport& report) {
+  using train::InitUse;
   std::vector<std::string> lines;
-  for (const std::string& text : report.left_out)
-    lines.push_back(concat(
-        "init: ", text, "; ",
-        text.ends_with("is not in this model") ? "it is not used" : "it keeps its first value"));
-  for (const std::string& name : report.own)
-    lines.push_back(concat("init: '", name,
-                           "' differs and follows from data and graph of this "
-                           "run, not from the checkpoint"));
+  for (const auto& [name, use, text] : report.tensors) {
+    if (text.empty() || train::is_adapter(name)) continue;  // the table counts them
+    const char* end = use == InitUse::kNew       ? "; it keeps its first value"
+                      : use == InitUse::kLeftOut ? "; it is not used"
+                      : use == InitUse::kOwn     ? " of this run, not from the checkpoint"
+                                                 : "";
+    lines.push_back(
+        concat("init: '", name, "' ", use == InitUse::kByVariable ? "has " : "", text, end));
+  }
   return lines;
 }
 

@@ -9,6 +9,7 @@
 #include "app/run/run_config.h"
 #include "app/run/saved_data.h"
 #include "train/output/checkpoint.h"
+#include "train/output/init_weights.h"
 
 namespace aifs::app {
 
@@ -18,8 +19,8 @@ namespace aifs::app {
 std::vector<std::string> check_weights(const train::CheckpointInfo& checkpoint, WeightUse use,
                                        const RunConfig& config, const std::string& graph_hash);
 
-// Returns what was taken of another run's weights, in words: what keeps its first value, one each,
-// and how many there are.
+// Returns what was not taken of another run's weights as it is, in words, a tensor each: new, not
+// used, taken by variable, or made of this run's data. Adapters are left to the report's table.
 std::vector<std::string> to_lines(const train::InitReport& report);
 
 }  // namespace aifs::app

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/run/checkpoints.h"
+#include "app/run/data_match.h"
 #include "app/run/device.h"
 #include "app/run/failure.h"
 #include "app/run/make_data.h"
@@ -32,6 +33,7 @@
 #include "parallel/gather_text.h"
 #include "parallel/launch/runtime.h"
 #include "parallel/together.h"
+#include "train/optim/adapters.h"
 
 namespace aifs::app {
 
@@ -145,6 +147,13 @@ void Run::build() {
   phases_.end("network and loss");
 }
 
+// Weights that are scored, exported or forecast with hold what adapters add.
+bool Run::is_trained() const {
+  const bool is_scored =
+      saved_ && (saved_->use == WeightUse::kScore || saved_->use == WeightUse::kForecast);
+  return config_.run.mode != Mode::kValidate && !is_scored;
+}
+
 void Run::build_network() {
   app::check_graph(config_.model, graph_.graph, config_.data);
   const at::ScalarType dtype = weight_type(config_.train.precision);
@@ -158,6 +167,7 @@ void Run::build_network() {
   fitted_ = fitted_model();
   network_ = std::make_unique<model::EncoderProcessorDecoder>(
       *parameters_, network_plan(fitted_, config_.data, data_, &graph_.graph), tensors);
+  if (is_trained()) train::add_adapters(*parameters_, config_.optimizer.lora);
   parameters_->flatten(device_);
   for (size_t d = 0; d < data_.size(); ++d)
     output_masks_.push_back(app::output_mask(config_.model, config_.data, d, graph_.graph));
@@ -425,13 +435,15 @@ train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_fro
 void Run::start_from_other_run(const train::CheckpointInfo& other) {
   const std::vector<std::string> warnings =
       check_weights(other, WeightUse::kStart, config_, graph_.hash);
-  const train::InitReport report =
-      train::init_parameters(other, *parameters_, config_.init.may_skip);
+  train::InitOptionsOfWeights options{.may_skip = config_.init.may_skip, .by_name = {}};
+  if (saved_) options.by_name = variable_match(config_, *saved_, data().variables);
+  const train::InitReport report = train::init_parameters(other, *parameters_, options);
   if (!mesh_->is_main()) return;
   warn(warnings);
   warn(to_lines(report));
-  log::info("starting from the weights of '", other.path.string(), "': ", report.num_taken,
-            " tensors");
+  log::info("starting from the weights of '", other.path.string(),
+            "': ", report.count(train::InitUse::kTaken) + report.count(train::InitUse::kByVariable),
+            " tensors\n", report.table());
 }
 
 void Run::load_weights(const train::CheckpointInfo& checkpoint, WeightUse use) {
@@ -443,15 +455,22 @@ void Run::load_weights(const train::CheckpointInfo& checkpoint, WeightUse use) {
   if (mesh_->is_main()) warn(warnings);
 }
 
-fs::path Run::adopt_weights(const SafetensorsFile& weights, const std::string& prefix) {
+fs::path Run::adopt_weights(const NamedTensors& weights, const std::string& prefix,
+                            const OtherTraining& training) {
   train::load_parameters(weights, prefix, *parameters_);
   train::AdamW optimizer(*parameters_, config_.optimizer.adamw);
   if (config_.optimizer.average.kind != train::AverageKind::kNone) {
     optimizer.attach(train::kAverageState, parameters_->flat_values());
   }
+  if (training.moments) {
+    train::OptimizerState moments{
+        {{"moment1", optimizer.moment1()}, {"moment2", optimizer.moment2()}}};
+    train::load_optimizer(*training.moments, *parameters_, moments);
+    optimizer.set_num_steps(training.optimizer_steps);
+  }
   train::CheckpointMeta meta = checkpoint_meta();
   meta.time_utc = format_date(static_cast<int64_t>(std::time(nullptr)));
-  return train::write_checkpoint(checkpoint_folder(config_), {},
+  return train::write_checkpoint(checkpoint_folder(config_), training.state,
                                  train::gather_tensors(*parameters_, optimizer), meta, /*keep=*/0);
 }
 

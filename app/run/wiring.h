@@ -26,6 +26,13 @@ namespace aifs::app {
 // Throws ConfigError where train.validation.weights is "area" and the data nodes have none.
 void check_area_weights(const graph::NodeSet& nodes);
 
+// What is known of a training by another program, besides its weights.
+struct OtherTraining {
+  const NamedTensors* moments = nullptr;  // moment1/<name>, moment2/<name>; null: none
+  int64_t optimizer_steps = 0;
+  train::LoopState state = {};
+};
+
 // Everything a run needs, in the order it is built.
 class Run {
  public:
@@ -53,8 +60,10 @@ class Run {
   // DataError if it is of another model or graph. Local.
   void load_weights(const train::CheckpointInfo& checkpoint, WeightUse use = WeightUse::kScore);
   // Starts a run from weights of another program: copies the tensors of `weights` whose names start
-  // with `prefix` and writes them as the checkpoint of step 0 of this run. Returns its path. Local.
-  fs::path adopt_weights(const SafetensorsFile& weights, const std::string& prefix);
+  // with `prefix` and writes them as a checkpoint of this run, of step 0 unless more is known of
+  // the training. Returns its path. Local.
+  fs::path adopt_weights(const NamedTensors& weights, const std::string& prefix,
+                         const OtherTraining& training = {});
   // Scores the weights of a checkpoint; prints a table and writes
   // <run.dir>/validation-step-<n>.json. Collective; only the main rank prints and writes.
   void validate(const train::CheckpointInfo& checkpoint);
@@ -85,6 +94,8 @@ class Run {
 
  private:
   void warn_of_graph() const;
+  // True if the network is made to be trained.
+  bool is_trained() const;
   // Opens the data that the main rank has opened, on the other ranks. Local.
   void open_data();
   plan::StepInput planned_step() const;

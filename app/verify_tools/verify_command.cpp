@@ -10,6 +10,7 @@
 #include "app/data_tools/parsed_option.h"
 #include "app/run/exit_codes.h"
 #include "app/run/make_data.h"
+#include "app/verify_tools/truth_map.h"
 #include "core/check.h"
 #include "core/cores.h"
 #include "core/file_io.h"
@@ -84,7 +85,7 @@ std::vector<std::vector<double>> weights_of(const VerifyCommand& command,
       .weights = verify::cell_weights(kind, forecast.latitudes_deg(), forecast.longitudes_deg(),
                                       "--weights")};
   const std::vector<int64_t>& grids = truth.dataset().info().grids;
-  if (grids.size() > 1)  // the limited area comes first
+  if (grids.size() > 1)  // the limited area comes first; turned cells are of neither
     for (const int64_t cell : truth.cells())
       cells.is_inside.push_back(cell < grids.front());
   std::vector<std::vector<double>> weights;
@@ -342,10 +343,13 @@ int run_verify_command(const VerifyCommand& command, const RunConfig& config) {
   verify::Verification found{.parts = parts_to_score(command, first),
                              .num_members = first.num_members()};
   const std::vector<DataParts> datasets = make_datasets(config, open_stores(config));
-  verify::Truth truth(truth_of(datasets, first), first, found.parts.variables);
+  const int64_t threads = command.threads > 0 ? command.threads : usable_cores();
+  const data::Dataset& dataset = truth_of(datasets, first);
+  verify::Truth truth(dataset, first, found.parts.variables,
+                      truth_map(dataset.info(), first, command.interpolation, threads));
   verify::ScoreSetup setup{.truth = truth,
                            .weights = weights_of(command, found.parts, first, truth.cells()),
-                           .threads = command.threads > 0 ? command.threads : usable_cores()};
+                           .threads = threads};
   const auto spectra = spectra_for(command, found.parts, first);
   const auto observations = observations_for(command, found.parts);
   UsedClimatology used;

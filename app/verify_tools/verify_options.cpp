@@ -100,6 +100,11 @@ CLI::App* add_verify_command(CLI::App& app, VerifyCommand& c) {
                    "name=north/west/south/east")
       ->delimiter(',')
       ->capture_default_str();
+  command
+      ->add_option("--interpolation", c.interpolation,
+                   "of the truth to the grid of forecasts that `forecast --grid` wrote: as there")
+      ->check(CLI::IsMember({"conservative", "nearest"}))
+      ->capture_default_str();
   command->add_option("--threads", c.threads, "that score, as many as cores if not said")
       ->type_name("N")
       ->check(CLI::Range(1, 256));

@@ -27,10 +27,11 @@ struct VerifyCommand {
   std::string climatology_cache;        // folder of computed ones; empty: that of the scores
   std::string climatology_period;       // "FIRST/LAST"; empty: all dates
   int64_t climatology_window_days = 61;
-  std::vector<std::string> spectra;        // "zonal", "degree"; empty: none
-  std::string stations;                    // file of observations; empty: none
-  std::string station_method = "nearest";  // name of a verify::PointMethod
-  int64_t threads = 0;                     // 0: as many as cores
+  std::vector<std::string> spectra;            // "zonal", "degree"; empty: none
+  std::string stations;                        // file of observations; empty: none
+  std::string station_method = "nearest";      // name of a verify::PointMethod
+  std::string interpolation = "conservative";  // or "nearest": of the truth to a grid
+  int64_t threads = 0;                         // 0: as many as cores
 };
 
 // Adds `verify`, which --config and --set may follow. `command` is filled by parsing.

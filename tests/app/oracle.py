@@ -6,6 +6,7 @@ usage: oracle.py families PROGRAM [--write]   tiny models of all families, there
        oracle.py forecasts PROGRAM [--write]  scores of the program's forecasts and of Anemoi's; hierarchies begin in Anemoi
        oracle.py graphs PROGRAM               graph files of anemoi-graphs, with their own edges
        oracle.py regional PROGRAM             training on a limited area and a stretched grid, step by step
+       oracle.py checkpoints PROGRAM          checkpoints of anemoi-training as runs that go on
        oracle.py trained PROGRAM              weights that Anemoi trained, and its forecast with them; needs AIFS_SHARED
 """
 import argparse
@@ -449,7 +450,7 @@ def check_refused_graphs(graph, folder):
     torch.save(pathlib.PurePosixPath("a"), folder / "objects.pt")
     for text, told in {
             "there is no such file": convert(folder / "none.pt"), "no file of torch.save": convert(folder / "text.pt"),
-            "from-anemoi": convert(folder / "checkpoint.pt"), "list": convert(folder / "list.pt"),
+            "aifs-train import": convert(folder / "checkpoint.pt"), "list": convert(folder / "list.pt"),
             "--trust": convert(folder / "objects.pt"), "nodes 'hidden'": changed(drop_coordinates),
             "not radians": changed(turn_to_degrees), "join nodes that 'data' has not": changed(break_edges)}.items():
         require(text in told, f"'{told}' says '{text}'")
@@ -563,6 +564,52 @@ def check_regional(program):
             check_regional_training(program, name, pathlib.Path(folder))
 
 
+# ---------------------------------------------------------------- checkpoints
+
+GOES_ON_LIMIT = 1e-6  # relative, of the losses behind a checkpoint
+
+
+def tensors_of_run(run_dir):
+    (file,) = (run_dir / "checkpoints").glob("step-*/parameters.safetensors")
+    return exchange.load_tensors(file)
+
+
+def check_checkpoint(program, name, place, data):
+    """A training of Anemoi's own trainer: both of its files have the same weights here, and it goes on."""
+    exchange.from_anemoi(place / "inference.ckpt", place / "reference")
+    reference = {key.removeprefix("model."): tensor
+                 for key, tensor in exchange.load_tensors(place / "reference/model.safetensors").items()
+                 if key.startswith("model.")}
+    graph = exchange.load_tensors(place / "reference/graph.safetensors")
+    for kind in ("inference", "training"):
+        run(program, "import", place / f"{kind}.ckpt", place / kind, *data)
+        own = tensors_of_run(place / kind)
+        require_same_bits({key: reference[key] for key in own}, own, f"{name}, {kind}")
+        require(len(own) == len(reference), f"{name}, {kind}: number of tensors")
+        run(program, "export", place / kind, place / f"{kind}_out")
+        exported = exchange.load_tensors(place / f"{kind}_out/graph.safetensors")
+        require_same_bits({key: exported[key] for key in graph}, graph, f"{name}, {kind}: graph")
+    run(program, "--config", place / "training/config.json", "--resume",
+        *options(run__device="cpu", run__threads=1, log__every_steps=1))
+    losses = [json.loads(line)["loss"] for line in (place / "training/metrics.jsonl").read_text().splitlines()]
+    expected = json.loads((place / "losses.json").read_text())["behind"]
+    require(len(losses) == len(expected), f"{name}: {len(losses)} steps behind the checkpoint")
+    apart = max(abs(a / b - 1) for a, b in zip(losses, expected))
+    print(f"{name}: {len(reference)} tensors, the same bits; losses of {len(losses)} steps behind differ by {apart:.1e}")
+    if name != "ensemble":  # noise is drawn by other generators
+        require(apart <= GOES_ON_LIMIT, f"{name}: losses behind the checkpoint")
+
+
+def check_checkpoints(program):
+    os.environ.pop("SLURM_JOB_ID", None)  # Anemoi's base seed, where there is one
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        print(run(sys.executable, ROOT / "tools/reference/anemoi_checkpoints.py", folder).splitlines()[-1])
+        for place in sorted(folder.glob("*/training.ckpt")):
+            check_checkpoint(program, place.parent.name, place.parent,
+                             options(data__dataset__dataset=str(folder / "globe.zarr")))
+
+
 # ---------------------------------------------------------------- trained models
 
 def forecast(interface, fields, steps, mask=None):
@@ -647,7 +694,7 @@ def check_all_trained(program):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("families", "forecasts", "graphs", "regional", "trained"))
+    parser.add_argument("what", choices=("families", "forecasts", "graphs", "regional", "checkpoints", "trained"))
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("--write", action="store_true", help="write state dicts to tests/fixtures")
     arguments = parser.parse_args()
@@ -660,6 +707,8 @@ def main():
         check_graphs(arguments.program)
     elif arguments.what == "regional":
         check_regional(arguments.program)
+    elif arguments.what == "checkpoints":
+        check_checkpoints(arguments.program)
     else:
         check_all_trained(arguments.program)
 

@@ -18,6 +18,7 @@
 #include "core/log.h"
 #include "core/run_on_threads.h"
 #include "core/safetensors.h"
+#include "train/optim/adapters.h"
 
 namespace aifs::train {
 
@@ -437,7 +438,7 @@ std::string shapes(const SafetensorsEntry& entry, const Target& target) {
 
 // The tensors of a file whose names start with `prefix` must be exactly `wanted`, with their
 // shapes.
-void check_tensors(const SafetensorsFile& file, const Targets& wanted,
+void check_tensors(const NamedTensors& file, const Targets& wanted,
                    const std::string& prefix = "") {
   std::vector<std::string> faults;
   for (const auto& [name, target] : wanted) {
@@ -448,7 +449,9 @@ void check_tensors(const SafetensorsFile& file, const Targets& wanted,
     }
   }
   for (const auto& [name, entry] : file.entries()) {
-    if (name.starts_with(prefix) && wanted.count(name) == 0) {
+    // What adapters add is in the weights that they belong to.
+    const bool is_merged = is_adapter(name) && wanted.count(adapted_weight(name)) != 0;
+    if (name.starts_with(prefix) && wanted.count(name) == 0 && !is_merged) {
       faults.push_back(concat("'", name, "' is not in this model"));
     }
   }
@@ -463,19 +466,24 @@ void check_tensors(const SafetensorsFile& file, const Targets& wanted,
                   "the configuration that made it is in its manifest.json");
 }
 
-void copy_tensors(const SafetensorsFile& file, const Targets& targets) {
+void copy_tensors(const NamedTensors& file, const Targets& targets) {
   for (const auto& [name, target] : targets) {
-    const SafetensorsEntry& entry = file.at(name);
-    auto* data = const_cast<std::byte*>(entry.bytes.data());  // only read
-    const at::Tensor whole =
-        at::from_blob(data, entry.shape, at::TensorOptions().dtype(tensor_type(entry.dtype)));
-    target.place.detach().copy_(own_slice(*target.parameter, whole));
+    target.place.detach().copy_(own_slice(*target.parameter, stored_tensor(file.at(name))));
   }
 }
 
 }  // namespace
 
-void load_parameters(const SafetensorsFile& file, const std::string& prefix,
+fs::path weights_file(const CheckpointInfo& checkpoint) {
+  return checkpoint.path / kParameters;
+}
+
+at::Tensor stored_tensor(const SafetensorsEntry& entry) {
+  auto* data = const_cast<std::byte*>(entry.bytes.data());  // only read
+  return at::from_blob(data, entry.shape, at::TensorOptions().dtype(tensor_type(entry.dtype)));
+}
+
+void load_parameters(const NamedTensors& file, const std::string& prefix,
                      model::ParameterSet& parameters) {
   Targets wanted;
   for (const model::Parameter& parameter : parameters.entries()) {
@@ -486,7 +494,7 @@ void load_parameters(const SafetensorsFile& file, const std::string& prefix,
 }
 
 void load_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters) {
-  load_parameters(SafetensorsFile(checkpoint.path / kParameters), "", parameters);
+  load_parameters(SafetensorsFile(weights_file(checkpoint)), "", parameters);
 }
 
 std::string write_parameters(const fs::path& path, const model::ParameterSet& parameters,
@@ -498,7 +506,7 @@ std::string write_parameters(const fs::path& path, const model::ParameterSet& pa
   return write_tensors(path, weights, std::move(first));
 }
 
-void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet& parameters,
+void load_optimizer(const NamedTensors& file, const model::ParameterSet& parameters,
                     OptimizerState& optimizer) {
   Targets wanted;
   for (const model::Parameter& parameter : parameters.entries()) {
@@ -506,9 +514,13 @@ void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet&
     for (const auto& [kind, flat] : optimizer.flats)
       wanted[kind + "/" + parameter.name] = {&parameter, model::view_in(flat, parameter)};
   }
-  const SafetensorsFile file(checkpoint.path / kOptimizer);
   check_tensors(file, wanted);
   copy_tensors(file, wanted);
+}
+
+void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet& parameters,
+                    OptimizerState& optimizer) {
+  load_optimizer(SafetensorsFile(checkpoint.path / kOptimizer), parameters, optimizer);
   optimizer.num_steps = checkpoint.optimizer_steps;
 }
 
@@ -525,70 +537,6 @@ void load_average(const CheckpointInfo& checkpoint, model::ParameterSet& paramet
                     "set optimizer.average.kind to \"none\" for the weights themselves");
   }
   copy_tensors(file, targets);
-}
-
-namespace {
-
-// True if a buffer is made of the graph's coordinates (NodeAttributes) or of statistics
-// (Bounding), by the names that Anemoi gives them.
-bool follows_from_data(const model::Parameter& parameter) {
-  const std::string& name = parameter.name;
-  const std::string leaf = name.substr(name.rfind('.') + 1);  // npos + 1 is 0
-  return !parameter.is_optimised() && (leaf.starts_with("latlons_") || leaf == "norm_min_val");
-}
-
-bool same_values(const SafetensorsEntry& entry, const Target& target) {
-  auto* data = const_cast<std::byte*>(entry.bytes.data());  // only read
-  const at::Tensor whole =
-      at::from_blob(data, entry.shape, at::TensorOptions().dtype(tensor_type(entry.dtype)));
-  const at::Tensor own = target.place.detach().cpu().to(at::kDouble);
-  return at::allclose(own_slice(*target.parameter, whole).to(at::kDouble), own, 1e-6, 1e-6);
-}
-
-}  // namespace
-
-InitReport init_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters,
-                           const std::vector<std::string>& may_skip) {
-  const SafetensorsFile file(checkpoint.path / kParameters);
-  Targets targets;
-  InitReport report;
-  std::vector<std::string> faults;
-  const auto skip = [&](const std::string& name, const std::string& why) {
-    const bool allowed =
-        std::any_of(may_skip.begin(), may_skip.end(),
-                    [&](const std::string& pattern) { return matches_pattern(name, pattern); });
-    (allowed ? report.left_out : faults).push_back(concat("'", name, "' ", why));
-  };
-  for (const model::Parameter& parameter : parameters.entries()) {
-    const Target target{&parameter, parameter.tensor};
-    if (!file.contains(parameter.name)) {
-      skip(parameter.name, "is not in the checkpoint");
-    } else if (!fits(file.at(parameter.name), target)) {
-      skip(parameter.name, shapes(file.at(parameter.name), target));
-    } else if (!follows_from_data(parameter)) {
-      targets[parameter.name] = target;
-    } else if (!same_values(file.at(parameter.name), target)) {
-      report.own.push_back(parameter.name);
-    }
-  }
-  for (const auto& [name, entry] : file.entries()) {
-    if (!parameters.contains(name)) skip(name, "is not in this model");
-  }
-  if (!faults.empty()) {
-    std::string text;
-    for (const std::string& fault : faults)
-      text += "\n  " + fault;
-    throw ConfigError("init.may_skip",
-                      concat("'", file.path().string(), "' does not fit this model, ",
-                             faults.size(), " tensors differ:", text),
-                      "allow what may keep its first values by name, with * for any text");
-  }
-  if (targets.empty()) {
-    throw ConfigError("init.from", concat("nothing of '", file.path().string(), "' was used"));
-  }
-  copy_tensors(file, targets);
-  report.num_taken = static_cast<int64_t>(targets.size());
-  return report;
 }
 
 }  // namespace aifs::train

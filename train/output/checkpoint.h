@@ -98,15 +98,24 @@ CheckpointInfo inspect_checkpoint(const fs::path& path);
 // there is none at all; DataError if all are damaged.
 std::optional<CheckpointInfo> find_latest_checkpoint(const fs::path& folder);
 
+// The file with the weights of a checkpoint, and a tensor of such a file, whole: it shares the
+// memory of the file, and is only to be read.
+fs::path weights_file(const CheckpointInfo& checkpoint);
+at::Tensor stored_tensor(const SafetensorsEntry& entry);
+
 // Copies the tensors in, or the slices of them that this rank holds. Throws DataError listing
 // parameters that are missing, superfluous or of another shape: the checkpoint is of another model.
-// Nothing is changed in that case.
+// Nothing is changed in that case. Tensors of adapters are superfluous to a set without adapters,
+// which is no fault: the weights hold what they add.
 void load_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters);
 // Reads them from any file, whose names have `prefix` in front; others are not looked at.
-void load_parameters(const SafetensorsFile& file, const std::string& prefix,
+void load_parameters(const NamedTensors& file, const std::string& prefix,
                      model::ParameterSet& parameters);
 // Fills the tensors that are there, by name; they are those of an optimiser of all parameters.
 void load_optimizer(const CheckpointInfo& checkpoint, const model::ParameterSet& parameters,
+                    OptimizerState& optimizer);
+// Reads them from any file, whose names are <state>/<parameter>; the number of steps stays.
+void load_optimizer(const NamedTensors& file, const model::ParameterSet& parameters,
                     OptimizerState& optimizer);
 
 // Writes the tensors called `names`, in that order, after `first` and with `prefix` in front of
@@ -119,19 +128,5 @@ std::string write_parameters(const fs::path& path, const model::ParameterSet& pa
 inline constexpr const char* kAverageState = "average";
 // Copies averaged weights in, over what load_parameters() gave. Throws DataError if there are none.
 void load_average(const CheckpointInfo& checkpoint, model::ParameterSet& parameters);
-
-// Describes what a run has taken of the weights of another.
-struct InitReport {
-  int64_t num_taken = 0;
-  std::vector<std::string> left_out;  // one sentence each: new here, not here, of another shape
-  std::vector<std::string> own;       // names of what follows from data and graph, and differs
-};
-
-// Starts a new run from the weights of another: tensors of the same name and shape are copied, but
-// for coordinates of nodes and limits that are made of statistics: those of this run's graph and
-// data hold. Throws ConfigError listing what does not fit and is not allowed to by a pattern
-// (parameter_groups.h) of `may_skip`.
-InitReport init_parameters(const CheckpointInfo& checkpoint, model::ParameterSet& parameters,
-                           const std::vector<std::string>& may_skip);
 
 }  // namespace aifs::train

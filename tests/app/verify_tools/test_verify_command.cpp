@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `aifs-train verify` on forecasts of a trained run.
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -133,6 +134,47 @@ TEST_CASE("climatology, seasons, thresholds, spectra and stations are written",
   REQUIRE(again.exit_code == 0);
   REQUIRE_THAT(again.err, ContainsSubstring("climatology of '"));  // it was kept
   REQUIRE(lines_of("scores.jsonl") == rows);
+}
+
+TEST_CASE("forecasts on a regular grid are verified against the truth on it", "[verify_command]") {
+  const Forecasts forecasts;
+  const auto biases = [&](const fs::path& files, const std::string& more) {
+    const auto verified =
+        call(concat("verify '", files.string(), "' --truth '", forecasts.run().string(),
+                    "' --weights area --out '", forecasts.scores().string(), "' ", more));
+    INFO(verified.err);
+    REQUIRE(verified.exit_code == 0);
+    std::istringstream lines(read_file(forecasts.scores() / "scores.jsonl"));
+    std::vector<double> found;
+    for (std::string line; std::getline(lines, line);) {
+      const auto row = nlohmann::json::parse(line);
+      found.push_back(row["bias"].get<double>());
+      REQUIRE(row["rmse"].get<double>() > std::abs(found.back()));
+    }
+    return found;
+  };
+  const auto make = [&](const char* name, const char* options) {
+    const fs::path files = forecasts.run() / name;
+    const auto made =
+        call(concat("forecast '", forecasts.run().string(), "' --dates 2020-02-01T06,2020-02-01T12",
+                    " --lead-time 12h --grid 10/10 ", options, " --out '", files.string(), "'"));
+    INFO(made.err);
+    REQUIRE(made.exit_code == 0);
+    return files;
+  };
+  const std::vector<double> wanted = biases(forecasts.files(), "");
+  const fs::path global = make("global", "");
+  const std::vector<double> found = biases(global, "");  // conservative means keep it
+  REQUIRE(wanted.size() == 26);
+  REQUIRE(found.size() == wanted.size());
+  double largest = 0.0;
+  for (const double bias : wanted)
+    largest = std::max(largest, std::abs(bias));
+  for (size_t i = 0; i < found.size(); ++i)
+    REQUIRE(std::abs(found[i] - wanted[i]) < 1e-5 * largest);
+  REQUIRE(biases(global, "--interpolation nearest") != found);
+  REQUIRE(biases(make("area", "--area 70/-20/30/40"), "").size() == 26);
+  REQUIRE(biases(make("near", "--interpolation nearest"), "--interpolation nearest").size() == 26);
 }
 
 TEST_CASE("scores inside and outside of a limited area add up to those of all cells",

@@ -62,6 +62,52 @@ TEST_CASE("a constant rate follows its warm-up", "[schedule]") {
   REQUIRE(learning_rate(options, 1000000) == 0.5);
 }
 
+TEST_CASE("a constant rate falls to its floor over the last steps", "[schedule]") {
+  ScheduleOptions options{.kind = ScheduleKind::kConstant,
+                          .lr = 0.5,
+                          .lr_min = 0.1,
+                          .warmup_steps = 4,
+                          .total_steps = 120,
+                          .cooldown_steps = 100,
+                          .cooldown = Cooldown::kLinear};
+  REQUIRE(learning_rate(options, 3) == 0.375);
+  REQUIRE(learning_rate(options, 19) == 0.5);
+  REQUIRE(learning_rate(options, 20) == 0.5);
+  REQUIRE(learning_rate(options, 45) == Approx(0.4).epsilon(1e-14));
+  REQUIRE(learning_rate(options, 119) == Approx(0.104).epsilon(1e-14));
+  REQUIRE(learning_rate(options, 120) == 0.1);
+  REQUIRE(learning_rate(options, 1000) == 0.1);
+  options.cooldown = Cooldown::kSqrt;
+  REQUIRE(learning_rate(options, 20) == 0.5);
+  REQUIRE(learning_rate(options, 45) == Approx(0.3).epsilon(1e-14));  // half of it in a quarter
+  REQUIRE(learning_rate(options, 84) == Approx(0.18).epsilon(1e-14));
+  REQUIRE(learning_rate(options, 120) == 0.1);
+}
+
+TEST_CASE("a cool-down needs an end, a constant rate and room after the warm-up", "[schedule]") {
+  ScheduleOptions options{.kind = ScheduleKind::kConstant, .warmup_steps = 10};
+  const auto message = [&] {
+    try {
+      options.validate("s");
+      check_end(options, "s");
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  REQUIRE(message() == "none");  // no end is needed without one
+  options.cooldown_steps = 90;
+  REQUIRE_THAT(message(), ContainsSubstring("s.total_steps"));
+  options.total_steps = 100;
+  REQUIRE(message() == "none");
+  options.total_steps = 99;
+  REQUIRE_THAT(message(), ContainsSubstring("s.cooldown_steps"));
+  options.kind = ScheduleKind::kCosine;
+  REQUIRE_THAT(message(), ContainsSubstring("s.cooldown_steps"));
+  options.cooldown_steps = 0;
+  REQUIRE(message() == "none");  // cosines end before their warm-up in runs of a few steps
+}
+
 TEST_CASE("rollouts grow after every so many epochs up to the maximum", "[schedule]") {
   using Lengths = std::vector<int64_t>;
   REQUIRE(lengths({1, 1, 4}, 6) == Lengths{1, 2, 3, 4, 4, 4});
