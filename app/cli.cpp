@@ -17,6 +17,7 @@ constexpr const char* kFooter = R"(Examples
   aifs-train --config configs/o96.json --resume            go on from the latest checkpoint
   aifs-train --config configs/o96.json --validate-only     score the latest checkpoint
   aifs-train watch runs/a                                  how a run goes on, in a terminal
+  aifs-train explain-hang runs/a                           who waited for whom, after exit code 6
   aifs-train forecast runs/a --dates 2020-01-31T00 --lead-time 10d --out forecasts
   aifs-train report runs/a runs/b --out report.html        a page about runs, scores, forecasts
   aifs-train export --format anemoi runs/a OUT             a model for Anemoi
@@ -93,6 +94,15 @@ CLI::App* add_watch(CLI::App& app, WatchCommand& c) {
   return command;
 }
 
+CLI::App* add_explain_hang(CLI::App& app, ExplainHangCommand& c) {
+  CLI::App* command = app.add_subcommand(
+      "explain-hang",
+      "say who waited for whom, in what step and operation, when a run ended because nothing moved "
+      "(docs/faults.md)");
+  command->add_option("RUN", c.run, "run folder")->required();
+  return command;
+}
+
 void add_plan_options(CLI::App& app, CommandLine& c) {
   constexpr const char* kGroup = "Planning";
   PlanRequest& plan = c.plan;
@@ -161,7 +171,42 @@ void add_print_options(CLI::App& app, CommandLine& c) {
                "print the JSON Schema of configurations and stop");
   app.add_flag("--print-reference", c.print_reference,
                "print the reference of all keys (Markdown) and stop");
+  app.add_flag("--print-man", c.print_man, "print the manual page (troff) and stop");
+  app.add_option("--print-completion", c.print_completion,
+                 "print what completes command lines in a shell, bash or zsh, and stop")
+      ->type_name("SHELL")
+      ->check(CLI::IsMember({"bash", "zsh"}));
   app.add_flag("--version", c.version, "print versions of the program and its libraries and stop");
+}
+
+OptionPage page_of(const CLI::Option& option) {
+  OptionPage page{.names = {},
+                  .value = option.get_type_name(),
+                  .text = option.get_description(),
+                  .is_positional = option.get_positional()};
+  if (page.is_positional) page.names.push_back(option.get_name(/*positional=*/true));
+  for (const std::string& name : option.get_snames())
+    page.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames())
+    page.names.push_back("--" + name);
+  if (option.get_expected_max() == 0) page.value.clear();  // a flag
+  return page;
+}
+
+// The command and those below it.
+void add_pages(const CLI::App& app, const std::string& name, std::vector<CommandPage>& pages) {
+  CommandPage page{.name = name, .text = app.get_description(), .options = {}};
+  for (const CLI::Option* option : app.get_options())
+    page.options.push_back(page_of(*option));
+  pages.push_back(std::move(page));
+  for (const CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; }))
+    add_pages(*below, (name.empty() ? "" : name + " ") + below->get_name(), pages);
+}
+
+ProgramPages pages_of(const CLI::App& app) {
+  ProgramPages pages{.commands = {}, .footer = kFooter, .version = {}, .keys = {}};
+  add_pages(app, "", pages.commands);
+  return pages;
 }
 
 }  // namespace
@@ -193,6 +238,8 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
   const auto* graph_command = add_graph_commands(app, graph);
   WatchCommand watch;
   const auto* watch_command = add_watch(app, watch);
+  ExplainHangCommand explain_hang;
+  const auto* hang_command = add_explain_hang(app, explain_hang);
   app.require_subcommand(0, 1);
   try {
     app.parse(argc, argv);
@@ -205,10 +252,14 @@ ParsedCommandLine parse_command_line(int argc, char** argv) {
     if (data_command->parsed()) c.data = data;
     if (graph_command->parsed()) c.graph = graph;
     if (watch_command->parsed()) c.watch = watch;
+    if (hang_command->parsed()) c.explain_hang = explain_hang;
     c.resume = run.resume->count() > 0;
     c.validate_only = run.validate->count() > 0;
     const bool is_run = app.get_subcommands().empty();
-    const bool needs_config = is_run && !c.print_schema && !c.print_reference && !c.version;
+    const bool prints_page = c.print_man || !c.print_completion.empty();
+    if (prints_page) c.pages = pages_of(app);
+    const bool needs_config =
+        is_run && !c.print_schema && !c.print_reference && !c.version && !prints_page;
     if (needs_config && c.config.empty()) throw CLI::RequiredError("--config");
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, err;

@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "app/cli_pages.h"
 #include "app/data_tools/options.h"
 #include "app/forecast_tools/forecast_options.h"
 #include "app/graph_tools/options.h"
+#include "app/hang_tools/explain_hang.h"
 #include "app/report_tools/report_options.h"
 #include "app/run/plan_request.h"
 #include "app/verify_tools/verify_options.h"
@@ -44,6 +46,9 @@ struct CommandLine {
   bool dry_run = false;
   PlanRequest plan;  // of --dry-run
   bool version = false;
+  bool print_man = false;
+  std::string print_completion;       // shell; empty: none
+  std::optional<ProgramPages> pages;  // for these two, without keys and version
   std::optional<ExchangeCommand> exchange;
   std::optional<ImportConfigCommand> import_config;
   std::optional<ForecastCommand> forecast;
@@ -52,6 +57,7 @@ struct CommandLine {
   std::optional<DataCommand> data;
   std::optional<GraphCommand> graph;
   std::optional<WatchCommand> watch;
+  std::optional<ExplainHangCommand> explain_hang;
 };
 
 // Parses; on --help or a mistake gives the exit code, and what to print, instead.

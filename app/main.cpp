@@ -12,19 +12,23 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "app/check_config.h"
 #include "app/cli.h"
+#include "app/cli_pages.h"
 #include "app/data_tools/commands.h"
 #include "app/exchange.h"
 #include "app/forecast_tools/make_forecasts.h"
 #include "app/graph_tools/commands.h"
+#include "app/hang_tools/explain_hang.h"
 #include "app/import_checkpoint.h"
 #include "app/import_config.h"
 #include "app/report_tools/report_command.h"
 #include "app/run/checkpoints.h"
 #include "app/run/device.h"
+#include "app/run/environment_traps.h"
 #include "app/run/exit_codes.h"
 #include "app/run/failure.h"
 #include "app/run/io_run.h"
@@ -43,6 +47,7 @@
 #include "core/folder_trial.h"
 #include "core/host.h"
 #include "core/log.h"
+#include "core/nvml.h"
 #include "core/stale_files.h"
 #include "core/time.h"
 #include "parallel/backends/comm_virtual.h"
@@ -119,7 +124,19 @@ void try_run_folder(const Run& run) {
   check_room(checkpoints, "a checkpoint", train::checkpoint_file_bytes(run.parameters(), states));
 }
 
-int train(Run& run, const std::optional<train::CheckpointInfo>& resume_from,
+// `hosts`: of all ranks. GPUs of other hosts than this one are not looked at.
+void warn_of_traps(const Run& run, const std::vector<std::string>& hosts) {
+  Surroundings surroundings{.on_gpu = run.device().is_cuda(), .variable = ::getenv};
+  surroundings.num_hosts = std::ssize(std::set<std::string>(hosts.begin(), hosts.end()));
+  if (surroundings.on_gpu) {
+    if (const auto nvml = Nvml::open({gpu_address(run.device())})) surroundings.gpus = nvml->read();
+  }
+  for (const std::string& trap : environment_traps(surroundings))
+    log::warning(trap);
+}
+
+// `goes_on`: with --resume, also where there is no checkpoint yet.
+int train(Run& run, bool goes_on, const std::optional<train::CheckpointInfo>& resume_from,
           parallel::Runtime& runtime) {
   const RunConfig& config = run.config();
   parallel::Communicator& world = run.mesh().world();
@@ -130,6 +147,7 @@ int train(Run& run, const std::optional<train::CheckpointInfo>& resume_from,
   parallel::require_same(world, "graph", run.graph().hash);
   const std::vector<std::string> places =
       parallel::gather_text(world, concat(runtime.host(), ": ", device_name(run.device())));
+  const std::vector<std::string> hosts = parallel::gather_text(world, runtime.host());
   const auto prepare = [&] {  // the main rank reads and writes files, the others get what it has
     if (!run.mesh().is_main()) return;
     make_directories(config.run.dir);
@@ -139,10 +157,15 @@ int train(Run& run, const std::optional<train::CheckpointInfo>& resume_from,
                         "wait for it, or choose another folder: --set run.dir=...");
     }
     log::add_file((fs::path(config.run.dir) / "train.log").string());
+    std::error_code ignored;
+    if (!goes_on) fs::remove(fs::path(config.run.dir) / train::Goodput::kFile, ignored);
     try_run_folder(run);
     log::info(run_card(run, places));
+    warn_of_traps(run, hosts);
   };
   parallel::together(world, prepare, failure_handling());
+  runtime.record_hangs(fs::path(config.run.dir) / "hang", stop_requested,
+                       concat("; who waited for whom: aifs-train explain-hang ", config.run.dir));
   check_device(config, run.device());
   if (config.profile.nvtx) mark_ranges();
   StepProfiler profiler(
@@ -218,7 +241,9 @@ int forecast(const CommandLine& c, const RunConfig& config, const parallel::Proc
 int run_as_rank(const CommandLine& c, const RunConfig& config, bool validate,
                 parallel::Runtime& runtime, parallel::Communicator& world, at::Device device) {
   const auto count = std::make_shared<parallel::CommunicationCount>();
-  parallel::CountingCommunicator counting(world, count);
+  // Ranks of a reproducible run are threads: what a process waits for is not one of them.
+  parallel::CountingCommunicator counting(world, count,
+                                          config.parallel.reproducible ? nullptr : runtime.ring());
   const parallel::ProcessMesh mesh(
       counting, parallel::complete_sizes(config.parallel.sizes, world.size(), "parallel"));
   if (c.forecast) return forecast(c, config, mesh, device);
@@ -241,7 +266,7 @@ int run_as_rank(const CommandLine& c, const RunConfig& config, bool validate,
   parallel::together(
       world, [&] { run->build(); }, failure_handling());
   if (!validate) {
-    const int code = train(*run, checkpoint, runtime);
+    const int code = train(*run, c.resume, checkpoint, runtime);
     if (config.profile.parts && mesh.is_main() && world.size() > 1)
       log::info("communication of this rank in the whole run\n", count->table());
     return code;
@@ -458,6 +483,19 @@ int run_with_others(const ParsedCommandLine& parsed, char** argv) {
   }
 }
 
+// The manual page, or what completes command lines in a shell.
+int print_page(const CommandLine& c) {
+  ProgramPages pages = *c.pages;
+  pages.version = concat("aifs-train ", program_version());
+  pages.keys = all_keys();
+  std::fputs((c.print_man                   ? man_page(pages)
+              : c.print_completion == "zsh" ? zsh_completion(pages)
+                                            : bash_completion(pages))
+                 .c_str(),
+             stdout);
+  return kSuccess;
+}
+
 int execute(const ParsedCommandLine& parsed, char** argv) {
   const CommandLine& c = parsed.command;
   if (parsed.exit_code && (*parsed.exit_code == kSuccess || parallel::launched_ranks() == 1)) {
@@ -472,8 +510,10 @@ int execute(const ParsedCommandLine& parsed, char** argv) {
   if (c.import_config) return import_config(*c.import_config);
   if (c.data) return run_data_command(*c.data);
   if (c.watch) return run_watch_command(*c.watch);
+  if (c.explain_hang) return explain_hang(*c.explain_hang);
   if (c.graph) return run_graph_command(*c.graph, {c.config, c.overrides});
   if (c.version) return std::fputs(versions_text().c_str(), stdout), kSuccess;
+  if (c.pages) return print_page(c);
   if (c.print_schema) return std::fputs(schema_json().c_str(), stdout), kSuccess;
   if (c.print_reference) return std::fputs(reference_markdown().c_str(), stdout), kSuccess;
   if (!c.print_config && !c.check_config && !c.dry_run) return run_with_others(parsed, argv);

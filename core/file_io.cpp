@@ -71,7 +71,7 @@ void write_all(int fd, std::string_view content, const fs::path& path) {
 void copy_content(const fs::path& from, const fs::path& to) {
   struct stat info {};
   const Descriptor source = open_for_reading(from, info);
-  Descriptor target(::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  Descriptor target(::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!target.valid())
     throw Error(concat("cannot write '", to.string(), "': ", system_error_text()));
   std::string piece(size_t{1} << 20, '\0');
@@ -149,7 +149,7 @@ bool wrote_all(int fd, std::string_view bytes) {
 }  // namespace
 
 std::string append_whole(const fs::path& path, std::string_view text, std::string_view header) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd < 0) return system_error_text();
   std::string reason;
   struct stat before {};
@@ -217,7 +217,7 @@ void check_readable(const fs::path& path) {
 void write_file_atomic(const fs::path& path, std::string_view content) {
   const fs::path temporary = temporary_name(path);
   try {
-    Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!file.valid()) {
       throw Error(concat("cannot create '", temporary.string(), "': ", system_error_text()));
     }
@@ -338,7 +338,7 @@ void flush_file(int descriptor, const fs::path& path) {
 }
 
 FileLock::FileLock(const fs::path& path)
-    : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
   if (fd_ < 0) throw Error(concat("cannot write '", path.string(), "': ", system_error_text()));
   held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
   if (held_ || errno == EWOULDBLOCK) return;
@@ -348,7 +348,7 @@ FileLock::FileLock(const fs::path& path)
   }
   // Some network file systems say EACCES of a lock that another host has, some of every lock.
   const fs::path other = temporary_name(path);
-  const Descriptor file(::open(other.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  const Descriptor file(::open(other.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   held_ = file.valid() && ::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EACCES;
   if (file.valid()) ::unlink(other.c_str());
 }

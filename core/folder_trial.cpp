@@ -41,7 +41,7 @@ class TrialFile {
  public:
   explicit TrialFile(const fs::path& folder)
       : path_(temporary_name(folder / kTrial)),
-        fd_(::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644)),
+        fd_(::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666)),
         open_error_(fd_ < 0 ? errno : 0) {}
   ~TrialFile() {
     if (fd_ < 0) return;

@@ -97,7 +97,7 @@ SafetensorsEntry parse_entry(const Json& json, const std::string& name, const fs
 class HashingWriter {
  public:
   explicit HashingWriter(const fs::path& path) : path_(path) {
-    fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd_ < 0) fail("create");
   }
   ~HashingWriter() {

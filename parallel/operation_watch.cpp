@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "core/check.h"
 #include "core/log.h"
 
 namespace aifs::parallel {
@@ -42,6 +43,11 @@ void OperationWatch::note_progress(std::string work) {
 void OperationWatch::set_board(std::shared_ptr<WorkBoard> board) {
   const std::lock_guard lock(mutex_);
   board_ = std::move(board);
+}
+
+void OperationWatch::set_record(Record record) {
+  const std::lock_guard lock(mutex_);
+  record_ = std::move(record);
 }
 
 void OperationWatch::set_place(std::string place) {
@@ -97,12 +103,16 @@ void OperationWatch::look(std::unique_lock<std::mutex>& lock, Clock::time_point 
 
 void OperationWatch::give_up(std::unique_lock<std::mutex>& lock) {
   const Operation& oldest = operations_.begin()->second;
-  log::error(who_, " has waited ", static_cast<int64_t>(seconds_since(oldest.since)), " s in '",
-             oldest.name, "'", place_.empty() ? "" : " of " + place_,
+  const std::string waited =
+      concat("has waited ", static_cast<int64_t>(seconds_since(oldest.since)), " s in '",
+             oldest.name, "'", place_.empty() ? "" : " of " + place_);
+  if (record_.write && !recorded_) record_.write(waited);
+  log::error(who_, " ", waited,
              ": another rank has died, hangs or does something else; this run ends here");
   log::error(
       "hint: look for the rank whose log stops first; go on from the last checkpoint with "
-      "--resume, or raise parallel.timeout_s if ranks are only slow");
+      "--resume, or raise parallel.timeout_s if ranks are only slow",
+      record_.hint);
   log::close_file();
   lock.unlock();
   // The launcher ends the others: let them speak first.
@@ -110,12 +120,32 @@ void OperationWatch::give_up(std::unique_lock<std::mutex>& lock) {
   std::_Exit(kExitCode);  // MPI cannot be left in order from here; the launcher ends the others
 }
 
+void OperationWatch::leave_record(std::unique_lock<std::mutex>& lock) {
+  if (recorded_ || !record_.write || !record_.is_asked_to_end()) return;
+  if (record_.quiet_s() < timeout_s_ / 4) return;
+  recorded_ = true;
+  const Record record = record_;
+  const std::string reason = operations_.empty()
+                                 ? "was asked to end, in no operation with others"
+                                 : concat("was asked to end in '", operations_.begin()->second.name,
+                                          "'", place_.empty() ? "" : " of " + place_);
+  lock.unlock();
+  record.write(reason);
+  lock.lock();
+}
+
 void OperationWatch::watch() {
-  const auto poll = std::chrono::duration<double>(std::clamp(timeout_s_ / 10, 0.01, 1.0));
+  // A launcher that ends this rank leaves it a second.
+  const auto poll = std::chrono::duration<double>(std::clamp(timeout_s_ / 10, 0.01, 0.25));
   std::unique_lock lock(mutex_);
   while (!stopping_) {
+    const Clock::time_point before = Clock::now();
     changed_.wait_for(lock, poll);
+    // This thread has nothing else to do: if it is late, so is the process.
+    if (record_.note_stop && seconds_since(before) > poll.count() + timeout_s_ / 3)
+      record_.note_stop(seconds_since(before));
     tell(lock);
+    leave_record(lock);
     if (stopping_ || operations_.empty()) continue;
     const Clock::time_point since = operations_.begin()->second.since;
     look(lock, since);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -61,6 +62,17 @@ class OperationWatch {
   // Sets what the run is at, for the message ("step 12").
   void set_place(std::string place);
 
+  // What a rank leaves behind when it gives up, or when it is asked to end while nothing moves: by
+  // a launcher that ends the others, or by somebody who has lost patience.
+  struct Record {
+    std::function<void(const std::string& reason)> write;  // throws nothing
+    std::function<bool()> is_asked_to_end;
+    std::function<double()> quiet_s;                // since it last began or ended an operation
+    std::function<void(double seconds)> note_stop;  // the process stood still for so long
+    std::string hint;                               // how to read it
+  };
+  void set_record(Record record);
+
   // Exit status of a process that gave up waiting; app/run/exit_codes.h documents it.
   static constexpr int kExitCode = 6;
 
@@ -79,6 +91,8 @@ class OperationWatch {
   // Looks for work of others while `oldest` has waited for long.
   void look(std::unique_lock<std::mutex>& lock, Clock::time_point oldest);
   [[noreturn]] void give_up(std::unique_lock<std::mutex>& lock);
+  // Leaves the record if this rank is asked to end and nothing has moved for long.
+  void leave_record(std::unique_lock<std::mutex>& lock);
   double seconds_since(Clock::time_point start) const;
 
   const double timeout_s_;
@@ -95,6 +109,8 @@ class OperationWatch {
   std::string work_;          // the last one that was named
   int64_t count_seen_ = -1;   // of the board
   Clock::time_point told_, looked_, moved_;
+  Record record_;
+  bool recorded_ = false;
   bool stopping_ = false;
   std::jthread thread_;
 };

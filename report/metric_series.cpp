@@ -33,7 +33,13 @@ class Collector {
     lines_[name].step.push_back(step);
     lines_[name].value.push_back(value);
   }
+  // What is no number is null in the file, and NaN here.
+  void add_value(const std::string& name, double step, const nlohmann::json& value) {
+    if (value.is_number() || value.is_null())
+      add_number(name, step, value.is_null() ? kNone : value.get<double>());
+  }
   void add_rates(double step, const nlohmann::json& line);
+  void add_gpus(double step, const nlohmann::json& line);
 
   Metrics sums_;
   std::map<std::string, Line> lines_;
@@ -60,6 +66,27 @@ void Collector::add_rates(double step, const nlohmann::json& line) {
   }
 }
 
+// Means over GPUs of use and power, the greatest of memory and temperature.
+void Collector::add_gpus(double step, const nlohmann::json& line) {
+  const auto gpus = line.find("gpus");
+  if (gpus == line.end() || !gpus->is_array()) return;
+  const auto add = [&](const std::string& name, const char* key, bool is_mean) {
+    double sum = 0.0, most = kNone, count = 0.0;
+    for (const nlohmann::json& gpu : *gpus) {
+      const double value = gpu.is_object() ? number_of(gpu, key) : kNone;
+      if (!std::isfinite(value)) continue;
+      sum += value;
+      most = count > 0.0 ? std::max(most, value) : value;
+      ++count;
+    }
+    if (count > 0.0) add_number(name, step, is_mean ? sum / count : most);
+  };
+  add("gpu_use", "use", true);
+  add("gpu_power_w", "power_w", true);
+  add("gpu_memory_gib", "memory_gib", false);
+  add("gpu_temperature_c", "temperature_c", false);
+}
+
 void Collector::add(std::string_view text) {
   if (text.find_first_not_of(" \t\r") == std::string_view::npos) return;
   const auto line = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -71,12 +98,14 @@ void Collector::add(std::string_view text) {
   ++sums_.num_lines;
   sums_.last_step = static_cast<int64_t>(std::clamp(step, -9e15, 9e15));
   for (const auto& [name, value] : line.items()) {
-    if (name == "step") continue;
     if (name == "skipped" && value == true) ++sums_.num_skipped;
-    // What is no number is null in the file.
-    if (value.is_number() || value.is_null())
-      add_number(name, step, value.is_null() ? kNone : value.get<double>());
+    if (name != "step") add_value(name, step, value);
   }
+  if (const auto rates = line.find("rates"); rates != line.end() && rates->is_object()) {
+    for (const auto& [name, value] : rates->items())
+      if (name != "samples_per_s") add_value(name, step, value);  // every step has its own
+  }
+  add_gpus(step, line);
   add_rates(step, line);
 }
 

@@ -28,8 +28,10 @@ struct Metrics {
   double steps_s = 0.0;    // in all steps
   double waiting_s = 0.0;  // for data, of that
   double samples = 0.0;    // in all steps
-  // By the name of a number in the lines, and "samples_per_s", "data_wait_share" and "hours" (since
-  // the first step, of steps alone), which follow from them.
+  // By the name of a number in the lines or in their "rates", and "samples_per_s",
+  // "data_wait_share" and "hours" (since the first step, of steps alone), which follow from them;
+  // of GPUs "gpu_use" and "gpu_power_w" (means), "gpu_memory_gib" and "gpu_temperature_c" (the
+  // greatest).
   std::map<std::string, Series> series;
 };
 

@@ -75,6 +75,17 @@ Json log_json(const LogSummary& log) {
           {"num_errors", log.num_errors}};
 }
 
+Json goodput_json(const std::optional<GoodputFile>& goodput) {
+  if (!goodput) return nullptr;
+  Json parts = Json::array();
+  for (const auto& [name, seconds] : goodput->seconds)
+    parts.push_back({{"name", name}, {"total_s", number(seconds)}});
+  return {{"share", number(goodput->share)},
+          {"wall_s", number(goodput->wall_s)},
+          {"starts", goodput->starts},
+          {"parts", parts}};
+}
+
 // The keys of a manifest that say where the weights come from, and the configuration.
 Json manifest_json(const Json& manifest) {
   Json json = Json::object();
@@ -100,6 +111,7 @@ Json run_json(const RunFolder& run) {
             {"series", Json::object()},
             {"validations", Json::array()},
             {"log", log_json(run.log)},
+            {"goodput", goodput_json(run.goodput)},
             {"manifest", manifest_json(run.manifest)}};
   for (const auto& [name, series] : m.series)
     json["series"][name] = series_json(series);

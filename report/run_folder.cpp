@@ -105,6 +105,7 @@ RunFolder read_run_folder(const fs::path& path) {
     run.remarks.push_back(
         concat(lines_text(damaged), " of validation.jsonl cannot be read: left out"));
   if (is_file(path / "train.log")) run.log = summarise_log(read_file(path / "train.log"));
+  run.goodput = read_goodput(path / "goodput.json");
   run.manifest = read_manifest(path, run.remarks);
   return run;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/file_io.h"
+#include "report/goodput_file.h"
 #include "report/log_summary.h"
 #include "report/metric_series.h"
 
@@ -20,6 +21,7 @@ struct RunFolder {
   Metrics metrics;
   std::vector<nlohmann::ordered_json> validations;  // lines of validation.jsonl
   LogSummary log;
+  std::optional<GoodputFile> goodput;
   // The manifest of the newest checkpoint (docs/formats/checkpoint.md), or an object with "config"
   // alone; null if there is none.
   nlohmann::ordered_json manifest;

@@ -146,6 +146,12 @@ void CheckpointOptions::bind(config::Binder& b) {
       {"write after a step when the last one is older, by the main rank's clock; 0: never", "min"});
   b.boolean("at_end", at_end, {"write when training ends"});
   b.integer("keep", keep, {.min = 0}, {"newest checkpoints to keep; 0 keeps all"});
+  b.integer("keep_every_steps", keep_every_steps, {.min = 0},
+            {"keep for good, besides, those of steps that it divides; 0: none", "steps"});
+  b.number("keep_every_hours", keep_every_hours, {.min = 0.0},
+           {"keep for good, besides, the first one and every one that is so much younger than the "
+            "last that was kept so; 0: none",
+            "h"});
   b.section("keep_best", keep_best, {"checkpoints with the best scores, kept besides"});
   b.boolean("background", background,
             {"training goes on while the files of a checkpoint are written, from a copy in the "
@@ -167,6 +173,14 @@ void MlflowOptions::validate(const std::string& path) const {
 void LogOptions::bind(config::Binder& b) {
   b.integer("every_steps", every_steps, {.min = 1},
             {"a line in the log after every so many", "steps"});
+  b.text("machine", machine,
+         {"description of the machine, as of configs/machines: metrics.jsonl then says what share "
+          "of its cards' arithmetic the products of steps use (mfu); empty: no share"},
+         config::TextKind::kPath);
+  b.choice("gpus", gpus,
+           {"use, memory, power, clocks and faults in metrics.jsonl, by the library of NVIDIA's "
+            "driver where there is one: of the run's GPUs on the main rank's host, of all of that "
+            "host, or none"});
   b.boolean("tensorboard", tensorboard, {"write TensorBoard event files to <run.dir>/tensorboard"});
   b.boolean("csv", csv,
             {"write metrics.csv and validation.csv to <run.dir>, besides metrics.jsonl and "

@@ -107,6 +107,8 @@ struct CheckpointOptions {
   double every_minutes = 0.0;
   bool at_end = true;
   int64_t keep = 3;
+  int64_t keep_every_steps = 0;
+  double keep_every_hours = 0.0;
   KeepBestOptions keep_best = {};
   bool background = true;
 
@@ -122,8 +124,14 @@ struct MlflowOptions {
   void validate(const std::string& path) const;
 };
 
+// Whose memory, use and faults the log has: GPUs of this run's ranks on the main rank's host, all
+// of that host, or none.
+enum class GpuFigures { kRun, kHost, kNone };
+
 struct LogOptions {
   int64_t every_steps = 10;
+  std::string machine = {};  // file that says what its card could do; empty: unknown
+  GpuFigures gpus = GpuFigures::kRun;
   bool tensorboard = true;
   bool csv = false;
   MlflowOptions mlflow = {};
@@ -149,6 +157,11 @@ constexpr auto enum_table(Accumulation) {
 constexpr auto enum_table(DeviceGraphs) {
   using enum DeviceGraphs;
   return std::to_array<EnumName<DeviceGraphs>>({{kAuto, "auto"}, {kOn, "on"}, {kOff, "off"}});
+}
+
+constexpr auto enum_table(GpuFigures) {
+  using enum GpuFigures;
+  return std::to_array<EnumName<GpuFigures>>({{kRun, "run"}, {kHost, "host"}, {kNone, "none"}});
 }
 
 constexpr auto enum_table(OnFailedValidation) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run_checkpoints.h"
 
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <ctime>
@@ -15,22 +18,57 @@
 
 namespace aifs::train {
 
-void RunCheckpoints::begin(int64_t resume_step) {
-  if (setup_.keep_best.is_on() && setup_.mesh.is_main())
-    best_.emplace(setup_.run_dir / "checkpoints", setup_.keep_best, resume_step);
+CheckpointCourse course_until(const CheckpointInfo& checkpoint, const fs::path& folder) {
+  CheckpointCourse course = checkpoint.meta.course.value_or(CheckpointCourse{});
+  if (!checkpoint.meta.course) {
+    for (const int64_t step : checkpoint_steps(folder)) {
+      struct stat info {};
+      if (::stat((checkpoint_path(folder, step) / "manifest.json").c_str(), &info) == 0)
+        course.push_back({step, info.st_mtime});
+    }
+    std::reverse(course.begin(), course.end());
+  }
+  std::erase_if(course, [&](const CourseEntry& entry) {
+    return entry.step > checkpoint.state.step ||
+           !folder_exists(checkpoint_path(folder, entry.step));
+  });
+  return course;
 }
 
-void RunCheckpoints::keep_if_best(const LoopState& state, double score, int64_t keep, RunLog* log) {
+void RunCheckpoints::begin(int64_t resume_step) {
+  const KeepBestOptions& best = setup_.options.keep_best;
+  if (best.is_on() && setup_.mesh.is_main()) best_.emplace(folder(), best, resume_step);
+}
+
+void RunCheckpoints::take_up(const CheckpointInfo& checkpoint) {
+  course_ = course_until(checkpoint, folder());
+}
+
+CheckpointCourse RunCheckpoints::kept_of(CheckpointCourse course) const {
+  const CheckpointOptions& options = setup_.options;
+  // Somebody may have removed some.
+  if (options.keep > 0) {
+    std::erase_if(course, [&](const CourseEntry& entry) {
+      return entry != course.back() && !folder_exists(checkpoint_path(folder(), entry.step));
+    });
+  }
+  return entries_to_keep(course, {.newest = best_ ? best_->keep_of(options.keep) : options.keep,
+                                  .every_steps = options.keep_every_steps,
+                                  .every_hours = options.keep_every_hours,
+                                  .spared = best_ ? best_->steps() : std::vector<int64_t>()});
+}
+
+void RunCheckpoints::keep_if_best(const LoopState& state, double score, RunLog* log) {
   if (!parallel::on_any_rank(setup_.mesh.world(), best_ && best_->would_keep(score))) return;
-  write(state, {.waits = true, .keep = keep}, log);
+  write(state, {.waits = true, .removes_old = true}, log);
   if (!best_ || last_step_ != state.step) return;
   // A run that goes on from a checkpoint of another has none of its own yet.
-  if (!folder_exists(checkpoint_path(setup_.run_dir / "checkpoints", state.step))) return;
+  if (!folder_exists(checkpoint_path(folder(), state.step))) return;
   best_->add(state.step, score);
-  remove_old_checkpoints(setup_.run_dir / "checkpoints", state.step, best_->keep_of(keep),
-                         best_->steps());
-  log::info("checkpoint of step ", state.step, " is kept: ", setup_.keep_best.by.score, " ", score,
-            best_->steps().front() == state.step ? ", the best so far" : ", among the best");
+  course_ = kept_of(course_);
+  if (removes_any()) remove_old_checkpoints(folder(), state.step, steps_of(course_));
+  log::info("checkpoint of step ", state.step, " is kept: ", setup_.options.keep_best.by.score, " ",
+            score, best_->steps().front() == state.step ? ", the best so far" : ", among the best");
 }
 
 RunCheckpoints::~RunCheckpoints() {
@@ -38,7 +76,7 @@ RunCheckpoints::~RunCheckpoints() {
 }
 
 void RunCheckpoints::prepare() {
-  if (!setup_.background || !setup_.mesh.is_main() || copies_) return;
+  if (!setup_.options.background || !setup_.mesh.is_main() || copies_) return;
   const auto num_states = static_cast<int64_t>(setup_.step.optimizer().states().size());
   int64_t bytes = 0;
   for (const int64_t file : checkpoint_file_bytes(setup_.parameters, num_states))
@@ -69,7 +107,7 @@ void RunCheckpoints::write(const LoopState& state, const CheckpointWrite& how, R
   if (setup_.mesh.is_main()) begin_file(std::move(tensors), state, how);
   last_step_ = state.step;
   if (writing_) writing_->stood_still = seconds_since(start);
-  if (setup_.background && !how.required && !how.waits) return;
+  if (setup_.options.background && !how.required && !how.waits) return;
   settle(log);
   if (how.required && error_) std::rethrow_exception(error_);
 }
@@ -79,7 +117,7 @@ CheckpointTensors RunCheckpoints::gather() {
   shards.fetch_all();
   const auto whole = [&](const at::Tensor& own) { return shards.whole(own); };
   ToHost to_host = on_host;
-  if (setup_.background) {
+  if (setup_.options.background) {
     prepare();
     if (copies_) copies_->clear();
     to_host = [&](const at::Tensor& t) { return copies_ ? copies_->copy(t) : on_host(t.clone()); };
@@ -94,14 +132,18 @@ CheckpointTensors RunCheckpoints::gather() {
 void RunCheckpoints::begin_file(CheckpointTensors tensors, const LoopState& state,
                                 const CheckpointWrite& how) {
   CheckpointMeta meta = setup_.meta;
-  meta.time_utc = format_date(static_cast<int64_t>(std::time(nullptr)));
-  auto write = [tensors = std::move(tensors), state, meta,
-                keep = best_ ? best_->keep_of(how.keep) : how.keep,
-                folder = setup_.run_dir / "checkpoints",
-                spared = best_ ? best_->steps() : std::vector<int64_t>()] {
-    return write_checkpoint(folder, state, tensors, meta, keep, spared);
+  const auto now_s = static_cast<int64_t>(std::time(nullptr));
+  meta.time_utc = format_date(now_s);
+  CheckpointCourse course = extended(course_, {state.step, now_s});
+  if (how.removes_old) course = kept_of(std::move(course));
+  meta.course = course;
+  const bool removes = how.removes_old && removes_any();
+  auto write = [tensors = std::move(tensors), state, meta, folder = folder(),
+                kept = removes ? KeptSteps(steps_of(course)) : std::nullopt] {
+    return write_checkpoint(folder, state, tensors, meta, kept);
   };
-  writing_ = {state.step, how.required, std::async(std::launch::async, std::move(write)), 0.0};
+  writing_ = {state.step, how.required, std::move(course),
+              std::async(std::launch::async, std::move(write)), 0.0};
 }
 
 void RunCheckpoints::report(RunLog* log) {
@@ -120,6 +162,7 @@ void RunCheckpoints::finish(RunLog* log) {
   try {
     const fs::path path = writing.path.get();
     written_step_ = writing.step;
+    course_ = std::move(writing.course);
     const auto waited = static_cast<int64_t>(std::lround(1000.0 * writing.stood_still));
     log::info("checkpoint '", path.string(), "', training waited ", waited, " ms");
   } catch (const std::exception& error) {

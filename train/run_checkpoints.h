@@ -8,7 +8,9 @@
 #include <memory>
 #include <optional>
 
+#include "train/options.h"
 #include "train/output/best_checkpoints.h"
+#include "train/output/checkpoint_course.h"
 #include "train/output/host_copies.h"
 #include "train/run_log.h"
 #include "train/training_step.h"
@@ -21,17 +23,20 @@ struct RunCheckpointsSetup {
   const model::ParameterSet& parameters;
   const parallel::ProcessMesh& mesh;
   fs::path run_dir;
-  CheckpointMeta meta;     // time_utc is filled in when one is written
-  bool background = true;  // training goes on meanwhile
-  KeepBestOptions keep_best = {};
+  CheckpointMeta meta;  // time_utc is filled in when one is written
+  CheckpointOptions options = {};
 };
 
 // Says what becomes of a checkpoint that fails, and when training goes on.
 struct CheckpointWrite {
-  bool required = false;  // on disk on return, or the error is thrown
-  bool waits = false;     // on disk on return, or the log says why not
-  int64_t keep = 0;       // newest checkpoints that are kept; 0: all
+  bool required = false;     // on disk on return, or the error is thrown
+  bool waits = false;        // on disk on return, or the log says why not
+  bool removes_old = false;  // those that need not be kept any more
 };
+
+// The course that a run goes on with from `checkpoint`, as far as its checkpoints are in `folder`.
+// Where the checkpoint does not say, those of its step and of earlier ones are taken for it.
+CheckpointCourse course_until(const CheckpointInfo& checkpoint, const fs::path& folder);
 
 class RunCheckpoints {
  public:
@@ -39,6 +44,8 @@ class RunCheckpoints {
   // Waits for a file that is being written.
   ~RunCheckpoints();
 
+  // The course of the run up to the checkpoint that it goes on from. On the main rank.
+  void take_up(const CheckpointInfo& checkpoint);
   // Finds the best ones of an earlier part of the run; -1: a new run. Before the first is written.
   void begin(int64_t resume_step);
 
@@ -56,7 +63,7 @@ class RunCheckpoints {
   // Keeps the one of the last whole step, which is written if it is not there, if its score is
   // among the best; `score` is what the main rank says. Fails as one that is not required.
   // Collective over all ranks.
-  void keep_if_best(const LoopState& state, double score, int64_t keep, RunLog* log);
+  void keep_if_best(const LoopState& state, double score, RunLog* log);
 
   // Says in the log what has become of the file that is being written, once it is known. Local.
   void report(RunLog* log);
@@ -73,6 +80,7 @@ class RunCheckpoints {
   struct Writing {
     int64_t step = 0;
     bool required = false;
+    CheckpointCourse course = {};  // once it is there
     std::future<fs::path> path;
     double stood_still = 0.0;  // training, for its copies [s]
   };
@@ -84,7 +92,16 @@ class RunCheckpoints {
   // On the main rank.
   void begin_file(CheckpointTensors tensors, const LoopState& state, const CheckpointWrite& how);
 
+  // What stays of a course. On the main rank.
+  CheckpointCourse kept_of(CheckpointCourse course) const;
+  // True unless all stay.
+  bool removes_any() const {
+    return (best_ ? best_->keep_of(setup_.options.keep) : setup_.options.keep) > 0;
+  }
+  fs::path folder() const { return setup_.run_dir / "checkpoints"; }
+
   RunCheckpointsSetup setup_;
+  CheckpointCourse course_;              // of the checkpoints that are there, on the main rank
   std::optional<BestCheckpoints> best_;  // on the main rank, if any are to be kept
   int64_t last_step_ = -1;
   int64_t written_step_ = -1;  // of the last one that is known to be on disk

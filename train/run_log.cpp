@@ -47,6 +47,15 @@ std::string names_of(const std::vector<int64_t>& outputs, const data::VariableTa
   return text;
 }
 
+// A line of metrics.jsonl as a row: rates are members of it.
+nlohmann::ordered_json with_rates(nlohmann::ordered_json line) {
+  if (const auto rates = line.find("rates"); rates != line.end()) {
+    const nlohmann::ordered_json members = *rates;
+    line.update(members);
+  }
+  return line;
+}
+
 bool are_finite(const std::vector<LeadTimeScores>& lead_times) {
   const auto finite = [](double value) { return std::isfinite(value); };
   return std::all_of(lead_times.begin(), lead_times.end(), [&](const LeadTimeScores& scores) {
@@ -57,7 +66,12 @@ bool are_finite(const std::vector<LeadTimeScores>& lead_times) {
 }  // namespace
 
 RunLog::RunLog(const RunLogSetup& setup)
-    : metrics_(setup.run_dir / "metrics.jsonl", setup.resume_step),
+    : goodput_(setup.run_dir, setup.program_start),
+      rates_(setup.operations),
+      metrics_(setup.run_dir / "metrics.jsonl", setup.resume_step,
+               [this](const nlohmann::ordered_json& line, bool stays) {
+                 goodput_.add_former_step(line, stays);
+               }),
       validation_(setup.run_dir / "validation.jsonl", setup.resume_step),
       flush_every_(setup.options.every_steps),
       progress_({.every_steps = setup.options.every_steps,
@@ -72,6 +86,7 @@ RunLog::RunLog(const RunLogSetup& setup)
   if (options.tensorboard)
     tensorboard_ = open_tensorboard(setup.run_dir / "tensorboard", setup.resume_step);
   if (!options.mlflow.dir.empty()) mlflow_ = open_mlflow(setup);
+  if (setup.gpus) gpus_.emplace(*setup.gpus);
 }
 
 void RunLog::scalar(const std::string& tag, double value, int64_t step) {
@@ -96,11 +111,38 @@ void RunLog::end(MlflowWriter::Status status) {
   if (mlflow_) mlflow_->end(status);
 }
 
-void RunLog::write_step(const nlohmann::ordered_json& line) {
+nlohmann::ordered_json RunLog::take_rates() {
+  nlohmann::ordered_json rates = rates_.take();
+  rates["sustained_samples_per_s"] = goodput_.samples_per_s();
+  rates["goodput"] = goodput_.share();
+  return rates;
+}
+
+void RunLog::add_gpus(nlohmann::ordered_json& line) {
+  if (!gpus_) return;
+  nlohmann::ordered_json figures = gpus_->figures();
+  if (figures.is_null()) return;
+  line["gpus"] = std::move(figures);
+  for (const std::string& warning : gpus_->take_warnings()) {
+    clear_progress();
+    log::warning(warning);
+  }
+}
+
+void RunLog::write_step(nlohmann::ordered_json line) {
   const auto step = line.at("step").get<int64_t>();
   const auto loss = line.at("loss").get<double>(), lr = line.at("lr").get<double>();
+  goodput_.add_step(line);
+  rates_.add(line);
+  if (step % flush_every_ == 0) {
+    const nlohmann::ordered_json rates = take_rates();
+    for (const auto& [name, value] : rates.items())
+      scalar("rates/" + name, value.get<double>(), step);
+    line["rates"] = rates;
+    add_gpus(line);
+  }
   metrics_.write(line);
-  if (metrics_csv_) metrics_csv_->add(line);
+  if (metrics_csv_) metrics_csv_->add(with_rates(line));
   scalar("train/loss", loss, step);
   scalar("train/lr", lr, step);
   scalar("train/step_s", line.at("step_s").get<double>(), step);

@@ -17,8 +17,12 @@ nlohmann::ordered_json to_json(const StepFigures& figures, const LoopState& stat
 }
 
 std::vector<std::string> step_columns() {
-  return {"step",    "epoch",   "loss",          "lr",      "step_s",    "data_wait_s",
-          "samples", "rollout", "gradient_norm", "skipped", "loss_scale"};
+  return {"step",         "epoch",      "loss",
+          "lr",           "step_s",     "data_wait_s",
+          "samples",      "rollout",    "gradient_norm",
+          "skipped",      "loss_scale", "samples_per_s",
+          "tflops_per_s", "mfu",        "sustained_samples_per_s",
+          "goodput"};
 }
 
 }  // namespace aifs::train

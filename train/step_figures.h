@@ -39,7 +39,7 @@ struct StepFigures {
 
 // A line of metrics.jsonl; `state` is that after the step.
 nlohmann::ordered_json to_json(const StepFigures& figures, const LoopState& state);
-// The members that such a line may have, in their order.
+// The members that such a line and its rates may have, in their order.
 std::vector<std::string> step_columns();
 
 }  // namespace aifs::train

@@ -93,14 +93,14 @@ Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
                     .mesh = parts.mesh,
                     .run_dir = options.run_dir,
                     .meta = options.checkpoint_meta,
-                    .background = options.checkpoint.background,
-                    .keep_best = options.checkpoint.keep_best}) {}
+                    .options = options.checkpoint}) {}
 
 Trainer::~Trainer() = default;
 
 void Trainer::load(const CheckpointInfo& checkpoint) {
   step_.load(checkpoint);
   state_ = checkpoint.state;
+  if (parts_.mesh.is_main()) checkpoints_.take_up(checkpoint);
   if (!counts_alike(options_.train.early_stop, checkpoint.meta.config_json)) state_.stop_count = {};
 }
 
@@ -131,6 +131,7 @@ Outcome Trainer::run() {
   first_step_ = state_.step;
   checkpoints_.begin(resumed ? state_.step : -1);
   take_up_count();
+  if (log_) log_->goodput().begin(state_.step);
   bool stopped = false;
   if (resumed && parallel::on_any_rank(parts_.mesh.world(), owes_validation())) {
     last_validation_step_ = -1;
@@ -147,7 +148,10 @@ Outcome Trainer::run() {
   const Outcome outcome = stopped ? Outcome::kInterrupted
                           : early ? Outcome::kStoppedEarly
                                   : Outcome::kFinished;
-  checkpoints_.finish(log_.get());
+  {
+    const PartTimer::Scope scope(step_.timer(), Part::kCheckpoint);
+    checkpoints_.finish(log_.get());
+  }
   end_logs(outcome);
   return outcome;
 }
@@ -254,6 +258,7 @@ void Trainer::update_weights(StepFigures& figures) {
 }
 
 void Trainer::record(const StepFigures& figures) {
+  note_pauses();
   if (log_) log_->write_step(to_json(figures, state_));
   checkpoints_.report(log_.get());
   const std::string slow_reading = feed_.watch(figures);
@@ -320,13 +325,12 @@ void Trainer::save_before_error() {
 
 void Trainer::save(bool required) {
   cadence_.note_save();
-  checkpoints_.write(state_, {.required = required, .keep = options_.checkpoint.keep}, log_.get());
+  checkpoints_.write(state_, {.required = required, .removes_old = true}, log_.get());
 }
 
 bool Trainer::validate() {
   if (!parts_.validation || last_validation_step_ == state_.step) return false;
   if (log_) log_->clear_progress();
-  const PartTimer::Scope scope(step_.timer(), Part::kValidation);
   const ValidationResult result = validation_result();
   if (result.stopped) return true;
   last_validation_step_ = state_.step;
@@ -356,12 +360,11 @@ void Trainer::judge(const ValidationResult& result) {
   if (log_ && early.is_on() && count.without_gain > 0)
     log::info("train.early_stop: ", count.without_gain, " of ", early.patience,
               " validations without a gain; the best ", early.by.score, " is ", count.best);
-  if (best.is_on())
-    checkpoints_.keep_if_best(state_, values[0].item<double>(), options_.checkpoint.keep,
-                              log_.get());
+  if (best.is_on()) checkpoints_.keep_if_best(state_, values[0].item<double>(), log_.get());
 }
 
 ValidationResult Trainer::validation_result() {
+  const PartTimer::Scope scope(step_.timer(), Part::kValidation);
   AveragedWeights weights(step_, weights_lost_);
   const int64_t chosen = options_.train.validation.rollout;
   const ValidationCall call{
@@ -389,13 +392,25 @@ void Trainer::start_logs(bool resumed) {
                   .program_version = options_.checkpoint_meta.program_version,
                   .resume_step = resumed ? state_.step : -1,
                   .first_step = state_.step,
-                  .last_step = options_.train.max_steps});
+                  .last_step = options_.train.max_steps,
+                  .program_start = options_.program_start,
+                  .operations = options_.operations,
+                  .gpus = options_.gpus});
   if (parts_.mesh.alike().size() > 1) log::info("gradients: ", step_.reducer().describe());
+}
+
+void Trainer::note_pauses() {
+  if (!log_) return;
+  log_->goodput().set_pauses(step_.timer().seconds(Part::kValidation),
+                             step_.timer().seconds(Part::kCheckpoint));
 }
 
 void Trainer::end_logs(Outcome outcome) {
   if (!log_) return;
+  note_pauses();
   log_->clear_progress();
+  log_->goodput().write();
+  log::info(log_->goodput().text());
   log_->end(outcome == Outcome::kInterrupted ? MlflowWriter::Status::kKilled
                                              : MlflowWriter::Status::kFinished);
   if (const StopCount& count = state_.stop_count; outcome == Outcome::kStoppedEarly)

@@ -6,10 +6,13 @@
 // built by the caller.
 #pragma once
 
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "parallel/together.h"
 #include "train/cadence.h"
@@ -60,7 +63,10 @@ struct TrainerOptions {
   // Asked in every step, between forecasts and while waiting for data; true: checkpoint and leave.
   std::function<bool()> should_stop;
   std::function<void(int64_t)> at_step = {};  // told the number of every step as it begins
-  bool resident_data = false;                 // every batch is the first one, read once
+  std::chrono::steady_clock::time_point program_start = std::chrono::steady_clock::now();
+  Operations operations = {};
+  std::optional<std::vector<std::string>> gpus = {};  // as in RunLogSetup
+  bool resident_data = false;                         // every batch is the first one, read once
   // For errors of one rank among several (parallel::together()).
   parallel::FailureHandling failure = {[](const std::exception&) { return 1; },
                                        [](const std::exception&) {}};
@@ -108,6 +114,7 @@ class Trainer {
   // Writes how the run begins, and ends its logs.
   void start_logs(bool resumed);
   void end_logs(Outcome outcome);
+  void note_pauses();
   // Counts validations of the step that a run is resumed at. Collective.
   void take_up_count();
   EpochEnd run_epochs();

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/run/phases.h"
 
-#include <chrono>
-
 #include "core/check.h"
 #include "core/seconds_since.h"
 #include "core/time.h"
@@ -13,12 +11,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-const Clock::time_point program_start = Clock::now();
+const Clock::time_point begun = Clock::now();
 
 }  // namespace
 
 double Phases::seconds() {
-  return seconds_since(program_start);
+  return seconds_since(begun);
+}
+
+Clock::time_point Phases::program_start() {
+  return begun;
 }
 
 void Phases::end(const std::string& name) {

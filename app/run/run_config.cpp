@@ -446,6 +446,13 @@ std::vector<std::string> differing_keys(const std::string& config_json, RunConfi
 
 namespace {
 
+void add_keys(const config::Json& tree, const std::string& path, std::vector<std::string>& keys) {
+  for (const auto& [key, value] : tree.items()) {
+    const std::string own = path.empty() ? key : concat(path, ".", key);
+    value.is_object() && !value.empty() ? add_keys(value, own, keys) : keys.push_back(own);
+  }
+}
+
 // Returns the names of data.datasets, in their order: side by side, latents have places.
 std::string dataset_names(const config::Json& tree) {
   const config::Json::json_pointer place("/data/datasets");
@@ -485,6 +492,13 @@ std::vector<std::string> score_keys(const std::string& config_json, RunConfig& c
     if (counts && !shapes_function(path)) found.push_back(path);
   }
   return found;
+}
+
+std::vector<std::string> all_keys() {
+  RunConfig defaults;
+  std::vector<std::string> keys;
+  add_keys(config::write_object(config::fields_of(defaults)), "", keys);
+  return keys;
 }
 
 std::string schema_json() {

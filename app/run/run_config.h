@@ -94,6 +94,8 @@ std::vector<std::string> differing_keys(const std::string& config_json, RunConfi
 std::vector<std::string> network_differences(const std::string& config_json, RunConfig& config);
 // Those of them that change scores of the same weights.
 std::vector<std::string> score_keys(const std::string& config_json, RunConfig& config);
+// The keys of a configuration that have a value of their own, as --set takes them.
+std::vector<std::string> all_keys();
 std::string schema_json();
 std::string reference_markdown();
 

@@ -31,7 +31,9 @@ std::string versions_text() {
                 "LibTorch   ", torch_version(), "\n", "CUDA       ", parallel.cuda, "\n",
                 "NCCL       ", parallel.nccl, "\n", "MPI        ", parallel.mpi, "\n",
                 "netCDF     ", graph::netcdf_version(), "\n", "c-blosc    ", zarr::blosc_version(),
-                "\n");
+                "\n",
+                "licences   aifs-train Apache-2.0; LibTorch, netCDF and c-blosc BSD-3-Clause; of a "
+                "package all are in share/doc/aifs-train\n");
 }
 
 }  // namespace aifs::app

@@ -25,6 +25,7 @@
 #include "app/run/weights_match.h"
 #include "core/check.h"
 #include "core/file_io.h"
+#include "core/host.h"
 #include "core/log.h"
 #include "core/rng.h"
 #include "core/time.h"
@@ -73,13 +74,35 @@ std::vector<float> cell_weights(train::GridWeights kind, const graph::NodeSet& n
   return weights;
 }
 
-}  // namespace
-
-namespace {
-
 void warn(const std::vector<std::string>& texts) {
   for (const std::string& text : texts)
     log::warning(text);
+}
+
+plan::Machine machine_of(const std::string& file) {
+  try {
+    return plan::load_machine(file);
+  } catch (const Error& error) {
+    throw ConfigError("log.machine", error.what(),
+                      "name a file such as configs/machines/h200.json, or leave it empty");
+  }
+}
+
+double peak_tflops(const plan::CardOptions& card, plan::Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case plan::Arithmetic::kHalf:
+      return card.half_tflops;
+    case plan::Arithmetic::kTf32:
+      return card.tf32_tflops;
+    case plan::Arithmetic::kFp32:
+      break;
+  }
+  return card.fp32_tflops;
+}
+
+// Processes of the run, each with a card; the ranks of a reproducible run are not.
+int64_t num_cards(const RunConfig& config, const parallel::ProcessMesh& mesh) {
+  return config.parallel.reproducible ? 0 : mesh.world().size();
 }
 
 }  // namespace
@@ -144,6 +167,7 @@ void Run::build() {
     losses_.push_back(make_loss(d));
   validation_ = make_validation();
   check_scores(config_, *validation_);
+  if (mesh_->is_main()) operations_ = operations();
   phases_.end("network and loss");
 }
 
@@ -194,6 +218,40 @@ std::optional<plan::MemoryPlan> Run::planned_memory() const {
   } catch (const Error&) {
     return std::nullopt;
   }
+}
+
+train::Operations Run::operations() const {
+  const std::string& file = config_.log.machine;
+  const std::optional<plan::Machine> machine =
+      file.empty() ? std::nullopt : std::optional(machine_of(file));
+  if (data_.size() > 1) return {};
+  try {
+    plan::StepInput input = planned_step();
+    input.network.model = fitted_;
+    constexpr double kPasses = 3.0;  // the backward pass has twice the products of the forward one
+    train::Operations operations{
+        .per_sample =
+            kPasses * plan::plan_step(input, graph_.division(input)).flops.unsplit_forward};
+    if (machine)
+      operations.peak_per_s = 1e12 * peak_tflops(machine->card, input.arithmetic) *
+                              static_cast<double>(num_cards(config_, *mesh_));
+    return operations;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+std::optional<std::vector<std::string>> Run::watched_gpus() const {
+  const std::vector<std::string> hosts = parallel::gather_text(mesh_->world(), host_identity());
+  const std::vector<std::string> addresses =
+      parallel::gather_text(mesh_->world(), gpu_address(device_));
+  if (config_.log.gpus == train::GpuFigures::kNone) return std::nullopt;
+  if (config_.log.gpus == train::GpuFigures::kHost) return std::vector<std::string>();
+  std::vector<std::string> here;
+  for (size_t rank = 0; rank < hosts.size(); ++rank)
+    if (hosts[rank] == hosts.front() && !addresses[rank].empty()) here.push_back(addresses[rank]);
+  if (here.empty()) return std::nullopt;
+  return here;
 }
 
 model::ModelOptions Run::fitted_model() const {
@@ -393,6 +451,9 @@ std::unique_ptr<train::Trainer> Run::make_trainer(const std::function<void(int64
       .checkpoint_meta = checkpoint_meta(),
       .should_stop = stop_requested,
       .at_step = at_step,
+      .program_start = Phases::program_start(),
+      .operations = operations_,
+      .gpus = gpus_,
       .resident_data = is_synthetic,
       .failure = failure_handling()};
   return std::make_unique<train::Trainer>(options, parts);
@@ -400,6 +461,7 @@ std::unique_ptr<train::Trainer> Run::make_trainer(const std::function<void(int64
 
 train::Outcome Run::train(const std::optional<train::CheckpointInfo>& resume_from,
                           const std::function<void(int64_t)>& at_step) {
+  gpus_ = watched_gpus();
   const std::unique_ptr<train::Trainer> trainer = make_trainer(at_step);
   // Only the main rank knows the checkpoint to go on from, and finds the one to start from, which
   // must be the same for all. The first rank of each group that has the same parameters reads it,
@@ -471,7 +533,7 @@ fs::path Run::adopt_weights(const NamedTensors& weights, const std::string& pref
   train::CheckpointMeta meta = checkpoint_meta();
   meta.time_utc = format_date(static_cast<int64_t>(std::time(nullptr)));
   return train::write_checkpoint(checkpoint_folder(config_), training.state,
-                                 train::gather_tensors(*parameters_, optimizer), meta, /*keep=*/0);
+                                 train::gather_tensors(*parameters_, optimizer), meta);
 }
 
 train::Forecaster Run::make_forecaster(bool with_truth) const {

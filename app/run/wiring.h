@@ -99,6 +99,10 @@ class Run {
   // Opens the data that the main rank has opened, on the other ranks. Local.
   void open_data();
   plan::StepInput planned_step() const;
+  // What a step computes on paper, and the card of log.machine; none where there is no plan.
+  train::Operations operations() const;
+  // Addresses of the GPUs whose figures are wanted; none: of none. Collective.
+  std::optional<std::vector<std::string>> watched_gpus() const;
   // The network's options, with what model.memory_budget adds to them.
   model::ModelOptions fitted_model() const;
   train::LossPtr make_loss(size_t dataset) const;
@@ -138,6 +142,8 @@ class Run {
   std::vector<at::Tensor> output_masks_;  // of each dataset, (N) bool; undefined: all
   std::unique_ptr<train::Validation> validation_;
   SharedReading shared_reading_;
+  train::Operations operations_;                  // on the main rank
+  std::optional<std::vector<std::string>> gpus_;  // whose figures are wanted, on the main rank
 };
 
 }  // namespace aifs::app

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "core/check.h"
 #include "core/join.h"
@@ -87,11 +88,38 @@ std::string speed_text(const RunView& run) {
   if (const std::string rate = rate_text(run); !rate.empty()) parts.push_back(rate);
   if (const auto share = run.share_of_waiting())
     parts.push_back(verify::formatted("%.1f %% waiting for data", 100.0 * *share));
+  if (run.tflops_per_s) parts.push_back(verify::formatted("%.3g TFLOP/s", *run.tflops_per_s));
+  if (run.mfu) parts.push_back(verify::formatted("MFU %.1f %%", 100.0 * *run.mfu));
   if (run.lr) parts.push_back(verify::formatted("learning rate %.3g", *run.lr));
   if (run.gradient_norm)
     parts.push_back(verify::formatted("gradient norm %.3g", *run.gradient_norm));
   if (run.rollout > 1) parts.push_back(concat("rollout ", run.rollout));
   return join(parts);
+}
+
+// "4: 97 % in use, 50.2 of 139.8 GiB, 640 W, 61 C; slowed down by heat": means, and the most of
+// memory and heat.
+std::string gpus_text(const RunView& run) {
+  if (run.gpus.empty()) return "";
+  double use = 0.0, memory = 0.0, total = 0.0, power = 0.0, heat = 0.0;
+  std::set<std::string> slowed_by;
+  for (const GpuView& gpu : run.gpus) {
+    use += gpu.use.value_or(0.0);
+    power += gpu.power_w.value_or(0.0);
+    memory = std::max(memory, gpu.memory_gib.value_or(0.0));
+    total = std::max(total, gpu.memory_total_gib.value_or(0.0));
+    heat = std::max(heat, gpu.temperature_c.value_or(0.0));
+    slowed_by.insert(gpu.slowed_by.begin(), gpu.slowed_by.end());
+  }
+  const auto count = static_cast<double>(run.gpus.size());
+  std::string text =
+      concat(run.gpus.size(), ": ", verify::formatted("%.0f %% in use", 100.0 * use / count));
+  text += verify::formatted(", %.1f", memory) + verify::formatted(" of %.1f GiB", total);
+  text += verify::formatted(", %.0f W", power / count) + verify::formatted(", %.0f C", heat);
+  if (!slowed_by.empty())
+    text +=
+        "; slowed down by " + join(std::vector<std::string>(slowed_by.begin(), slowed_by.end()));
+  return text;
 }
 
 std::string validation_text(const RunView& run) {
@@ -129,6 +157,8 @@ std::vector<std::string> block_of(const RunView& run, const FrameSize& size) {
   };
   add("loss        ", loss_text(run, size));
   add("speed       ", speed_text(run));
+  if (run.goodput) add("goodput     ", run.goodput->text());
+  add("GPUs        ", gpus_text(run));
   add("validation  ", validation_text(run));
   add("log         ", remarks_text(run));
   if (run.damaged_lines > 0)

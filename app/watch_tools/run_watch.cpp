@@ -37,6 +37,26 @@ Json step_object(const std::string& line) {
   return json;
 }
 
+std::vector<GpuView> gpus_of(const Json& list) {
+  std::vector<GpuView> gpus;
+  for (const Json& entry : list) {
+    if (!entry.is_object() || !entry.contains("gpu") || !entry["gpu"].is_string()) continue;
+    GpuView gpu{.address = entry["gpu"].get<std::string>(),
+                .use = number_at(entry, "use"),
+                .memory_gib = number_at(entry, "memory_gib"),
+                .memory_total_gib = number_at(entry, "memory_total_gib"),
+                .power_w = number_at(entry, "power_w"),
+                .temperature_c = number_at(entry, "temperature_c"),
+                .slowed_by = {}};
+    if (const auto why = entry.find("slowed_by"); why != entry.end() && why->is_array()) {
+      for (const Json& text : *why)
+        if (text.is_string()) gpu.slowed_by.push_back(text.get<std::string>());
+    }
+    gpus.push_back(std::move(gpu));
+  }
+  return gpus;
+}
+
 // Mean ratios by lead time of {"6h": {"mean_ratio": 0.25, ...}, ...}.
 void add_ratios(const Json& lead_times, const std::string& dataset,
                 std::vector<std::string>& ratios) {
@@ -107,7 +127,8 @@ std::optional<double> RunView::left_s() const {
 }
 
 RunWatch::RunWatch(const fs::path& folder)
-    : metrics_(folder / "metrics.jsonl"),
+    : goodput_(folder / "goodput.json"),
+      metrics_(folder / "metrics.jsonl"),
       validations_(folder / "validation.jsonl"),
       log_(folder / "train.log") {
   const std::string name = folder.string();
@@ -137,6 +158,12 @@ void RunWatch::take_step(const std::string& line) {
   view_.rollout = count_at(json, "rollout", 1);
   view_.lr = number_at(json, "lr");
   view_.gradient_norm = number_at(json, "gradient_norm");
+  if (const auto rates = json.find("rates"); rates != json.end() && rates->is_object()) {
+    view_.tflops_per_s = number_at(*rates, "tflops_per_s");
+    view_.mfu = number_at(*rates, "mfu");
+  }
+  if (const auto gpus = json.find("gpus"); gpus != json.end() && gpus->is_array())
+    view_.gpus = gpus_of(*gpus);
   view_.skipped += json.contains("skipped") ? 1 : 0;
   view_.losses.push_back(
       number_at(json, "loss").value_or(std::numeric_limits<double>::quiet_NaN()));
@@ -244,6 +271,7 @@ const RunView& RunWatch::update(double now_s) {
   read(&RunWatch::read_log);
   read(&RunWatch::read_metrics);
   read(&RunWatch::read_validations);
+  view_.goodput = report::read_goodput(goodput_);
   view_.damaged_lines = damaged_metrics_ + damaged_validations_;
   const double written_s =
       std::max({metrics_.written_s(), log_.written_s(), validations_.written_s()});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the files of a run folder say of a run, while it goes on or afterwards: metrics.jsonl,
-// validation.jsonl and train.log, of which only what is new is read again. Nothing is written or
-// locked, so that runs of other users and hosts can be watched.
+// validation.jsonl, goodput.json and train.log, of which only what is new is read again. Nothing is
+// written or locked, so that runs of other users and hosts can be watched.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 
 #include "app/watch_tools/line_tail.h"
 #include "core/file_io.h"
+#include "report/goodput_file.h"
 
 namespace aifs::app {
 
@@ -26,6 +27,13 @@ struct ValidationView {
 // A step of metrics.jsonl, as far as the last ones are kept.
 struct StepView {
   double step_s = 0.0, data_wait_s = 0.0;
+};
+
+// A GPU of the main rank's host.
+struct GpuView {
+  std::string address;
+  std::optional<double> use, memory_gib, memory_total_gib, power_w, temperature_c;
+  std::vector<std::string> slowed_by;
 };
 
 struct RunView {
@@ -45,7 +53,9 @@ struct RunView {
   int64_t last_step = 0;       // where training ends; 0: unknown
   std::vector<double> losses;  // of all steps; NaN: not finite
   std::deque<StepView> recent;
-  std::optional<double> lr, gradient_norm;
+  std::optional<double> lr, gradient_norm, tflops_per_s, mfu;
+  std::optional<report::GoodputFile> goodput;
+  std::vector<GpuView> gpus;  // as of the last line that has them
   int64_t rollout = 1;
   int64_t skipped = 0;  // steps
   std::optional<ValidationView> validation;
@@ -83,6 +93,7 @@ class RunWatch {
   enum class LogEnd { kNone, kFinished, kStopped, kError };
 
   RunView view_;
+  fs::path goodput_;
   LineTail metrics_, validations_, log_;
   int64_t damaged_metrics_ = 0, damaged_validations_ = 0;
   LogEnd log_end_ = LogEnd::kNone;

@@ -57,7 +57,7 @@ CopyJournal::CopyJournal(const fs::path& store, const fs::path& folder, const za
   std::error_code error;
   fs::remove_all(folder / "staging", error);  // halves of files
   const fs::path lines = folder_ / kLines;
-  fd_ = ::open(lines.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  fd_ = ::open(lines.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd_ < 0) throw Error(concat("cannot write '", lines.string(), "': ", system_error_text()));
 }
 

@@ -325,7 +325,7 @@ int64_t ArrayWriter::write_encoded(std::span<const int64_t> file,
 
 void write_staged(const fs::path& staging, const fs::path& path, std::span<const std::byte> bytes) {
   const fs::path temporary = staging / unique_suffix();
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0)
     throw Error(concat("cannot create '", temporary.string(), "': ", system_error_text()));
   try {

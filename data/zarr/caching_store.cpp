@@ -48,7 +48,7 @@ class NewFile {
  public:
   explicit NewFile(fs::path path)
       : path_(std::move(path)),
-        fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)) {}
+        fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {}
   ~NewFile() {
     if (fd_ >= 0) ::close(fd_);
     if (fd_ >= 0 && !kept_) ::unlink(path_.c_str());
@@ -80,7 +80,7 @@ bool write_all(int descriptor, const std::byte* bytes, size_t length) {
 class SharedCount {
  public:
   explicit SharedCount(const fs::path& path)
-      : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+      : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
     while (fd_ >= 0 && ::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
     }
   }

@@ -75,57 +75,64 @@ std::string CommunicationCount::table() const {
   return text;
 }
 
+OperationRing::Scope CountingCommunicator::noted(Operation operation, int64_t bytes, int peer) {
+  count_->add(operation, bytes);
+  const char* name = EnumNames<Operation>::table[static_cast<size_t>(operation)].second;
+  return {ring_.get(), group_, name, bytes, peer};
+}
+
 void CountingCommunicator::all_reduce(const at::Tensor& tensor, Reduction reduction) {
-  count_->add(Operation::kAllReduce, bytes_of(tensor));
+  const auto scope = noted(Operation::kAllReduce, bytes_of(tensor));
   inner_.all_reduce(tensor, reduction);
 }
 
 void CountingCommunicator::all_reduce_in_background(const at::Tensor& tensor, double factor) {
-  count_->add(Operation::kAllReduce, bytes_of(tensor));
+  const auto scope = noted(Operation::kAllReduce, bytes_of(tensor));
   inner_.all_reduce_in_background(tensor, factor);
 }
 
 void CountingCommunicator::broadcast(const at::Tensor& tensor, int root) {
-  count_->add(Operation::kBroadcast, bytes_of(tensor));
+  const auto scope = noted(Operation::kBroadcast, bytes_of(tensor));
   inner_.broadcast(tensor, root);
 }
 
 void CountingCommunicator::all_gather_rows_into(const at::Tensor& all, const at::Tensor& own,
                                                 const Counts& counts) {
-  count_->add(Operation::kAllGather, bytes_of_others(own, counts, rank()));
+  const auto scope = noted(Operation::kAllGather, bytes_of_others(own, counts, rank()));
   inner_.all_gather_rows_into(all, own, counts);
 }
 
 void CountingCommunicator::reduce_scatter_rows_into(const at::Tensor& own, const at::Tensor& all,
                                                     const Counts& counts) {
-  count_->add(Operation::kReduceScatter, bytes_of_others(all, counts, rank()));
+  const auto scope = noted(Operation::kReduceScatter, bytes_of_others(all, counts, rank()));
   inner_.reduce_scatter_rows_into(own, all, counts);
 }
 
 void CountingCommunicator::all_to_all_rows_into(const at::Tensor& received, const at::Tensor& rows,
                                                 const Counts& send_counts,
                                                 const Counts& recv_counts) {
-  count_->add(Operation::kAllToAll, bytes_of_others(rows, send_counts, rank()));
+  const auto scope = noted(Operation::kAllToAll, bytes_of_others(rows, send_counts, rank()));
   inner_.all_to_all_rows_into(received, rows, send_counts, recv_counts);
 }
 
 void CountingCommunicator::send(const at::Tensor& tensor, int to) {
-  count_->add(Operation::kSend, bytes_of(tensor));
+  const auto scope = noted(Operation::kSend, bytes_of(tensor), to);
   inner_.send(tensor, to);
 }
 
 void CountingCommunicator::receive(const at::Tensor& tensor, int from) {
-  count_->add(Operation::kReceive, bytes_of(tensor));
+  const auto scope = noted(Operation::kReceive, bytes_of(tensor), from);
   inner_.receive(tensor, from);
 }
 
 void CountingCommunicator::barrier() {
-  count_->add(Operation::kBarrier, 0);
+  const auto scope = noted(Operation::kBarrier, 0);
   inner_.barrier();
 }
 
 std::unique_ptr<Communicator> CountingCommunicator::split(int colour) {
-  return std::unique_ptr<Communicator>(new CountingCommunicator(inner_.split(colour), count_));
+  return std::unique_ptr<Communicator>(
+      new CountingCommunicator(inner_.split(colour), *this, colour));
 }
 
 }  // namespace aifs::parallel

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator that passes everything on and counts: what a run really sends, by operation.
+// A communicator that passes everything on and counts: what a run really sends, by operation. With
+// a ring it also keeps the last operations.
 #pragma once
 
 #include <array>
@@ -8,6 +9,7 @@
 
 #include "core/enum_names.h"
 #include "parallel/communicator.h"
+#include "parallel/operation_ring.h"
 
 namespace aifs::parallel {
 
@@ -49,9 +51,12 @@ class CommunicationCount {
 
 class CountingCommunicator : public Communicator {
  public:
-  // `inner` outlives this.
-  CountingCommunicator(Communicator& inner, std::shared_ptr<CommunicationCount> count)
-      : inner_(inner), count_(std::move(count)) {}
+  // `inner` outlives this. `ring` may be null.
+  CountingCommunicator(Communicator& inner, std::shared_ptr<CommunicationCount> count,
+                       std::shared_ptr<OperationRing> ring = nullptr)
+      : inner_(inner), count_(std::move(count)), ring_(std::move(ring)) {
+    if (ring_) group_ = ring_->add_group(-1, 0, inner.size(), inner.rank());
+  }
 
   int rank() const override { return inner_.rank(); }
   int size() const override { return inner_.size(); }
@@ -80,13 +85,19 @@ class CountingCommunicator : public Communicator {
   void abort(int exit_code) override { inner_.abort(exit_code); }
 
  private:
-  CountingCommunicator(std::unique_ptr<Communicator> inner,
-                       std::shared_ptr<CommunicationCount> count)
-      : owned_(std::move(inner)), inner_(*owned_), count_(std::move(count)) {}
+  CountingCommunicator(std::unique_ptr<Communicator> inner, const CountingCommunicator& parent,
+                       int colour)
+      : owned_(std::move(inner)), inner_(*owned_), count_(parent.count_), ring_(parent.ring_) {
+    if (ring_) group_ = ring_->add_group(parent.group_, colour, inner_.size(), inner_.rank());
+  }
+  // Counts an operation that lasts as long as the result lives.
+  OperationRing::Scope noted(Operation operation, int64_t bytes, int peer = -1);
 
   std::unique_ptr<Communicator> owned_;  // of a group that was split off
   Communicator& inner_;
   std::shared_ptr<CommunicationCount> count_;
+  std::shared_ptr<OperationRing> ring_;
+  int64_t group_ = 0;  // of the ring
 };
 
 constexpr auto enum_table(Operation) {

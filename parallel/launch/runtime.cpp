@@ -2,11 +2,13 @@
 #include "parallel/launch/runtime.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <sstream>
 #include <vector>
 
 #include "core/check.h"
 #include "core/cores.h"
+#include "core/file_io.h"
 #include "core/host.h"
 #include "core/log.h"
 #include "parallel/backends/comm_store.h"
@@ -65,6 +67,7 @@ Runtime::Runtime(double timeout_s)
   join(timeout_s);
   find_neighbours();
   if (timeout_s > 0) open_board();
+  if (size() > 1) ring_ = std::make_shared<OperationRing>();
 }
 
 // Ranks may not reach each other's hosts by name, or at all: then they do without a board.
@@ -191,6 +194,28 @@ void Runtime::use_nccl() {
 
 void Runtime::set_place(const std::string& place) {
   watch_->set_place(place);
+  if (ring_) ring_->set_place(place);
+}
+
+void Runtime::record_hangs(const std::filesystem::path& folder,
+                           std::function<bool()> is_asked_to_end, const std::string& hint) {
+  if (!ring_) return;
+  const auto write = [ring = ring_, folder, rank = rank(),
+                      who = name()](const std::string& reason) {
+    try {
+      char file[32];
+      std::snprintf(file, sizeof file, "rank-%05d.json", rank);
+      make_directories(folder);
+      write_file_atomic(folder / file, ring->to_json(rank, who, reason));
+    } catch (const std::exception& error) {
+      log::warning("the last operations of this rank are lost: ", error.what());
+    }
+  };
+  watch_->set_record({.write = write,
+                      .is_asked_to_end = std::move(is_asked_to_end),
+                      .quiet_s = [ring = ring_] { return ring->seconds_since_last(); },
+                      .note_stop = [ring = ring_](double seconds) { ring->note_stop(seconds); },
+                      .hint = hint});
 }
 
 }  // namespace aifs::parallel

@@ -6,10 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "parallel/communicator.h"
+#include "parallel/operation_ring.h"
 #include "parallel/operation_watch.h"
 
 namespace aifs::parallel {
@@ -40,6 +43,13 @@ class Runtime {
   // Sets what the run is at ("step 12"), for the message about a wait.
   void set_place(const std::string& place);
 
+  // The last operations of this rank, kept by communicators that are given it; null for one rank.
+  std::shared_ptr<OperationRing> ring() const { return ring_; }
+  // From now on a rank that waits too long, or is asked to end while nothing moves, leaves its last
+  // operations in `folder`, as rank-<n>.json. `hint` says how to read them.
+  void record_hangs(const std::filesystem::path& folder, std::function<bool()> is_asked_to_end,
+                    const std::string& hint);
+
   // From now on GPU tensors travel over NCCL, on the device that is current. Throws ConfigError in
   // a build without CUDA.
   void use_nccl();
@@ -65,6 +75,7 @@ class Runtime {
   int local_rank_ = 0, local_size_ = 1;
   int64_t num_cores_ = 1;
   std::shared_ptr<OperationWatch> watch_;  // shared with the communicators
+  std::shared_ptr<OperationRing> ring_;
   bool has_mpi_ = false;
   std::unique_ptr<Communicator> world_;
 };

@@ -41,7 +41,9 @@ function nameCell(i) {
 
 const lastValidation = run => run.validations.filter(v => v.loss !== null).at(-1);
 const rate = run => run.steps_s > 0 ? run.samples / run.steps_s : NaN;
-const goodput = run => run.log.wall_s > 0 ? Math.min(1, run.steps_s / run.log.wall_s) : NaN;
+// Runs of earlier versions have no goodput.json.
+const goodput = run => run.goodput ? run.goodput.share :
+    run.log.wall_s > 0 ? Math.min(1, run.steps_s / run.log.wall_s) : NaN;
 
 const counted = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
 
@@ -61,8 +63,9 @@ function addSummary() {
                      "waiting for data", "goodput ³"], rows);
   make("p", section, "quiet",
        "¹ mean of the last 100 steps. ² of the last validation, mean over prognostic variables. " +
-           "³ time in steps that count, as a share of the time from the run card to the last line " +
-           "of the log, of all processes that went on with the run.");
+           "³ time in steps that count, waiting for data left out, as a share of the time since the " +
+           "first start, over all restarts (without goodput.json: time in steps, as a share of that " +
+           "from the run card to the last line of the log).");
   for (const run of report.runs) {
     const list = make("ul", section, "remarks"), of = report.runs.length > 1 ? `${run.name}: ` : "";
     for (const text of run.remarks) make("li", list, "", of + text);
@@ -89,6 +92,14 @@ const kCurves = {
   step_s: {title: "Time of a step", unit: "s", zero: true, smooth: true},
   rollout: {title: "Forecast steps of the loss", unit: "steps", zero: true},
   loss_scale: {title: "Loss scale", unit: "factor", log: true},
+  goodput: {title: "Goodput since the first start", unit: "share of the time", zero: true},
+  sustained_samples_per_s: {title: "Throughput since the first start", unit: "samples/s", zero: true},
+  tflops_per_s: {title: "Arithmetic", unit: "TFLOP/s of all ranks", zero: true},
+  gpu_use: {title: "GPUs in use", unit: "share of the time, mean", zero: true},
+  gpu_memory_gib: {title: "Memory of the fullest GPU", unit: "GiB", zero: true},
+  gpu_power_w: {title: "Power of a GPU", unit: "W, mean", zero: true},
+  gpu_temperature_c: {title: "Temperature of the hottest GPU", unit: "degrees C"},
+  mfu: {title: "Use of the cards' arithmetic (MFU)", unit: "share", zero: true},
 };
 const kHidden = ["hours", "epoch", "data_wait_s", "samples", "step_s", "rollout"];
 
@@ -183,8 +194,18 @@ function addValidation(area) {
 
 // ------------------------------------------------------------------------------------- time ---
 
+// What goodput.json says of a run.
+function timeSpent(run) {
+  const parts = run.goodput.parts.filter(part => part.total_s > 0).map((part, i) => (
+      {name: part.name.replaceAll("_", " "), value: part.total_s, tone: i}));
+  return {name: run.name, parts,
+          note: `${duration(run.goodput.wall_s)}, goodput ${percent(goodput(run))}, ` +
+                    counted(run.goodput.starts, "start")};
+}
+
 function addTime() {
-  const rows = report.runs.filter(run => run.steps_s > 0).map(run => {
+  const rows = report.runs.filter(run => run.goodput || run.steps_s > 0).map(run => {
+    if (run.goodput) return timeSpent(run);
     const parts = [{name: "steps", value: run.steps_s - run.waiting_s, tone: 0},
                    {name: "waiting for data, in steps", value: run.waiting_s, tone: 1}];
     const rest = run.log.wall_s - run.steps_s;

@@ -54,9 +54,9 @@ class Trials:
         self.number += 1
         return self.folder / f"run-{self.number}"
 
-    def start(self, layout, folder, resume=False, more=(), environment=None):
+    def start(self, layout, folder, resume=False, more=(), environment=None, before=()):
         ranks, options = LAYOUTS[layout]
-        return Run(self.program, folder, ranks, [*options, *more], resume, environment)
+        return Run(self.program, folder, ranks, [*options, *more], resume, environment, before)
 
     def finish(self, layout, folder, logs=True):
         """Goes on to the end, where the bits are to be those of the run that nothing happened to."""
@@ -147,7 +147,32 @@ def hang(trials):
         send(hung, signal.SIGKILL)
         require(code == 6, f"rank {rank}: exit code {code}\n{run.text()}")
         require(f"rank {1 - rank} on" in run.text() and "has waited" in run.text(), run.text())
+        require("explain-hang" in run.text(), run.text())
+        explained = subprocess.run([trials.program, "explain-hang", folder], capture_output=True, text=True)
+        require(explained.returncode == 0, explained.stderr)
+        require(f"it begins with rank {rank}" in explained.stdout and "step " in explained.stdout, explained.stdout)
         trials.finish("2 replicas", folder)
+
+
+def restarts(trials):
+    """with_restarts goes on where a rank was killed, with the same bits; a signal to it is no reason to."""
+    script = pathlib.Path(__file__).resolve().parents[2] / "tools/slurm/with_restarts"
+    folder = trials.new_folder()
+    run = trials.start("2 replicas", folder, resume=True, before=[script, "2"])
+    require(run.reach("training", trials.random), "the run was over")
+    send(run.process_of(1), signal.SIGKILL)
+    code = run.wait()
+    require(code == 0, f"exit code {code}\n{run.text()}")
+    require("a rank was lost; starting again" in run.text(), run.text())
+    require_same_bits(folder, trials.reference("2 replicas"))
+    folder = trials.new_folder()
+    run = trials.start("1", folder, resume=True, before=[script, "2"])
+    require(run.reach("training", trials.random), "the run was over")
+    send(run.process.pid, signal.SIGTERM)
+    code = run.wait()
+    require(code == 5, f"exit code {code}\n{run.text()}")
+    require("starting again" not in run.text(), run.text())
+    trials.finish("1", folder)
 
 
 # ---------------------------------------------------------------- disks
@@ -291,7 +316,7 @@ def clock(trials):
     require_same_bits(folder, trials.reference("1"))
 
 
-CASES = [hang, full_disk, read_only_disk, lost_folder, damaged_checkpoints, clock]
+CASES = [hang, restarts, full_disk, read_only_disk, lost_folder, damaged_checkpoints, clock]
 
 
 def guarded(name, case):

@@ -81,6 +81,8 @@ def main():
         found = run("bash", "-c", '. "$1"; find_program', "bash", scripts / "functions.sh",
                     env={**environment, "AIFS_TRAIN": ""}).strip()
         require(pathlib.Path(found).resolve() == program.resolve(), f"job scripts start '{found}'")
+        for page in ("man/man1/aifs-train.1", "bash-completion/completions/aifs-train", "zsh/site-functions/_aifs-train"):
+            require("aifs" in (prefix / "share" / page).read_text(), f"{page} is missing")
         require(len(list(scripts.glob("*.sbatch"))) == 5, "job scripts are missing")
         if shutil.which("patchelf"):
             package(build, pathlib.Path(folder), environment)

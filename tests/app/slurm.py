@@ -8,7 +8,9 @@ Two nodes of the machine have four CPUs each and GPUs that are nothing but numbe
 installed or does not start.
 """
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -103,6 +105,18 @@ class Bench:
         self.wait(f"step {steps} of {name}",
                   lambda: metrics.exists() and len(metrics.read_text().splitlines()) >= steps)
 
+    def ranks(self, run_folder):
+        """The numbers of the processes that train into a folder."""
+        found = []
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                is_rank = os.readlink(process / "exe") == str(self.program)
+                if is_rank and f"run.dir={run_folder}".encode() in (process / "cmdline").read_bytes().split(b"\0"):
+                    found.append(int(process.name))
+            except OSError:  # it has ended
+                continue
+        return found
+
     def logs(self):
         return "".join(f"--- {log.name}\n" + "".join(log.read_text().splitlines(keepends=True)[-15:])
                        for log in sorted(self.folder.glob("*.log")))
@@ -187,6 +201,22 @@ def test_cancelled(bench):
     require((bench.run_folder("cancelled") / "checkpoints/latest").exists(), bench.logs())
 
 
+def test_restarts(bench):
+    """a job one of whose ranks dies starts again inside the job, once more than allowed ends it"""
+    small = ["--ntasks-per-node=2", "--cpus-per-task=1", "--gpus-per-node=2"]
+    bench.set_steps(10**6)
+    job = bench.submit("one_node", "lost", *small, AIFS_RESTARTS="1")
+    log = bench.folder / "lost.log"
+    for count in (1, 2):
+        bench.wait("its first step", lambda: log.exists() and log.read_text().count("the first step begins") == count)
+        os.kill(bench.ranks("runs/lost")[0], signal.SIGKILL)
+    end = bench.wait_for_end(job)
+    bench.set_steps(STEPS)
+    text = log.read_text()
+    require(end["JobState"] == "FAILED" and end["Restarts"] == "0" and end["ExitCode"] == "137:0", f"{end}\n{text}")
+    require(text.count("a rank was lost; starting again, 0 restarts left") == 1, text)
+
+
 def test_devices(bench):
     """tasks see one GPU each, or all of their node"""
     for option, wanted in (("--gpus-per-task=1", {"0", "1"}), ("--gpus-per-node=2", {"0,1"})):
@@ -227,7 +257,7 @@ def test_staging(bench):
     require(list(local.iterdir()) == [], f"left: {list(local.iterdir())}")
 
 
-TESTS = [test_launchers, test_pmi2, test_interruptions, test_cancelled, test_devices, test_array, test_several_nodes, test_staging]
+TESTS = [test_launchers, test_pmi2, test_interruptions, test_cancelled, test_restarts, test_devices, test_array, test_several_nodes, test_staging]
 
 
 def main():

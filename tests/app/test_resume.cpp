@@ -25,6 +25,7 @@ std::string essentials(const fs::path& lines_file) {
     auto json = nlohmann::ordered_json::parse(line);
     json.erase("step_s");
     json.erase("data_wait_s");
+    json.erase("rates");
     text += json.dump() + "\n";
   }
   return text;
@@ -37,6 +38,14 @@ void require_same_run(const fs::path& a, const fs::path& b, const std::string& l
   }
   REQUIRE(essentials(a / "metrics.jsonl") == essentials(b / "metrics.jsonl"));
   REQUIRE(essentials(a / "validation.jsonl") == essentials(b / "validation.jsonl"));
+}
+
+std::vector<std::string> checkpoints_in(const fs::path& run) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(run / "checkpoints"))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 void damage(const fs::path& file) {
@@ -239,15 +248,89 @@ TEST_CASE("a run that goes on from an earlier checkpoint keeps its own", "[resum
   REQUIRE_THAT(next.err, ContainsSubstring("resuming at step 37"));
 }
 
+TEST_CASE("the time of a run is accounted for over restarts", "[resume]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "r";
+  const auto file = [&] { return nlohmann::ordered_json::parse(read_file(run / "goodput.json")); };
+  const auto whole = run_train(run, "--set train.max_steps=20");
+  REQUIRE(whole.exit_code == 0);
+  REQUIRE_THAT(whole.err, ContainsSubstring("goodput ") && ContainsSubstring(", 1 start; "));
+  const auto first = file();
+  REQUIRE(first["starts"] == 1);
+  REQUIRE(first["step"] == 20);
+  REQUIRE(first["seconds"]["lost_work"] == 0.0);
+  REQUIRE(first["seconds"]["stepping"].get<double>() > 0.0);
+  run_command("sleep 1.5");
+  const std::string earlier = (run / "checkpoints" / "step-00000014").string();
+  const auto again = run_train(
+      run, concat("--set train.max_steps=21 --set log.every_steps=7 --resume '", earlier, "'"));
+  INFO(again.err);
+  REQUIRE(again.exit_code == 0);
+  const auto second = file();
+  REQUIRE(second["starts"] == 2);
+  REQUIRE(second["first_start"] == first["first_start"]);
+  REQUIRE(second["seconds"]["lost_work"].get<double>() > 0.0);
+  REQUIRE(second["seconds"]["between_jobs"].get<double>() >= 1.4);
+  REQUIRE(second["seconds"]["start"].get<double>() > first["seconds"]["start"].get<double>());
+  double sum = 0.0;
+  for (const auto& [cause, spent_s] : second["seconds"].items())
+    sum += spent_s.get<double>();
+  REQUIRE(sum == Approx(second["wall_s"].get<double>()).margin(0.01));
+  std::istringstream lines(read_file(run / "metrics.jsonl"));
+  int64_t with_rates = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::ordered_json::parse(line);
+    if (!json.contains("rates")) continue;
+    ++with_rates;
+    REQUIRE(json["rates"]["goodput"].get<double>() > 0.0);
+    REQUIRE(json["rates"]["samples_per_s"].get<double>() > 0.0);
+    REQUIRE(json["rates"]["tflops_per_s"].get<double>() > 0.0);
+    REQUIRE_FALSE(json["rates"].contains("mfu"));
+  }
+  REQUIRE(with_rates >= 2);
+  // A run that begins anew in the folder does not inherit the time.
+  fs::remove_all(run / "checkpoints");
+  const std::string machine = (test::source_folder() / "configs/machines/h200.json").string();
+  REQUIRE(run_train(run, concat("--set train.max_steps=10 --set log.machine='", machine, "'"))
+              .exit_code == 0);
+  REQUIRE(file()["starts"] == 1);
+  REQUIRE_THAT(read_file(run / "metrics.jsonl"), ContainsSubstring("\"mfu\":"));
+}
+
 TEST_CASE("only the newest checkpoints are kept, and latest names the last", "[resume]") {
   const test::TemporaryFolder folder;
   const fs::path run = folder.path() / "r";
   REQUIRE(run_train(run).exit_code == 0);
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(run / "checkpoints")) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  REQUIRE(names == std::vector<std::string>{"latest", "step-00000035", "step-00000040"});
+  REQUIRE(checkpoints_in(run) ==
+          std::vector<std::string>{"latest", "step-00000035", "step-00000040"});
   REQUIRE(read_file(run / "checkpoints" / "latest") == "step-00000040\n");
+}
+
+TEST_CASE("checkpoints of chosen steps are kept for good, over restarts, too", "[resume]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "r";
+  const std::string keep = "--set checkpoint.keep=1 --set checkpoint.keep_every_steps=14 ";
+  REQUIRE(run_train(run, keep + "--set train.max_steps=22").exit_code == 0);
+  REQUIRE(checkpoints_in(run) ==
+          std::vector<std::string>{"latest", "step-00000014", "step-00000022"});
+  REQUIRE(run_train(run, keep + "--resume").exit_code == 0);
+  REQUIRE(checkpoints_in(run) ==
+          std::vector<std::string>{"latest", "step-00000014", "step-00000028", "step-00000040"});
+}
+
+TEST_CASE("checkpoints of a former course do not push out those of the present one", "[resume]") {
+  const test::TemporaryFolder folder;
+  const fs::path run = folder.path() / "r";
+  REQUIRE(run_train(run, "--set checkpoint.keep=3").exit_code == 0);
+  REQUIRE(checkpoints_in(run) ==
+          std::vector<std::string>{"latest", "step-00000028", "step-00000035", "step-00000040"});
+  const std::string more = "--set checkpoint.keep=2 --set checkpoint.every_steps=0 --resume ";
+  const std::string earlier = (run / "checkpoints" / "step-00000028").string();
+  REQUIRE(run_train(run, concat(more, "'", earlier, "' --set train.max_steps=36")).exit_code == 0);
+  // 35 was passed; of two that stay, 28 is one.
+  REQUIRE(checkpoints_in(run) ==
+          std::vector<std::string>{"latest", "step-00000028", "step-00000036", "step-00000040"});
+  REQUIRE(run_train(run, more + "--set train.max_steps=41").exit_code == 0);
+  REQUIRE(checkpoints_in(run) ==
+          std::vector<std::string>{"latest", "step-00000036", "step-00000041"});
 }

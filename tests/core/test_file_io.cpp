@@ -2,6 +2,7 @@
 #include "core/file_io.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -174,4 +175,21 @@ TEST_CASE("what cannot be examined is an error that names it, what is not there 
   REQUIRE(dangling_link_text(path / "file").empty());
   REQUIRE(dangling_link_text(path / "nothing").empty());
   REQUIRE(absolute_path("x") == fs::current_path() / "x");
+}
+
+TEST_CASE("files get the rights that the user's mask leaves", "[file_io]") {
+  const test::TemporaryFolder folder;
+  for (const mode_t mask : {0002, 0027, 0077}) {
+    const mode_t before = ::umask(mask);
+    const fs::path whole = folder.path() / "whole", grown = folder.path() / "grown";
+    write_file_atomic(whole, "x");
+    REQUIRE(append_whole(grown, "x").empty());
+    ::umask(before);
+    for (const fs::path& file : {whole, grown}) {
+      struct stat info {};
+      REQUIRE(::stat(file.c_str(), &info) == 0);
+      REQUIRE((info.st_mode & 0777) == (0666 & ~mask));
+      fs::remove(file);
+    }
+  }
 }

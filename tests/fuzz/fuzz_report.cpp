@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a report reads: metrics, scores, a log and a validation, each made of the whole text.
+// What a report reads: metrics, scores, a log, goodput and a validation, each of the whole text.
 #include <nlohmann/json.hpp>
 
 #include "report/report_page.h"
@@ -18,6 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   run.log = report::summarise_log(input);
   fuzz::run(input, [&] { run.metrics = report::read_metrics(file.path(), 5); });
   fuzz::run(input, [&] { page.scores.push_back(report::read_scores(file.path())); });
+  run.goodput = report::read_goodput(file.path());
+  if (run.goodput) static_cast<void>(run.goodput->text());
   auto json = nlohmann::ordered_json::parse(input, nullptr, /*allow_exceptions=*/false);
   if (json.is_object()) run.validations.push_back(std::move(json));
   static_cast<void>(report::report_page(page));

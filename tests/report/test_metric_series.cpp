@@ -42,6 +42,20 @@ TEST_CASE("a short run keeps every line", "[metric_series]") {
   CHECK(m.series.at("hours").mean.back() == Approx(3.0 / 3600.0));
 }
 
+TEST_CASE("rates that some lines have are curves, too", "[metric_series]") {
+  const Metrics m = metrics_of(
+      R"({"step":1,"loss":4.0,"step_s":2.0,"samples":8})"
+      "\n"
+      R"({"step":2,"step_s":2.0,"samples":8,"rates":{"samples_per_s":99,"goodput":0.5,"mfu":"x"}})"
+      "\n"
+      R"({"step":3,"rates":[1]})"
+      "\n");
+  CHECK(m.series.at("goodput").step == std::vector<double>{2});
+  CHECK(m.series.at("goodput").mean == std::vector<double>{0.5});
+  CHECK(m.series.at("samples_per_s").mean == std::vector<double>{4, 4});
+  CHECK(m.series.count("mfu") == 0);
+}
+
 TEST_CASE("long runs are thinned, and peaks stay", "[metric_series]") {
   std::string text;
   constexpr int kLines = 200000, kPeak = 123456, kTrough = 77777;

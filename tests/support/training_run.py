@@ -21,12 +21,13 @@ NOISE = ("terminate called", "Segmentation fault", "Assertion", "core dumped", "
 
 
 class Run:
-    """A process, or mpirun with several, that trains into `folder`; its output goes to a file beside it."""
+    """A process, or mpirun with several, that trains into `folder`; its output goes to a file beside it. `before`: words
+    before the command, of what starts it."""
 
-    def __init__(self, program, folder, ranks=1, options=(), resume=False, environment=None):
+    def __init__(self, program, folder, ranks=1, options=(), resume=False, environment=None, before=()):
         self.folder, self.ranks, self.program = pathlib.Path(folder), ranks, str(program)
         launcher = [] if ranks == 1 else ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
-        command = launcher + [self.program, "--config", str(ROOT / "tests/app/tiny.json")]
+        command = [*map(str, before), *launcher, self.program, "--config", str(ROOT / "tests/app/tiny.json")]
         for option in [*OPTIONS, *options, f"run.dir={folder}"]:
             command += ["--set", option]
         if resume:
@@ -136,7 +137,7 @@ def require(condition, text):
 def essentials(file):
     """What must not depend on interruptions, of every line."""
     lines = [json.loads(line) for line in file.read_text().splitlines()]
-    return [{k: v for k, v in line.items() if k not in ("step_s", "data_wait_s")} for line in lines]
+    return [{k: v for k, v in line.items() if k not in ("step_s", "data_wait_s", "rates")} for line in lines]
 
 
 def require_same_bits(folder, wanted, logs=True):

@@ -200,7 +200,8 @@ TEST_CASE("curves and tables have the figures of the steps and validations", "[j
   std::string line;
   std::getline(table, line);
   REQUIRE(line ==
-          "step,epoch,loss,lr,step_s,data_wait_s,samples,rollout,gradient_norm,skipped,loss_scale");
+          "step,epoch,loss,lr,step_s,data_wait_s,samples,rollout,gradient_norm,skipped,loss_scale,"
+          "samples_per_s,tflops_per_s,mfu,sustained_samples_per_s,goodput");
   std::getline(table, line);
   REQUIRE(line.starts_with("1,0,"));
   const std::string scores = read_file(folder.path() / "validation.csv");

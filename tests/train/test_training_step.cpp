@@ -50,7 +50,7 @@ TEST_CASE("run() takes the trainer's steps, to the bit", "[training_step]") {
     options.optimizer.schedule = {.kind = ScheduleKind::kConstant, .lr = kRate, .warmup_steps = 0};
     options.optimizer.clip = clip;
     options.optimizer.clip_limit = 0.1;
-    options.log = {.tensorboard = false, .progress_bar = false};
+    options.log.tensorboard = options.log.progress_bar = false;
     options.checkpoint.at_end = false;
     options.resident_data = true;
     options.run_dir = folder.path();

@@ -7,6 +7,7 @@
 #   AIFS_STAGE         a dataset (folder or file) that is copied to every node before training
 #   AIFS_LOCAL         where to on the node; else $TMPDIR or /tmp
 #   AIFS_SRUN          more options of srun
+#   AIFS_RESTARTS      how often a start of the job begins again when a rank has died, at most; else 3
 #   AIFS_MAX_REQUEUES  how often a job goes back to the queue at most; else 1000
 # The trap: a job that is requeued runs its script again from the top, so nothing before train()
 # may depend on whether it is the first time.
@@ -97,13 +98,22 @@ go_on_later() {
     say "this job may not be requeued: submit it again, it goes on where it was"
 }
 
+# True for the exit codes of a training that has lost a rank, its host or its GPU: an error of the
+# environment, a rank that waited too long for another, and 128 and the signals that kill.
+is_lost() {
+  case $1 in
+    1 | 6 | 132 | 134 | 135 | 136 | 137 | 139) true ;;
+    *) false ;;
+  esac
+}
+
 # Trains, or goes on with training; the options are those of aifs-train. What srun is to be told
 # besides goes into AIFS_SRUN. Returns the program's exit code.
 train() {
-  local code=0 more=() program
+  local code=0 more=() program asked=''
   program=$(find_program)
   # Signals reach the ranks, which end together; this shell only waits for them.
-  trap : TERM USR1
+  trap 'asked=1' TERM USR1
   if [ -n "${AIFS_STAGE:-}" ]; then
     local copy
     copy=$(stage "$AIFS_STAGE") || return 1
@@ -111,9 +121,16 @@ train() {
   fi
   # Since Slurm 22.05 srun does not take these from the job.
   export SRUN_CPUS_PER_TASK=${SLURM_CPUS_PER_TASK:-1}
-  # shellcheck disable=SC2086
-  srun --mpi="$(find_mpi)" --kill-on-bad-exit=1 ${AIFS_SRUN:-} "$program" "$@" "${more[@]}" \
-    --set "run.dir=$(find_run_folder)" --resume || code=$?
+  local left=${AIFS_RESTARTS:-3}
+  while true; do
+    code=0
+    # shellcheck disable=SC2086
+    srun --mpi="$(find_mpi)" --kill-on-bad-exit=1 ${AIFS_SRUN:-} "$program" "$@" "${more[@]}" \
+      --set "run.dir=$(find_run_folder)" --resume || code=$?
+    if [ -n "$asked" ] || ! is_lost "$code" || [ "$left" -le 0 ]; then break; fi
+    left=$((left - 1))
+    say "exit code $code: a rank was lost; starting again, $left restarts left after this one"
+  done
   unstage
   case $code in
     5 | 138 | 143) go_on_later ;; # 128 and the signal: it came before the program listens

@@ -176,6 +176,7 @@ Json manifest_of(const LoopState& state, int64_t optimizer_steps, const Checkpoi
     if (!std::isnan(count.best)) kept["best"] = count.best;
   }
   if (!meta.data_json.empty()) manifest["data"] = Json::parse(meta.data_json);
+  if (meta.course) manifest["course"] = to_json(*meta.course);
   return manifest;
 }
 
@@ -218,7 +219,7 @@ CheckpointInfo read_manifest(const fs::path& path, const JsonPlace& manifest) {
   info.meta = {manifest.at("program_version").text(), manifest.at("torch_version").text(),
                manifest.at("config").object().dump(), manifest.at("config_hash").text(),
                manifest.at("graph_hash").text(),      data ? data->object().dump() : "",
-               manifest.at("time_utc").text()};
+               manifest.at("time_utc").text(),        course_from(manifest)};
   return info;
 }
 
@@ -268,7 +269,7 @@ std::vector<int64_t> checkpoint_file_bytes(const model::ParameterSet& parameters
 
 fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
                           const CheckpointTensors& tensors, const CheckpointMeta& meta,
-                          int64_t keep, const std::vector<int64_t>& spared) {
+                          const KeptSteps& kept) {
   make_directories(folder);
   const std::string name = folder_name(state.step);
   const std::string writer = unique_suffix();
@@ -286,12 +287,11 @@ fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
   }
   sync_to_disk(folder);
   write_pointer(folder / kLatest, state.step);
-  remove_old_checkpoints(folder, state.step, keep, spared);
+  remove_old_checkpoints(folder, state.step, kept);
   return target;
 }
 
-void remove_old_checkpoints(const fs::path& folder, int64_t step, int64_t keep,
-                            const std::vector<int64_t>& spared) {
+void remove_old_checkpoints(const fs::path& folder, int64_t step, const KeptSteps& kept) {
   std::error_code error;
   std::vector<fs::path> left_over;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
@@ -300,12 +300,11 @@ void remove_old_checkpoints(const fs::path& folder, int64_t step, int64_t keep,
       left_over.push_back(entry->path());
     }
   }
-  if (keep > 0) {
-    std::vector<fs::path> found = checkpoints_by_step(folder);
-    std::erase_if(found, [&](const fs::path& path) { return step_of(path) > step; });
-    for (size_t i = static_cast<size_t>(keep); i < found.size(); ++i)
-      if (std::count(spared.begin(), spared.end(), step_of(found[i])) == 0)
-        left_over.push_back(found[i]);
+  if (kept) {
+    for (const fs::path& path : checkpoints_by_step(folder)) {
+      const int64_t own = step_of(path);
+      if (own < step && std::count(kept->begin(), kept->end(), own) == 0) left_over.push_back(path);
+    }
   }
   for (const fs::path& path : left_over)
     remove_quietly(path);
@@ -327,8 +326,11 @@ fs::path pointed_at(const fs::path& file) {
   return file.parent_path() / name;
 }
 
-bool has_checkpoints(const fs::path& folder) {
-  return !checkpoints_by_step(folder).empty();
+std::vector<int64_t> checkpoint_steps(const fs::path& folder) {
+  std::vector<int64_t> steps;
+  for (const fs::path& path : checkpoints_by_step(folder))
+    steps.push_back(step_of(path));
+  return steps;
 }
 
 namespace {

@@ -21,6 +21,7 @@
 #include "core/safetensors.h"
 #include "model/base/parameters.h"
 #include "train/optim/optimizer.h"
+#include "train/output/checkpoint_course.h"
 #include "train/output/loop_state.h"
 
 namespace aifs::train {
@@ -32,6 +33,8 @@ struct CheckpointMeta {
   std::string config_hash, graph_hash;
   std::string data_json;  // what gives the weights their meaning (data/data_record.h); "": unknown
   std::string time_utc;
+  // The checkpoints that led to it, with itself; of a file: nothing if it does not say.
+  std::optional<CheckpointCourse> course = {};
 };
 
 // The tensors of a checkpoint by name, whole, in the order in which they are written.
@@ -57,18 +60,20 @@ CheckpointTensors gather_tensors(const model::ParameterSet& parameters, const Ad
 std::vector<int64_t> checkpoint_file_bytes(const model::ParameterSet& parameters,
                                            int64_t num_states);
 
-// Writes <folder>/step-<step>/ and points `latest` at it, then removes all but the `keep` newest
-// up to that step (0 keeps all) and those of the steps `spared`. An existing checkpoint of the same
-// step is replaced only once the new one is complete. Returns its path.
+// Steps of checkpoints that stay; nothing: all do.
+using KeptSteps = std::optional<std::vector<int64_t>>;
+
+// Writes <folder>/step-<step>/ and points `latest` at it, then removes others as
+// remove_old_checkpoints() does. An existing checkpoint of the same step is replaced only once the
+// new one is complete. Returns its path.
 fs::path write_checkpoint(const fs::path& folder, const LoopState& state,
                           const CheckpointTensors& tensors, const CheckpointMeta& meta,
-                          int64_t keep, const std::vector<int64_t>& spared = {});
+                          const KeptSteps& kept = std::nullopt);
 
-// Removes what crashed writers left, and checkpoints beyond the newest `keep` (0: none) and those
-// `spared`, as write_checkpoint() does behind one of `step`. Those of later steps are of a former
-// course of the run; they are replaced when it gets there.
-void remove_old_checkpoints(const fs::path& folder, int64_t step, int64_t keep,
-                            const std::vector<int64_t>& spared);
+// Removes what crashed writers left, and checkpoints of steps before `step` that are none of
+// `kept`. Those of later steps are of a former course of the run: they stay until it has passed
+// them.
+void remove_old_checkpoints(const fs::path& folder, int64_t step, const KeptSteps& kept);
 
 // <folder>/step-<step>, whether it is there or not.
 fs::path checkpoint_path(const fs::path& folder, int64_t step);
@@ -87,8 +92,13 @@ struct CheckpointInfo {
   int64_t optimizer_steps = 0;
 };
 
-// True if any checkpoint, sound or not, is under `folder`. Throws DataError if it cannot be listed.
-bool has_checkpoints(const fs::path& folder);
+// The steps of all checkpoints under `folder`, sound or not, the last one first. Throws DataError
+// if it cannot be listed.
+std::vector<int64_t> checkpoint_steps(const fs::path& folder);
+// True if there is any. Throws as that does.
+inline bool has_checkpoints(const fs::path& folder) {
+  return !checkpoint_steps(folder).empty();
+}
 
 // Checks one checkpoint folder. Throws DataError saying what is wrong with it.
 CheckpointInfo inspect_checkpoint(const fs::path& path);

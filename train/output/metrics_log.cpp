@@ -14,28 +14,36 @@ using Json = nlohmann::ordered_json;
 
 // The lines of a file up to a step, and the step of the last one (-1: none); a last line cut by a
 // crash is dropped.
-std::string lines_until(const fs::path& path, int64_t step, int64_t& last_step) {
+std::string lines_until(const fs::path& path, int64_t step, int64_t& last_step,
+                        const JsonLines::FormerLine& former) {
   std::istringstream lines(read_file(path));
   std::string kept, line;
   while (std::getline(lines, line)) {
     const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (json.is_object() && json.contains("step") && json["step"].is_number_integer() &&
-        json["step"].get<int64_t>() <= step) {
-      kept += line + "\n";
-      last_step = json["step"].get<int64_t>();
-    }
+    if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer()) continue;
+    const auto own = json["step"].get<int64_t>();
+    if (former) former(json, own <= step);
+    if (own > step) continue;
+    kept += line + "\n";
+    last_step = own;
   }
   return kept;
 }
 
 }  // namespace
 
-JsonLines::JsonLines(fs::path path, int64_t resume_step) : file_(std::move(path)) {
+JsonLines::JsonLines(fs::path path, int64_t resume_step, const FormerLine& former)
+    : file_(std::move(path)) {
   const fs::path& name = file_.path();
   try {
     std::error_code ignored;
-    const bool keep = resume_step >= 0 && fs::exists(name, ignored);
-    write_file_atomic(name, keep ? lines_until(name, resume_step, last_step_.emplace(-1)) : "");
+    const bool is_there = fs::exists(name, ignored);
+    int64_t last_step = -1;
+    std::string kept;
+    if (is_there && (resume_step >= 0 || former))
+      kept = lines_until(name, resume_step, last_step, former);
+    if (is_there && resume_step >= 0) last_step_ = last_step;
+    write_file_atomic(name, kept);
   } catch (const Error& error) {
     file_.note_failure(error.what());
   }

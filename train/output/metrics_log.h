@@ -4,6 +4,7 @@
 // tried again with the next line.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -14,9 +15,12 @@ namespace aifs::train {
 
 class JsonLines {
  public:
+  // Is told the lines of a file that is there, and whether they stay.
+  using FormerLine = std::function<void(const nlohmann::ordered_json& line, bool stays)>;
+
   // Appends to `path`. On a resumed run the lines of steps after `resume_step` are removed first
   // (they will be written again); -1 starts an empty file.
-  JsonLines(fs::path path, int64_t resume_step);
+  JsonLines(fs::path path, int64_t resume_step, const FormerLine& former = {});
 
   // `object` must have a "step". Flushed at once. Never throws.
   void write(const nlohmann::ordered_json& object);

@@ -39,6 +39,23 @@ struct Folder {
 
 }  // namespace
 
+TEST_CASE("goodput and arithmetic are those that the run has written", "[watch]") {
+  const Folder run;
+  run.add_steps(1, 3);
+  RunWatch watch(run.path());
+  CHECK_FALSE(watch.update(0.0).goodput);
+  run.add("metrics.jsonl",
+          R"({"step": 4, "step_s": 1, "rates": {"tflops_per_s": 12.5, "mfu": 0.25}})"
+          "\n");
+  run.add("goodput.json", R"({"goodput": 0.75, "wall_s": 100, "starts": 3,
+                             "seconds": {"stepping": 75, "lost_work": 25}})");
+  const app::RunView& view = watch.update(0.0);
+  CHECK(view.tflops_per_s == Approx(12.5));
+  CHECK(view.mfu == Approx(0.25));
+  REQUIRE(view.goodput);
+  CHECK(view.goodput->text() == "75.0 % of 1 min 40 s, 3 starts; lost work 25.0 %");
+}
+
 TEST_CASE("rate, waiting and time left follow from the steps", "[watch]") {
   const Folder run;
   run.log("info", "run card\n  line without a time");

@@ -110,7 +110,8 @@ TEST_CASE("a run that has ended is shown from its files, which stay as they are"
   REQUIRE(shown.exit_code == 0);
   REQUIRE(shown.err.empty());
   REQUIRE_THAT(shown.out, ContainsSubstring("run: finished, step 40 of 40 (100 %)"));
-  REQUIRE_THAT(shown.out, ContainsSubstring("learning rate"));
+  REQUIRE_THAT(shown.out, ContainsSubstring("learning rate") && ContainsSubstring(" TFLOP/s"));
+  REQUIRE_THAT(shown.out, ContainsSubstring("goodput     ") && ContainsSubstring(", 1 start; "));
   REQUIRE_THAT(shown.out, ContainsSubstring("validation  step 40: loss ") &&
                               ContainsSubstring("RMSE / persistence 6h ") &&
                               ContainsSubstring(", 12h "));

@@ -11,6 +11,7 @@
 #include "tests/support/missing_operations.h"
 #include "tests/support/paths.h"
 #include "tests/support/tensors.h"
+#include "train/run_checkpoints.h"
 
 using namespace aifs;
 using namespace aifs::train;
@@ -50,9 +51,14 @@ CheckpointMeta some_meta() {
   return {"program", "torch", R"({"a": 1})", "config-hash", "graph-hash", "", "now"};
 }
 
-fs::path write(const fs::path& folder, int64_t step, const Model& model, int64_t keep = 0) {
+fs::path write(const fs::path& folder, int64_t step, const Model& model,
+               const KeptSteps& kept = std::nullopt) {
   return write_checkpoint(folder, {step, 2, 3}, gather_tensors(model.set, *model.optimizer),
-                          some_meta(), keep);
+                          some_meta(), kept);
+}
+
+KeptSteps only(std::vector<int64_t> steps) {
+  return steps;
 }
 
 void require_equal(const Model& a, const Model& b) {
@@ -95,12 +101,12 @@ TEST_CASE("weights, moments and position come back to the bit", "[checkpoint]") 
   REQUIRE(nlohmann::json::parse(info.meta.config_json) == nlohmann::json{{"a", 1}});
 }
 
-TEST_CASE("only the newest are kept, and what crashed writers left goes", "[checkpoint]") {
+TEST_CASE("only those asked for are kept, and what crashed writers left goes", "[checkpoint]") {
   const test::TemporaryFolder folder;
   const Model model(1);
   make_directories(folder.path() / ".partial-step-00000003-77");
   for (const int64_t step : {7, 14, 21})
-    write(folder.path(), step, model, 2);
+    write(folder.path(), step, model, only({step - 7, step}));
   REQUIRE(names_in(folder.path()) ==
           std::vector<std::string>{"latest", "step-00000014", "step-00000021"});
   REQUIRE(read_file(folder.path() / "latest") == "step-00000021\n");
@@ -110,15 +116,43 @@ TEST_CASE("a run that went on from an earlier checkpoint keeps its own and finds
           "[checkpoint]") {
   const test::TemporaryFolder folder;
   const Model model(1);
-  for (const int64_t step : {7, 35, 40, 14})  // resumed at 7, with 35 and 40 of the former course
-    write(folder.path(), step, model, 2);
+  for (const int64_t step : {7, 35, 40})
+    write(folder.path(), step, model);
+  write(folder.path(), 14, model, only({14}));  // resumed at 7: 35 and 40 are of a former course
   REQUIRE(find_latest_checkpoint(folder.path())->state.step == 14);
   REQUIRE(names_in(folder.path()) ==
           std::vector<std::string>{"latest", "step-00000014", "step-00000035", "step-00000040"});
   // Its own earlier ones come before those of the former course.
-  write(folder.path(), 21, model, 2);
+  write(folder.path(), 21, model, only({14, 21}));
   fs::remove(folder.path() / "step-00000021" / "COMPLETE");
   REQUIRE(find_latest_checkpoint(folder.path())->state.step == 14);
+  // Once it has passed them they go.
+  write(folder.path(), 42, model, only({14, 42}));
+  REQUIRE(names_in(folder.path()) ==
+          std::vector<std::string>{"latest", "step-00000014", "step-00000042"});
+}
+
+TEST_CASE("a checkpoint knows the course that led to it", "[checkpoint]") {
+  const test::TemporaryFolder folder;
+  const Model model(1);
+  const auto write_with = [&](int64_t step, const std::optional<CheckpointCourse>& course) {
+    CheckpointMeta meta = some_meta();
+    meta.course = course;
+    return inspect_checkpoint(write_checkpoint(folder.path(), {step, 2, 3},
+                                               gather_tensors(model.set, *model.optimizer), meta));
+  };
+  write_with(7, std::nullopt);
+  write_with(10, std::nullopt);  // of a former course
+  const CheckpointCourse course{{3, 50}, {7, 100}, {14, 200}};
+  const CheckpointInfo told = write_with(14, course);
+  CHECK((told.meta.course == course));
+  // One that is not there any more does not count.
+  CHECK(steps_of(course_until(told, folder.path())) == std::vector<int64_t>{7, 14});
+  // An older program did not say: all that are there, up to its step.
+  const CheckpointInfo untold = write_with(12, std::nullopt);
+  CHECK_FALSE(untold.meta.course);
+  CHECK(steps_of(course_until(untold, folder.path())) == std::vector<int64_t>{7, 10, 12});
+  CHECK(course_until(untold, folder.path()).back().time_s > 1700000000);
 }
 
 TEST_CASE("a lost or stale pointer does not hide checkpoints", "[checkpoint]") {
@@ -265,8 +299,8 @@ TEST_CASE("checkpoints are written where folders cannot be flushed or renamed", 
   const test::WithoutOperations without(missing);
   const Model first(1), second(2);
   write(folder.path(), 7, first);
-  write(folder.path(), 14, first, 2);
-  const CheckpointInfo info = inspect_checkpoint(write(folder.path(), 14, second, 2));
+  write(folder.path(), 14, first);
+  const CheckpointInfo info = inspect_checkpoint(write(folder.path(), 14, second));
   Model read(3);
   load_parameters(info, read.set);
   read.load(info);

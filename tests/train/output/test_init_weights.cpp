@@ -45,7 +45,7 @@ CheckpointInfo written(const fs::path& folder, Network& network) {
   CheckpointMeta meta;
   meta.config_json = "{}";
   return inspect_checkpoint(
-      write_checkpoint(folder, {}, gather_tensors(network.set, optimizer), meta, 0));
+      write_checkpoint(folder, {}, gather_tensors(network.set, optimizer), meta));
 }
 
 InitOptionsOfWeights by_name(const VariableAxis& inputs, const VariableAxis& outputs) {
