@@ -43,9 +43,10 @@ struct Forward : Worker<Shape<kGroups, kTile, 1, false>> {
 
   __device__ void hide_unseen(int t) {
     if (!this->is_partial(t)) return;
+    const Seen seen = this->seen_of(t);
 #pragma unroll
     for (int i = 0; i < kTile / 2; ++i)
-      scores[i] = this->sees(t, i) ? scores[i] : -INFINITY;
+      scores[i] = seen[i] ? scores[i] : -INFINITY;
   }
 
   __device__ void renew_top() {
@@ -215,14 +216,14 @@ struct QueryGradient : Worker<Shape<kGroups, kTile, 3, false>> {
 
   // Turns scores into weights, as powers of two: so that the next scores may be asked for.
   __device__ void weigh(int t) {
-    const bool partial = this->is_partial(t);
 #pragma unroll
     for (int i = 0; i < kTile / 2; ++i)
       powers[i] = exp2_of(fmaf(scores[i], factor, -log_sum[i / 2 % 2]));
-    if (partial) {
+    if (this->is_partial(t)) {
+      const Seen seen = this->seen_of(t);
 #pragma unroll
       for (int i = 0; i < kTile / 2; ++i)
-        powers[i] = this->sees(t, i) ? powers[i] : 0.0f;
+        powers[i] = seen[i] ? powers[i] : 0.0f;
     }
   }
   // From the weights and their gradients, those of scores.
@@ -292,6 +293,7 @@ struct KeyGradient : Worker<Shape<kGroups, kTile, 2, true>> {
   float factor = this->task.scale * kLog2E;
   uint32_t own[2][4][4], weights[kTile / 16][4], d_scores[kTile / 16][4];
   float scores[kTile / 2], d_weights[kTile / 2], d_key[32], d_value[32];
+  Seen seen;  // of a tile of which not all is
 
   __device__ void ask_for_scores() {
     this->await_tile();
@@ -304,7 +306,6 @@ struct KeyGradient : Worker<Shape<kGroups, kTile, 2, true>> {
 
   // Weights take the place of scores.
   __device__ void weigh(int t) {
-    const bool partial = this->is_partial(t);
     const float* log_sums = this->room.vector(this->place.stage, 0) + 2 * this->q;
 #pragma unroll
     for (int j = 0; j < kTile / 8; ++j) {
@@ -315,16 +316,16 @@ struct KeyGradient : Worker<Shape<kGroups, kTile, 2, true>> {
         x = exp2_of(fmaf(x, factor, -(i % 2 == 0 ? log_sum.x : log_sum.y)));
       }
     }
-    if (partial) {
+    if (this->is_partial(t)) {
+      seen = this->seen_of(t);
 #pragma unroll
       for (int i = 0; i < kTile / 2; ++i)
-        scores[i] = this->sees(t, i) ? scores[i] : 0.0f;
+        scores[i] = seen[i] ? scores[i] : 0.0f;
     }
   }
 
   // Gradients of scores take the place of those of weights.
   __device__ void differentiate_scores(int t) {
-    const bool partial = this->is_partial(t);
     const float* deltas = this->room.vector(this->place.stage, 1) + 2 * this->q;
 #pragma unroll
     for (int j = 0; j < kTile / 8; ++j) {
@@ -335,10 +336,10 @@ struct KeyGradient : Worker<Shape<kGroups, kTile, 2, true>> {
         x = scores[4 * j + i] * (x - (i % 2 == 0 ? delta.x : delta.y));
       }
     }
-    if (partial) {  // there may be no delta
+    if (this->is_partial(t)) {  // there may be no delta
 #pragma unroll
       for (int i = 0; i < kTile / 2; ++i)
-        d_weights[i] = this->sees(t, i) ? d_weights[i] : 0.0f;
+        d_weights[i] = seen[i] ? d_weights[i] : 0.0f;
     }
   }
 
