@@ -252,6 +252,7 @@ void import_block(const Place& block, const PartContext& context) {
   import_window(block, context, kind);
   import_memory(block, context, kind);
   import_kernels(block["layer_kernels"], context);
+  block["_convert_"].no_effect("is about how Python makes objects");
   if (const Place activation = block["activation"]; kind == "none") {
     activation.no_effect("there are no layers");
   } else if (activation) {

@@ -434,7 +434,7 @@ void pass_over(const Place& model) {
   model["keep_batch_sharded"].no_effect("what ranks share is up to section parallel");
   for (const char* key : {"compile", "recompile_limit"})
     model[key].no_effect("nothing is compiled at run time");
-  for (const char* key : {"cpu_offload", "layer_kernels"})
+  for (const char* key : {"activation", "cpu_offload", "layer_kernels"})
     model[key].no_effect("is meant for references");
   model["sparse_projector"].no_effect("how matrices are applied is up to the program");
   model["attributes"]["nodes"].expect(Json::array(), "nodes have coordinates and learnt features");

@@ -68,6 +68,8 @@ ModelCheckpoint::ModelCheckpoint(const fs::path& path)
     fail(concat("holds ", root.describe(), ", and no checkpoint of Anemoi"));
   }
   if (model_.names().empty()) fail("holds no weights");
+  model_ = history_.present(model_, graph_);
+  if (is_of_earlier_release() && training_) training_->optimizer = "";
 }
 
 void ModelCheckpoint::fail(const std::string& what) const {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "anemoi/key_history.h"
 #include "anemoi/torch_archive.h"
 #include "core/named_tensors.h"
 
@@ -41,6 +42,8 @@ class ModelCheckpoint {
   const std::optional<nlohmann::ordered_json>& config() const { return config_; }
   std::optional<int64_t> base_seed() const { return base_seed_; }
   const std::optional<SavedTraining>& training() const { return training_; }
+  // True if names are those of an earlier release, in the file; its moments are not read.
+  bool is_of_earlier_release() const { return history_.was_earlier(); }
 
  private:
   [[noreturn]] void fail(const std::string& what) const;
@@ -56,6 +59,7 @@ class ModelCheckpoint {
 
   TorchArchive archive_;
   NamedTensors model_, graph_;
+  KeyHistory history_;
   std::optional<nlohmann::ordered_json> config_;
   std::optional<int64_t> base_seed_;
   std::optional<SavedTraining> training_;

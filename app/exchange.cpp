@@ -304,6 +304,21 @@ class UnfinishedRun {
   bool was_there_, finished_ = false;
 };
 
+// The weights, and limits that are made of statistics, which releases of Anemoi up to 0.6 did not
+// save: those of this run. The result refers to both.
+NamedTensors with_limits(const NamedTensors& weights, const model::ParameterSet& parameters) {
+  NamedTensors all = weights;
+  for (const model::Parameter& parameter : parameters.entries()) {
+    const std::string name = kNetwork + parameter.name;
+    if (all.contains(name) || !name.ends_with(".norm_min_val")) continue;
+    const at::Tensor& limits = parameter.tensor;
+    const auto* values = limits.const_data_ptr<float>();
+    const auto bytes = std::as_bytes(std::span(values, static_cast<size_t>(limits.numel())));
+    all.add(name, {DType::kF32, limits.sizes().vec(), bytes});
+  }
+  return all;
+}
+
 // The moments of a training by the names of the parameters that they belong to: those that are
 // trained, in the order of the state dict. `zeros` are those of parameters that never had a
 // gradient.
@@ -376,19 +391,20 @@ fs::path import_model(RunConfig config, const OtherModel& model,
                     graph::build_hash(config.graph, DataCells(parts).named()));
   Run run(config, mesh, at::kCPU);
   run.build();
-  check_normaliser(model.weights, run.data());
+  const NamedTensors weights = with_limits(model.weights, run.parameters());
+  check_normaliser(weights, run.data());
   OtherTraining training;
-  NamedTensors moments(model.weights.path());
+  NamedTensors moments(weights.path());
   std::vector<float> zeros;
   if (model.training) {
     training.state = {.step = model.training->step,
                       .epoch = model.training->epoch,
                       .batch_in_epoch = model.training->batch_in_epoch};
     training.optimizer_steps = model.training->optimizer_steps;
-    add_moments(*model.training, model.weights, run.parameters(), zeros, moments);
+    add_moments(*model.training, weights, run.parameters(), zeros, moments);
     training.moments = &moments;
   }
-  const fs::path checkpoint = run.adopt_weights(model.weights, kNetwork, training);
+  const fs::path checkpoint = run.adopt_weights(weights, kNetwork, training);
   write_file_atomic(run_dir / kConfig, effective_json(config));
   unfinished.finish();
   return checkpoint;

@@ -21,9 +21,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kAllow = "--allow-differences imports the weights all the same";
 
-// What a checkpoint says of the weights that its training began with is over and done with.
-void forget_beginning(Json& config) {
-  for (const char* key : {"run_id", "fork_run_id", "load_weights_only", "transfer_learning"}) {
+// What a checkpoint says of the weights that its training began with is over and done with, and
+// what was scored on the way is of no use, whatever form it has.
+void forget_past(Json& config) {
+  for (const char* key :
+       {"run_id", "fork_run_id", "load_weights_only", "transfer_learning", "validation_metrics"}) {
     if (config.contains("training") && config["training"].is_object())
       config["training"].erase(key);
   }
@@ -64,7 +66,7 @@ void check_remarks(const std::vector<anemoi::Remark>& remarks, bool allowed) {
 // The configuration of the checkpoint as one of ours, for a run on the checkpoint's own graph.
 Json config_of(const anemoi::ModelCheckpoint& checkpoint, const ExchangeCommand& exchange) {
   Json theirs = *checkpoint.config();
-  forget_beginning(theirs);
+  forget_past(theirs);
   const fs::path run(exchange.to);
   const anemoi::Imported imported = anemoi::import_training_config(theirs, run.filename().string());
   check_remarks(imported.remarks, exchange.allow_differences);

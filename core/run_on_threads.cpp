@@ -5,6 +5,8 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -30,8 +32,12 @@ void run_on_threads(int64_t count, int64_t threads, const std::function<void(int
     }
   };
   std::vector<std::thread> helpers;
-  for (int64_t i = 1; i < std::min(threads, count); ++i)
-    helpers.emplace_back(work);
+  try {
+    for (int64_t i = 1; i < std::min(threads, count); ++i)
+      helpers.emplace_back(work);
+  } catch (const std::system_error&) {  // no more threads, or no memory for them: these do it all
+  } catch (const std::bad_alloc&) {
+  }
   work();
   for (std::thread& helper : helpers)
     helper.join();

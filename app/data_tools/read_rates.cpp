@@ -17,8 +17,10 @@
 #include "app/data_tools/page_cache.h"
 #include "app/run/data_parts.h"
 #include "app/run/device.h"
+#include "app/run/host_share.h"
 #include "app/run/make_data.h"
 #include "core/check.h"
+#include "core/cores.h"
 #include "core/seconds_since.h"
 #include "data/loader/buffer_pool.h"
 #include "data/loader/device_feed.h"
@@ -291,7 +293,8 @@ Json time_reading(const ReadRateOptions& options, const std::function<void(const
     visit(results.back());
   };
   std::vector<int64_t> threads = options.threads;
-  if (threads.empty()) threads.push_back(options.config.data.threads);
+  if (threads.empty())
+    threads.push_back(reader_threads(options.config.data, options.device, usable_cores()));
   const auto pool = std::make_shared<data::BufferPool>(options.device);
   if (is_file && options.cold) {
     for (const std::string& name : data::store_names(options.config.data.dataset))

@@ -10,19 +10,16 @@
 
 namespace aifs::app {
 
-namespace {
-
-// One is left for the thread that gives the GPU its work.
-int64_t reader_threads(const c10::Device& device, int64_t cores) {
+int64_t reader_threads(const data::DataOptions& options, const c10::Device& device, int64_t cores) {
   constexpr int64_t kFewest = 2, kMost = 8;
+  if (options.threads > 0) return options.threads;
+  // One core is left for the thread that gives the GPU its work.
   return device.is_cuda() ? std::clamp<int64_t>(cores - 1, kFewest, kMost) : kFewest;
 }
 
-}  // namespace
-
 data::LoaderOptions loader_options(const data::DataOptions& options, const c10::Device& device,
                                    const MachineShare& machine, int64_t loaders) {
-  return {.threads = options.threads > 0 ? options.threads : reader_threads(device, machine.cores),
+  return {.threads = reader_threads(options, device, machine.cores),
           .prefetch_batches = options.prefetch_batches,
           .memory_bytes = options.memory_mib << 20,
           .processes = machine.processes * loaders,

@@ -34,10 +34,12 @@ SharedReading share_reading(const RunConfig& config, const DataParts& data, int6
                             const parallel::ProcessMesh& mesh, const c10::Device& device,
                             const MachineShare& machine);
 
+// Threads that read, where the configuration leaves it open: two on a CPU, which has other work for
+// its cores, and on a GPU those of `cores` that are left, up to eight.
+int64_t reader_threads(const data::DataOptions& options, const c10::Device& device, int64_t cores);
+
 // How batches are read, but for the cells, where `loaders` of each process of this machine read
-// alike. Where the configuration leaves it open, threads are two on a CPU, which has other work for
-// its cores, and on a GPU the cores that are left, up to eight, shared among the loaders by the
-// caller.
+// alike. Threads are those of the process: the caller shares them among the loaders.
 data::LoaderOptions loader_options(const data::DataOptions& options, const c10::Device& device,
                                    const MachineShare& machine, int64_t loaders = 1);
 

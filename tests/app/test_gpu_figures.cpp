@@ -17,7 +17,8 @@ constexpr const char* kMore =
     "checkpoint.at_end=false ";
 
 test::CommandResult train(const fs::path& run, const std::string& more) {
-  return test::run_command(concat("LD_LIBRARY_PATH='", AIFS_FAKE_NVML_FOLDER, "' ",
+  return test::run_command(concat("LD_LIBRARY_PATH='", AIFS_FAKE_NVML_FOLDER,
+                                  "':\"$LD_LIBRARY_PATH\" ",
                                   test::train_command(run, kMore + more)));
 }
 

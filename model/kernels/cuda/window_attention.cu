@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forward, the scores of a tile are asked for before the products of the tile before with its
-// values, which run while the exponentials are taken. Sums of weights go along.
+// Forward, the scores of a tile are asked for before the product of the tile before with its
+// values, which runs while the exponentials are taken. Sums of weights go along.
 //
 // Backward, one kernel gives the gradients of queries and another those of keys and values, each
 // sum in registers of one warpgroup from its first product to its last: seven products where five
 // would do, but no sums that several blocks share. The second works on transposed scores: so
 // weights are always left operands, from registers.
+//
+// ptxas keeps products in flight only where none is at the end of a loop's body.
 #include "model/kernels/cuda/window_attention.h"
 
 #include <algorithm>
@@ -28,103 +30,111 @@ struct Forward : Worker<Shape<kGroups, kTile, 1, false>> {
   using S = Shape<kGroups, kTile, 1, false>;
   using Base = Worker<S>;
   using Base::Base;
-  // Sums are scaled anew only where a row's greatest score grows by more than this power of two.
-  static constexpr float kTolerated = 8.0f;
+  // Exponents count from the greatest score of the first tile, until a row's powers in a lane add
+  // up to more than this: finding the greatest of every tile would take a fifth of the
+  // instructions.
+  static constexpr float kTolerated = 4096.0f;
 
   float factor = this->task.scale * kLog2E;
   uint32_t query[1][4][4], weights[kTile / 16][4];
-  float scores[kTile / 2], out[32], top[2], sum[2], shrink[2];
-  bool shrinks;
+  float scores[kTile / 2], powers[kTile / 2], out[32];
+  float top[2], sum[2], more[2], shrink[2];
+  bool grows;
 
-  // Returns the greatest scores of the tile, with those that are not seen out of the way.
-  __device__ void find_top(int t) {
-    if (this->is_partial(t)) {
+  __device__ void hide_unseen(int t) {
+    if (!this->is_partial(t)) return;
+    const Seen seen = this->seen_of(t);
 #pragma unroll
-      for (int i = 0; i < kTile / 2; ++i)
-        scores[i] = this->sees(t, i) ? scores[i] : -INFINITY;
-    }
+    for (int i = 0; i < kTile / 2; ++i)
+      scores[i] = seen[i] ? scores[i] : -INFINITY;
+  }
+
+  __device__ void renew_top() {
     float most[2][2] = {{scores[0], scores[1]}, {scores[2], scores[3]}};
 #pragma unroll
     for (int i = 4; i < kTile / 2; ++i)
       most[i / 2 % 2][i % 2] = fmaxf(most[i / 2 % 2][i % 2], scores[i]);
-    bool grows = false;
-    float next[2];
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       float m = fmaxf(most[h][0], most[h][1]);
       m = fmaxf(m, __shfl_xor_sync(~0u, m, 1));
       m = fmaxf(m, __shfl_xor_sync(~0u, m, 2));
-      next[h] = fmaxf(m, top[h]);
-      grows = grows || (next[h] - top[h]) * factor > kTolerated;
-    }
-    shrinks = __any_sync(~0u, grows);
-    if (!shrinks) return;
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      shrink[h] = exp2_of((top[h] - next[h]) * factor);
-      top[h] = next[h];
+      m = fmaxf(m, top[h]);
+      shrink[h] = exp2_of((top[h] - m) * factor);
+      top[h] = m;
       sum[h] *= shrink[h];
     }
   }
 
-  __device__ void weigh(int t) {
-    find_top(t);
-    float more[2][2] = {};
+  __device__ void weigh() {
+    float parts[2][2] = {};
     const float shift[2] = {top[0] * factor, top[1] * factor};
 #pragma unroll
     for (int i = 0; i < kTile / 2; ++i) {
       const int h = i / 2 % 2;
-      scores[i] = exp2_of(fmaf(scores[i], factor, -shift[h]));
-      more[h][i % 2] += scores[i];
+      powers[i] = exp2_of(fmaf(scores[i], factor, -shift[h]));
+      parts[h][i % 2] += powers[i];
     }
 #pragma unroll
     for (int h = 0; h < 2; ++h)
-      sum[h] += more[h][0] + more[h][1];
+      more[h] = parts[h][0] + parts[h][1];
   }
 
   __device__ void shrink_out() {
-    if (!shrinks) return;
 #pragma unroll
     for (int i = 0; i < 32; ++i)
       out[i] *= shrink[i / 2 % 2];
   }
 
-  // Turns the scores that were asked for into weights. The product of the tile before was, too.
+  // Turns the scores that were asked for into powers.
   template <bool kFirst>
-  __device__ void finish_scores(int t, int before) {
-    hopper::wait_products<kFirst ? 0 : 1>();
+  __device__ void raise(int t) {
     hopper::pin(scores);
-    weigh(t);
+    hide_unseen(t);
+    if constexpr (kFirst) renew_top();
+    weigh();
+    grows = false;
     if constexpr (!kFirst) {
-      hopper::wait_products<0>();
-      hopper::pin(out);
-      this->release(before);
-      shrink_out();
+      grows = __any_sync(~0u, fmaxf(more[0], more[1]) > kTolerated);
+      if (grows) {
+        renew_top();
+        weigh();
+      }
     }
-    pack_operand<kTile / 2>(weights, scores);
+    sum[0] += more[0];
+    sum[1] += more[1];
   }
   __device__ void ask_for_scores() {
     this->await_tile();
     hopper::pin(scores);
-    hopper::pin(out);
     hopper::fence_products();
     this->multiply_tile(scores, query[0], this->tile(this->place.stage, 0));
+  }
+  __device__ void add(int stage) {
+    if (grows) shrink_out();
+    pack_operand<kTile / 2>(weights, powers);
+    hopper::pin(out);
+    hopper::fence_products();
+    this->add_tile(out, weights, this->tile(stage, 1));
   }
 
   __device__ void walk() {
     if (this->last <= this->first) return;
     ask_for_scores();
-    finish_scores<true>(this->first, 0);
+    hopper::wait_products<0>();
+    raise<true>(this->first);
     for (int t = this->first + 1; t < this->last; ++t) {
       const int before = this->place.stage;
       this->place.advance();
       ask_for_scores();
-      this->add_tile(out, weights, this->tile(before, 1));
-      finish_scores<false>(t, before);
+      add(before);
+      hopper::wait_products<1>();
+      raise<false>(t);
+      hopper::wait_products<0>();
+      hopper::pin(out);
+      this->release(before);
     }
-    hopper::pin(out);
-    hopper::fence_products();
-    this->add_tile(out, weights, this->tile(this->place.stage, 1));
+    add(this->place.stage);
     hopper::wait_products<0>();
     hopper::pin(out);
     this->release(this->place.stage);
@@ -135,8 +145,8 @@ struct Forward : Worker<Shape<kGroups, kTile, 1, false>> {
     this->begin_turn(turn);
     this->take_own(query);
 #pragma unroll
-    for (float& x : out)
-      x = 0.0f;
+    for (int i = 0; i < 32; ++i)
+      out[i] = 0.0f;
     for (int h = 0; h < 2; ++h) {
       top[h] = -1e30f;
       sum[h] = 0.0f;
@@ -165,7 +175,8 @@ struct QueryGradient : Worker<Shape<kGroups, kTile, 3, false>> {
 
   float factor = this->task.scale * kLog2E;
   uint32_t query[4][4], d_out[4][4], d_scores[kTile / 16][4];
-  float scores[kTile / 2], d_weights[kTile / 2], d_query[32], log_sum[2], delta[2];
+  float scores[kTile / 2], powers[kTile / 2], d_weights[kTile / 2], d_query[32];
+  float log_sum[2], delta[2];
 
   __device__ void take_rows() {
     uint32_t own[3][4][4];
@@ -194,41 +205,33 @@ struct QueryGradient : Worker<Shape<kGroups, kTile, 3, false>> {
   __device__ void ask_for_scores() {
     this->await_tile();
     hopper::pin(scores);
-    hopper::pin(d_weights);
     hopper::fence_products();
     this->multiply_tile(scores, query, this->tile(this->place.stage, 0));
+  }
+  __device__ void ask_for_d_weights() {
+    hopper::pin(d_weights);
+    hopper::fence_products();
     this->multiply_tile(d_weights, d_out, this->tile(this->place.stage, 1));
   }
 
-  // Weights take the place of scores.
+  // Turns scores into weights, as powers of two: so that the next scores may be asked for.
   __device__ void weigh(int t) {
-    const bool partial = this->is_partial(t);
 #pragma unroll
     for (int i = 0; i < kTile / 2; ++i)
-      scores[i] = exp2_of(fmaf(scores[i], factor, -log_sum[i / 2 % 2]));
-    if (partial) {
+      powers[i] = exp2_of(fmaf(scores[i], factor, -log_sum[i / 2 % 2]));
+    if (this->is_partial(t)) {
+      const Seen seen = this->seen_of(t);
 #pragma unroll
       for (int i = 0; i < kTile / 2; ++i)
-        scores[i] = this->sees(t, i) ? scores[i] : 0.0f;
+        powers[i] = seen[i] ? powers[i] : 0.0f;
     }
   }
-
-  // What a tile adds to the gradient, up to the product. Asked for have been, in this order:
-  // scores, d_weights, and the product of the tile before.
-  template <bool kFirst>
-  __device__ void differentiate(int t, int before) {
-    hopper::wait_products<kFirst ? 1 : 2>();
-    hopper::pin(scores);
-    weigh(t);
-    hopper::wait_products<kFirst ? 0 : 1>();
-    hopper::pin(d_weights);
+  // From the weights and their gradients, those of scores.
+  __device__ void differentiate() {
 #pragma unroll
     for (int i = 0; i < kTile / 2; ++i)
-      d_weights[i] = scores[i] * (d_weights[i] - delta[i / 2 % 2]);
-    hopper::wait_products<0>();
-    hopper::pin(d_query);
-    if (!kFirst) this->release(before);
-    pack_operand<kTile / 2>(d_scores, d_weights);
+      powers[i] = powers[i] * (d_weights[i] - delta[i / 2 % 2]);
+    pack_operand<kTile / 2>(d_scores, powers);
   }
   __device__ void add(int stage) {
     hopper::pin(d_query);
@@ -239,14 +242,28 @@ struct QueryGradient : Worker<Shape<kGroups, kTile, 3, false>> {
   __device__ void walk() {
     if (this->last <= this->first) return;
     ask_for_scores();
-    differentiate<true>(this->first, 0);
+    ask_for_d_weights();
+    hopper::wait_products<1>();
+    hopper::pin(scores);
+    weigh(this->first);
+    hopper::wait_products<0>();
+    hopper::pin(d_weights);
     for (int t = this->first + 1; t < this->last; ++t) {
       const int before = this->place.stage;
       this->place.advance();
       ask_for_scores();
+      differentiate();
+      ask_for_d_weights();
       add(before);
-      differentiate<false>(t, before);
+      hopper::wait_products<2>();
+      hopper::pin(scores);
+      weigh(t);
+      hopper::wait_products<0>();
+      hopper::pin(d_weights);
+      hopper::pin(d_query);
+      this->release(before);
     }
+    differentiate();
     add(this->place.stage);
     hopper::wait_products<0>();
     hopper::pin(d_query);
@@ -258,8 +275,8 @@ struct QueryGradient : Worker<Shape<kGroups, kTile, 3, false>> {
     this->begin_turn(turn);
     take_rows();
 #pragma unroll
-    for (float& x : d_query)
-      x = 0.0f;
+    for (int i = 0; i < 32; ++i)
+      d_query[i] = 0.0f;
     walk();
     this->end_turn();
     this->store(this->task.outputs[0], d_query, {this->task.scale, this->task.scale});
@@ -276,6 +293,7 @@ struct KeyGradient : Worker<Shape<kGroups, kTile, 2, true>> {
   float factor = this->task.scale * kLog2E;
   uint32_t own[2][4][4], weights[kTile / 16][4], d_scores[kTile / 16][4];
   float scores[kTile / 2], d_weights[kTile / 2], d_key[32], d_value[32];
+  Seen seen;  // of a tile of which not all is
 
   __device__ void ask_for_scores() {
     this->await_tile();
@@ -288,7 +306,6 @@ struct KeyGradient : Worker<Shape<kGroups, kTile, 2, true>> {
 
   // Weights take the place of scores.
   __device__ void weigh(int t) {
-    const bool partial = this->is_partial(t);
     const float* log_sums = this->room.vector(this->place.stage, 0) + 2 * this->q;
 #pragma unroll
     for (int j = 0; j < kTile / 8; ++j) {
@@ -299,16 +316,16 @@ struct KeyGradient : Worker<Shape<kGroups, kTile, 2, true>> {
         x = exp2_of(fmaf(x, factor, -(i % 2 == 0 ? log_sum.x : log_sum.y)));
       }
     }
-    if (partial) {
+    if (this->is_partial(t)) {
+      seen = this->seen_of(t);
 #pragma unroll
       for (int i = 0; i < kTile / 2; ++i)
-        scores[i] = this->sees(t, i) ? scores[i] : 0.0f;
+        scores[i] = seen[i] ? scores[i] : 0.0f;
     }
   }
 
   // Gradients of scores take the place of those of weights.
   __device__ void differentiate_scores(int t) {
-    const bool partial = this->is_partial(t);
     const float* deltas = this->room.vector(this->place.stage, 1) + 2 * this->q;
 #pragma unroll
     for (int j = 0; j < kTile / 8; ++j) {
@@ -319,50 +336,56 @@ struct KeyGradient : Worker<Shape<kGroups, kTile, 2, true>> {
         x = scores[4 * j + i] * (x - (i % 2 == 0 ? delta.x : delta.y));
       }
     }
-    if (partial) {  // there may be no delta
+    if (this->is_partial(t)) {  // there may be no delta
 #pragma unroll
       for (int i = 0; i < kTile / 2; ++i)
-        d_weights[i] = this->sees(t, i) ? d_weights[i] : 0.0f;
+        d_weights[i] = seen[i] ? d_weights[i] : 0.0f;
     }
   }
 
-  // What a tile adds to the gradients, up to the products. Asked for have been, in this order:
-  // scores, d_weights, and both products of the tile before.
-  template <bool kFirst>
-  __device__ void differentiate(int t, int before) {
-    hopper::wait_products<kFirst ? 1 : 3>();
-    hopper::pin(scores);
-    weigh(t);
-    hopper::wait_products<kFirst ? 0 : 2>();
-    hopper::pin(d_weights);
-    differentiate_scores(t);
-    hopper::wait_products<0>();
-    hopper::pin(d_key);
-    hopper::pin(d_value);
-    if (!kFirst) this->release(before);
-    pack_operand<kTile / 2>(weights, scores);
-    pack_operand<kTile / 2>(d_scores, d_weights);
-  }
-  __device__ void add(int stage) {
-    hopper::pin(d_key);
+  __device__ void add_values(int stage) {
     hopper::pin(d_value);
     hopper::fence_products();
     this->add_tile(d_value, weights, this->tile(stage, 1));
+  }
+  __device__ void add_keys(int stage) {
+    hopper::pin(d_key);
+    hopper::fence_products();
     this->add_tile(d_key, d_scores, this->tile(stage, 0));
+  }
+  // Weights of the tile that was asked for; all else is done then.
+  template <bool kFirst>
+  __device__ void find_weights(int t, int before) {
+    hopper::wait_products<kFirst ? 1 : 2>();
+    hopper::pin(scores);
+    weigh(t);
+    hopper::wait_products<0>();
+    hopper::pin(d_weights);
+    hopper::pin(d_key);
+    hopper::pin(d_value);
+    if (!kFirst) this->release(before);
+  }
+  __device__ void start_adding(int t) {
+    pack_operand<kTile / 2>(weights, scores);
+    add_values(this->place.stage);
+    differentiate_scores(t);
+    pack_operand<kTile / 2>(d_scores, d_weights);
   }
 
   __device__ void walk() {
     if (this->last <= this->first) return;
     ask_for_scores();
-    differentiate<true>(this->first, 0);
-    for (int t = this->first + 1; t < this->last; ++t) {
+    find_weights<true>(this->first, 0);
+    for (int t = this->first; t + 1 < this->last; ++t) {
+      start_adding(t);
       const int before = this->place.stage;
       this->place.advance();
       ask_for_scores();
-      add(before);
-      differentiate<false>(t, before);
+      add_keys(before);
+      find_weights<false>(t + 1, before);
     }
-    add(this->place.stage);
+    start_adding(this->last - 1);
+    add_keys(this->place.stage);
     hopper::wait_products<0>();
     hopper::pin(d_key);
     hopper::pin(d_value);

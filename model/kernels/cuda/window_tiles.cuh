@@ -210,6 +210,14 @@ __device__ inline void transpose_words(uint32_t (&w)[4], int q) {
   }
 }
 
+// Which sums of a product with a tile belong to rows that see each other.
+struct Seen {
+  uint32_t bits[2];
+  __device__ bool operator[](int i) const {
+    return (bits[i / 2 % 2] >> (i / 4 * 2 + i % 2) & 1) != 0;
+  }
+};
+
 // One warpgroup's work: what does not depend on the kernel.
 template <class S>
 struct Worker {
@@ -280,10 +288,19 @@ struct Worker {
     return from < group_row + kGroupRows - 1 - task.window || to > group_row + task.window ||
            to >= task.rows;
   }
-  // Whether rows see what is behind sum i of a product with a tile.
-  __device__ bool sees(int t, int i) const {
-    const int column = row_of(t) + 8 * (i / 4) + 2 * q + i % 2, h = i / 2 % 2;
-    return static_cast<unsigned>(column - lowest[h]) <= static_cast<unsigned>(reach[h]);
+  __device__ Seen seen_of(int t) const {
+    // How many of this lane's columns, two of every eight, are before so many of the tile's.
+    const auto before = [&](int columns) {
+      const int c = min(max(columns - 2 * q, 0), S::kTile);
+      return c / 8 * 2 + min(c % 8, 2);
+    };
+    Seen seen;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int from = lowest[h] - row_of(t);
+      seen.bits[h] = (1u << before(from + reach[h] + 1)) - (1u << before(from));
+    }
+    return seen;
   }
 
   // Waits for own rows, takes those of the warpgroup of each tensor, and gives the room back.

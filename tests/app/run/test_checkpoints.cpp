@@ -63,7 +63,7 @@ TEST_CASE("what is there instead of a checkpoint is named", "[checkpoints]") {
   require_fault(here / "link", "a link to 'nowhere'", "run folder");
   require_fault(here, "holds no checkpoint", "run folder");
   write_file_atomic(here / "model.ckpt", std::string("PK\x03\x04 and more"));
-  require_fault(here / "model.ckpt", "a zip archive", "tools/anemoi_checkpoint.py");
+  require_fault(here / "model.ckpt", "a zip archive", "aifs-train import");
   write_file_atomic(here / "run.tar", std::string(257, '\0') + "ustar" + std::string(250, '\0'));
   require_fault(here / "run.tar", "a tar archive", "unpack it");
   write_file_atomic(here / "step-00000007", "some words");  // a file under a checkpoint's name

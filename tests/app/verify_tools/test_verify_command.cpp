@@ -141,7 +141,7 @@ TEST_CASE("forecasts on a regular grid are verified against the truth on it", "[
   const auto biases = [&](const fs::path& files, const std::string& more) {
     const auto verified =
         call(concat("verify '", files.string(), "' --truth '", forecasts.run().string(),
-                    "' --weights area --out '", forecasts.scores().string(), "' ", more));
+                    "' --out '", forecasts.scores().string(), "' ", more));
     INFO(verified.err);
     REQUIRE(verified.exit_code == 0);
     std::istringstream lines(read_file(forecasts.scores() / "scores.jsonl"));
@@ -162,9 +162,9 @@ TEST_CASE("forecasts on a regular grid are verified against the truth on it", "[
     REQUIRE(made.exit_code == 0);
     return files;
   };
-  const std::vector<double> wanted = biases(forecasts.files(), "");
+  const std::vector<double> wanted = biases(forecasts.files(), "--weights area");
   const fs::path global = make("global", "");
-  const std::vector<double> found = biases(global, "");  // conservative means keep it
+  const std::vector<double> found = biases(global, "--weights area");  // conservative means keep it
   REQUIRE(wanted.size() == 26);
   REQUIRE(found.size() == wanted.size());
   double largest = 0.0;
@@ -172,7 +172,7 @@ TEST_CASE("forecasts on a regular grid are verified against the truth on it", "[
     largest = std::max(largest, std::abs(bias));
   for (size_t i = 0; i < found.size(); ++i)
     REQUIRE(std::abs(found[i] - wanted[i]) < 1e-5 * largest);
-  REQUIRE(biases(global, "--interpolation nearest") != found);
+  REQUIRE(biases(global, "--weights area --interpolation nearest") != found);
   REQUIRE(biases(make("area", "--area 70/-20/30/40"), "").size() == 26);
   REQUIRE(biases(make("near", "--interpolation nearest"), "--interpolation nearest").size() == 26);
 }
