@@ -62,7 +62,7 @@ ModelCheckpoint::ModelCheckpoint(const fs::path& path)
     const std::optional<PickleValue> graph = root.attribute("graph_data");
     if (!graph) fail(concat("holds ", root.describe(), " without graph_data"));
     read_module(root, "", 0);
-    read_graph(*graph);
+    read_graphs(*graph);
     read_metadata(std::nullopt);
   } else {
     fail(concat("holds ", root.describe(), ", and no checkpoint of Anemoi"));
@@ -88,7 +88,7 @@ void ModelCheckpoint::read_training(const PickleValue& root) {
   }
   const std::optional<PickleValue> graph = find_in(root, {"hyper_parameters", "graph_data"});
   if (!graph) fail("holds no graph: hyper_parameters.graph_data is missing");
-  read_graph(*graph);
+  read_graphs(*graph);
   read_metadata(root.find("hyper_parameters"));
   read_progress(root);
   const std::optional<PickleValue> optimizers = root.find("optimizer_states");
@@ -98,7 +98,9 @@ void ModelCheckpoint::read_training(const PickleValue& root) {
 
 // As torch.nn.Module.state_dict(): parameters, buffers, then modules.
 void ModelCheckpoint::read_module(const PickleValue& module, const std::string& prefix, int depth) {
-  if (depth > kMostModules) fail("holds modules within each other without end");
+  // Modules may be shared: a few of them can stand for more than any walk ends with.
+  if (depth > kMostModules || ++num_modules_ > kMostTensors)
+    fail("holds modules within each other without end");
   if (!module.is(PickleKind::kObject)) fail(concat("has '", prefix, "' as ", module.describe()));
   read_members(module, prefix);
   const std::optional<PickleValue> modules = module.attribute("_modules");
@@ -138,13 +140,15 @@ void ModelCheckpoint::read_store(const PickleValue& store, const std::string& pl
   }
 }
 
+void ModelCheckpoint::read_graphs(const PickleValue& saved) {
+  if (!saved.is(PickleKind::kDict)) return read_graph(saved);
+  const auto graphs = saved.entries();  // one for each dataset, in releases of early 2026
+  if (graphs.size() != 1)
+    fail(concat("has ", graphs.size(), " graphs: models of several datasets are not read yet"));
+  read_graph(graphs[0].second);
+}
+
 void ModelCheckpoint::read_graph(const PickleValue& graph) {
-  if (graph.is(PickleKind::kDict)) {  // one for each dataset, in releases of early 2026
-    const auto graphs = graph.entries();
-    if (graphs.size() != 1)
-      fail(concat("has ", graphs.size(), " graphs: models of several datasets are not read yet"));
-    return read_graph(graphs[0].second);
-  }
   if (!graph.is(PickleKind::kObject)) fail(concat("has ", graph.describe(), " as its graph"));
   const std::optional<PickleValue> nodes = graph.attribute("_node_store_dict"),
                                    edges = graph.attribute("_edge_store_dict");

@@ -50,6 +50,7 @@ class ModelCheckpoint {
   void read_training(const PickleValue& root);
   void read_module(const PickleValue& module, const std::string& prefix, int depth);
   void read_members(const PickleValue& module, const std::string& prefix);
+  void read_graphs(const PickleValue& saved);
   void read_graph(const PickleValue& graph);
   void read_store(const PickleValue& store, const std::string& place,
                   const std::string& coordinates);
@@ -60,6 +61,7 @@ class ModelCheckpoint {
   TorchArchive archive_;
   NamedTensors model_, graph_;
   KeyHistory history_;
+  size_t num_modules_ = 0;  // that were walked through
   std::optional<nlohmann::ordered_json> config_;
   std::optional<int64_t> base_seed_;
   std::optional<SavedTraining> training_;

@@ -48,10 +48,9 @@ std::optional<DType> type_of(const std::string& name) {
   return std::nullopt;
 }
 
-std::vector<int64_t> integers_of(const PickleValue& list) {
-  // torch.Size of a tuple
-  if (list.is(PickleKind::kObject) && list.class_name() == "torch.Size")
-    return integers_of(list.arguments()[0]);
+std::vector<int64_t> integers_of(const PickleValue& saved) {
+  const bool is_size = saved.is(PickleKind::kObject) && saved.class_name() == "torch.Size";
+  const PickleValue list = is_size ? saved.arguments()[0] : saved;
   std::vector<int64_t> values;
   for (size_t i = 0; i < list.size(); ++i)
     values.push_back(list[i].integer());

@@ -176,6 +176,19 @@ TEST_CASE("a module that contains itself, and a configuration without end, are r
                     {"graph_data", test::pickled_graph()}}) +
       "b";
   refuse(itself, "within each other without end");
+  // Each of 60 levels holds the one below twice: no walk through them ends.
+  std::string doubled = module({}, {}, {}) + "q" + std::string(1, '\0');
+  for (char level = 0; level < 60; ++level) {
+    const std::string inner{'h', level}, outer{'q', static_cast<char>(level + 1)};
+    const Members both{{"a", inner}, {"b", inner}};
+    const Members graph{{"graph_data", test::pickled_graph()}};
+    doubled += "0" + module({}, {}, both, graph) + outer;
+  }
+  refuse(doubled, "without end");
+  // A dictionary of graphs that holds itself.
+  const std::string own = "}q" + std::string(1, '\0') + pickled("g") + std::string("h\0s", 3);
+  refuse(module({{"p", pickled_tensor()}}, {}, {}, {{"graph_data", own}}),
+         "a dictionary as its graph");
   const std::string list = "]q" + std::string(1, '\0') + std::string("h\0", 2) + "a";
   refuse(pickled_dict({{"state_dict", pickled_dict({{"model.a", pickled_tensor()}})},
                        {"hyper_parameters",

@@ -243,7 +243,9 @@ def begin_in_anemoi(program, plain, sizes, arguments, folder):
             place[part] = {"kind": place[part]["kind"]}
     (start / "plain.json").write_text(json.dumps(config))
     printed = run(program, "--config", start / "plain.json", *arguments, "--print-config")
-    (start / "config.json").write_text(printed)
+    printed = json.loads(printed)
+    del printed["graph"]["file"]  # the import brings the graph
+    (start / "config.json").write_text(json.dumps(printed))
     torch.manual_seed(1)
     exchange.save_tensors(start / "model.safetensors", exchange.build_interface(start).state_dict())
     run(program, "import", "--config", start / "config.json", start, folder / "run")
