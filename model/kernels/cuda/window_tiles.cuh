@@ -268,6 +268,7 @@ struct Worker {
     room.signals.full[place.stage].wait(place.phase);
   }
   __device__ void release(int stage) {
+    if constexpr (S::kVectors) __syncwarp();  // all lanes have read them
     if (lane == 0) room.signals.empty[stage].arrive();
   }
   __device__ void skip_tile() {
