@@ -203,6 +203,10 @@ TensorEntry KeyHistory::by_target(const TensorEntry& features, const std::string
     throw DataError(concat("'", file.string(), "': '", provider, "' belongs to ", rows,
                            " edges, and the graph has no such edges"));
   }
+  constexpr size_t kMostCopies = 1000;
+  if (copies_.size() >= kMostCopies)
+    throw DataError(
+        concat("'", file.string(), "' has more than ", kMostCopies, " tensors of edges"));
   std::vector<size_t> order(rows);
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, {}, [&](size_t edge) { return index[rows + edge]; });

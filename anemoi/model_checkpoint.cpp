@@ -5,13 +5,15 @@
 
 #include "anemoi/plain_json.h"
 #include "core/check.h"
+#include "core/log.h"
 
 namespace aifs::anemoi {
 
 namespace {
 
 constexpr size_t kMostTensors = 1'000'000;
-constexpr int kMostModules = 100;           // within each other
+constexpr int kMostModules = 100;  // within each other
+constexpr size_t kLongestName = 2000;
 constexpr const char* kOfModel = "model.";  // of Lightning's module
 constexpr const char* kTruncation = "truncation";
 constexpr const char* kMask = "_orig_mod.";  // of compiled modules
@@ -20,7 +22,8 @@ constexpr const char* kMask = "_orig_mod.";  // of compiled modules
 std::optional<PickleValue> find_in(std::optional<PickleValue> value,
                                    const std::vector<const char*>& keys) {
   for (const char* key : keys) {
-    if (!value || !value->is(PickleKind::kDict)) return std::nullopt;
+    if (!value || !(value->is(PickleKind::kDict) || value->is(PickleKind::kObject)))
+      return std::nullopt;
     value = value->find(key);
   }
   return value;
@@ -72,6 +75,12 @@ ModelCheckpoint::ModelCheckpoint(const fs::path& path)
   if (is_of_earlier_release() && training_) training_->optimizer = "";
 }
 
+void ModelCheckpoint::count_one(std::string_view name) {
+  // Values may be shared: a few of them can stand for more than any walk ends with.
+  if (++num_walked_ > kMostTensors) fail("holds modules or tensors without end");
+  if (name.size() > kLongestName) fail(concat("has a name of ", name.size(), " letters"));
+}
+
 void ModelCheckpoint::fail(const std::string& what) const {
   throw DataError(concat("'", path().string(), "' ", what),
                   "checkpoints that anemoi-training writes, of training or inference, can be read");
@@ -81,6 +90,7 @@ void ModelCheckpoint::read_training(const PickleValue& root) {
   const std::optional<PickleValue> state = root.find("state_dict");
   if (!state) fail("holds a dictionary without state_dict, and no checkpoint of Anemoi");
   for (const auto& [key, value] : state->entries()) {
+    count_one(key.text());
     const std::string name = uncompiled(std::string(key.text()));
     if (!name.starts_with(kOfModel) || !archive_.is_tensor(value)) continue;
     const std::string own = name.substr(std::string_view(kOfModel).size());
@@ -91,6 +101,12 @@ void ModelCheckpoint::read_training(const PickleValue& root) {
   read_graphs(*graph);
   read_metadata(root.find("hyper_parameters"));
   read_progress(root);
+  if (root.find("current_model_state")) {  // Lightning's averages stand in state_dict
+    log::warning("'", path().string(),
+                 "' holds averaged weights, which are taken; of the training ",
+                 "that they come from nothing is");
+    training_.reset();
+  }
   const std::optional<PickleValue> optimizers = root.find("optimizer_states");
   if (training_ && optimizers && optimizers->is(PickleKind::kList) && optimizers->size() == 1)
     read_moments((*optimizers)[0]);
@@ -98,9 +114,8 @@ void ModelCheckpoint::read_training(const PickleValue& root) {
 
 // As torch.nn.Module.state_dict(): parameters, buffers, then modules.
 void ModelCheckpoint::read_module(const PickleValue& module, const std::string& prefix, int depth) {
-  // Modules may be shared: a few of them can stand for more than any walk ends with.
-  if (depth > kMostModules || ++num_modules_ > kMostTensors)
-    fail("holds modules within each other without end");
+  count_one(prefix);
+  if (depth > kMostModules) fail("holds modules within each other without end");
   if (!module.is(PickleKind::kObject)) fail(concat("has '", prefix, "' as ", module.describe()));
   read_members(module, prefix);
   const std::optional<PickleValue> modules = module.attribute("_modules");
@@ -120,7 +135,7 @@ void ModelCheckpoint::read_members(const PickleValue& module, const std::string&
     for (const auto& [key, value] : members->entries()) {
       const std::string name(key.text());
       if (value.is(PickleKind::kNone) || passing.contains(name)) continue;
-      if (model_.names().size() >= kMostTensors) fail("holds tensors without end");
+      count_one(name);
       model_.add(prefix + name, archive_.tensor(value, prefix + name));
     }
   }
@@ -133,6 +148,7 @@ void ModelCheckpoint::read_store(const PickleValue& store, const std::string& pl
   if (!mapping) fail(concat("has a graph whose ", place, " cannot be read"));
   for (const auto& [key, value] : mapping->entries()) {
     if (!archive_.is_tensor(value)) continue;
+    count_one(key.text());
     const std::string name(key.text());
     TensorEntry entry = archive_.tensor(value, concat("graph.", place, name));
     if (entry.shape.size() != 2) continue;
@@ -172,10 +188,12 @@ void ModelCheckpoint::read_metadata(const std::optional<PickleValue>& saved) {
     if (const auto config = saved->find("config"))
       (*metadata)["config"] = plain_json(*config, concat("'", path().string(), "'"));
   }
+  if (saved) base_seed_ = integer_in(*saved, {"metadata", "base_seed"});
   if (!metadata || !metadata->is_object()) return;
   const auto config = metadata->find("config"), seed = metadata->find("base_seed");
   if (config != metadata->end() && config->is_object()) config_ = *config;
   if (seed != metadata->end() && seed->is_number_integer()) base_seed_ = seed->get<int64_t>();
+  if (base_seed_ && *base_seed_ < 0) fail(concat("has a base_seed of ", *base_seed_));
 }
 
 void ModelCheckpoint::read_progress(const PickleValue& root) {
@@ -187,9 +205,14 @@ void ModelCheckpoint::read_progress(const PickleValue& root) {
   };
   const std::vector<const char*> batches{"loops", "fit_loop", "epoch_loop.batch_progress"};
   const std::optional<PickleValue> progress = find_in(root, batches);
-  training.step = *step;
+  const auto checked = [&](const char* what, int64_t count) {
+    constexpr int64_t kMost = int64_t{1} << 50;
+    if (count < 0 || count > kMost) fail(concat("has ", count, " as ", what));
+    return count;
+  };
+  training.step = checked("global_step", *step);
   const std::optional<int64_t> begun = of_epochs("ready"), done = of_epochs("processed");
-  training.epoch = done.value_or(integer_in(root, {"epoch"}).value_or(0));
+  training.epoch = checked("epoch", done.value_or(integer_in(root, {"epoch"}).value_or(0)));
   if (!progress || (begun && done && *begun == *done)) return;
   const std::optional<PickleValue> last = find_in(progress, {"is_last_batch"});
   if (last && last->is(PickleKind::kBool) && last->boolean()) {
@@ -197,19 +220,26 @@ void ModelCheckpoint::read_progress(const PickleValue& root) {
     return;
   }
   // "completed" counts only what hooks of the batch have seen, of which the one that saves is one.
-  training.batch_in_epoch = integer_in(*progress, {"current", "processed"}).value_or(0);
+  training.batch_in_epoch =
+      checked("batch of the epoch", integer_in(*progress, {"current", "processed"}).value_or(0));
 }
 
 void ModelCheckpoint::read_moments(const PickleValue& optimizer) {
   const std::optional<PickleValue> states = find_in(optimizer, {"state"}),
                                    groups = find_in(optimizer, {"param_groups"});
   if (!states || !groups || !groups->is(PickleKind::kList)) return;
+  if (groups->size() != 1) {  // their order is not that of the weights
+    log::warning("'", path().string(), "' has ", groups->size(), " groups of parameters: their ",
+                 "moments are not taken");
+    return;
+  }
   std::map<int64_t, PickleValue> of_parameter;
   for (const auto& [key, state] : states->entries())
     of_parameter.emplace(key.integer(), state);
   for (size_t g = 0; g < groups->size(); ++g) {
     const PickleValue numbers = (*groups)[g].at("params");
     for (size_t i = 0; i < numbers.size(); ++i) {
+      count_one("");
       const auto found = of_parameter.find(numbers[i].integer());
       SavedTraining::Moments& moments = training_->moments.emplace_back();
       if (found == of_parameter.end()) continue;

@@ -47,6 +47,8 @@ class ModelCheckpoint {
 
  private:
   [[noreturn]] void fail(const std::string& what) const;
+  // Bounds what is walked through.
+  void count_one(std::string_view name);
   void read_training(const PickleValue& root);
   void read_module(const PickleValue& module, const std::string& prefix, int depth);
   void read_members(const PickleValue& module, const std::string& prefix);
@@ -61,7 +63,7 @@ class ModelCheckpoint {
   TorchArchive archive_;
   NamedTensors model_, graph_;
   KeyHistory history_;
-  size_t num_modules_ = 0;  // that were walked through
+  size_t num_walked_ = 0;  // modules and tensors
   std::optional<nlohmann::ordered_json> config_;
   std::optional<int64_t> base_seed_;
   std::optional<SavedTraining> training_;

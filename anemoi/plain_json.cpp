@@ -20,7 +20,7 @@ class PlainTree {
 
   PlainJson of(const PickleValue& value, int depth = 0) {
     constexpr int kMostDepth = 100;
-    constexpr size_t kMostValues = 500'000;
+    constexpr size_t kMostValues = 500'000, kLettersOfValue = 100;
     if (depth > kMostDepth || ++count_ > kMostValues)
       throw DataError(file_ + " has a configuration that is larger or deeper than any in use");
     switch (value.kind()) {
@@ -31,6 +31,7 @@ class PlainTree {
       case PickleKind::kFloat:
         return value.number();
       case PickleKind::kText:
+        count_ += value.text().size() / kLettersOfValue;
         return is_utf8(std::string(value.text())) ? PlainJson(std::string(value.text())) : nullptr;
       case PickleKind::kList:
       case PickleKind::kTuple:

@@ -105,7 +105,9 @@ std::optional<Layout> layout_of(const std::vector<int64_t>& shape,
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] < 0 || strides[i] < 0) return std::nullopt;
     const auto size = static_cast<uint64_t>(shape[i]), stride = static_cast<uint64_t>(strides[i]);
-    if (__builtin_mul_overflow(layout.count, size, &layout.count)) return std::nullopt;
+    if (__builtin_mul_overflow(layout.count, size, &layout.count) ||
+        layout.count > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+      return std::nullopt;
     uint64_t reach = 0;
     if (size > 0 && (__builtin_mul_overflow(size - 1, stride, &reach) ||
                      __builtin_add_overflow(last, reach, &last)))
@@ -174,9 +176,12 @@ std::span<const std::byte> TorchArchive::gathered(const TensorEntry& entry,
   for (size_t i = 0; i < count; ++i) {
     std::memcpy(copy.data() + i * width, from.data() + static_cast<size_t>(place) * width, width);
     for (size_t d = index.size(); d-- > 0;) {
-      place += strides[d];
-      if (++index[d] < entry.shape[d]) break;
-      place -= strides[d] * entry.shape[d];
+      if (index[d] + 1 < entry.shape[d]) {
+        ++index[d];
+        place += strides[d];
+        break;
+      }
+      place -= strides[d] * index[d];
       index[d] = 0;
     }
   }
@@ -225,7 +230,7 @@ std::optional<nlohmann::ordered_json> TorchArchive::metadata() const {
     for (const auto& [name, member] : zip_.members()) {
       if (name.substr(name.rfind('/') + 1) != document) continue;
       return parse_json_file(without_nan(zip_.read(name, kMostJson)),
-                             concat("'", path().string(), "': ", name));
+                             concat(path().string(), ": ", name));
     }
   }
   return std::nullopt;

@@ -2,6 +2,8 @@
 #include "app/cli.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdlib>
 #include <sstream>
 
 #include "app/data_tools/cli_checks.h"
@@ -88,6 +90,9 @@ CLI::App* add_watch(CLI::App& app, WatchCommand& c) {
                     "print once, as is done where standard output is no terminal");
   command->add_option("--every", c.every_s, "seconds between two looks at the files")
       ->check(CLI::Range(0.1, 3600.0))
+      ->check([](const std::string& text) {  // which lies in any range
+        return std::isnan(std::atof(text.c_str())) ? std::string("is no number") : std::string();
+      })
       ->capture_default_str();
   command->add_option("--width", c.columns, "columns, if not those of the terminal")
       ->check(CLI::Range(20, 1000));

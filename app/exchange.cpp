@@ -255,7 +255,13 @@ void check_normaliser(const NamedTensors& file, const DataParts& data) {
   const NormaliserTensors own(data);
   const std::vector<std::string>& variables = data.variables.names();
   for (const SafetensorsItem& item : own.items()) {
-    if (item.dtype != DType::kF32 || !file.contains(item.name)) continue;
+    if (item.dtype != DType::kF32) continue;
+    if (!file.contains(item.name)) {
+      // Later releases have more than the factors and offsets.
+      if (!item.name.ends_with("_norm_mul") && !item.name.ends_with("_norm_add")) continue;
+      throw DataError(concat("'", file.path().string(), "' has no '", item.name, "'"),
+                      "whether it is normalised as this configuration says cannot be known");
+    }
     const auto* values = static_cast<const float*>(item.data);
     const std::vector<double> theirs = file.doubles(item.name);
     for (size_t i = 0; i < variables.size(); ++i) {

@@ -135,6 +135,7 @@ std::vector<std::string> with_graph_file(const CommandLine& command) {
 
 fs::path import_checkpoint(const CommandLine& c, const parallel::ProcessMesh& mesh) {
   const ExchangeCommand& exchange = *c.exchange;
+  if (!is_utf8(exchange.to)) throw ConfigError("TO", "the name is not UTF-8");
   const anemoi::ModelCheckpoint checkpoint(exchange.from);
   RunConfig config = choose_config(c, checkpoint);
   config.run.dir = exchange.to;

@@ -158,7 +158,10 @@ int train(Run& run, bool goes_on, const std::optional<train::CheckpointInfo>& re
     }
     log::add_file((fs::path(config.run.dir) / "train.log").string());
     std::error_code ignored;
-    if (!goes_on) fs::remove(fs::path(config.run.dir) / train::Goodput::kFile, ignored);
+    if (!goes_on) {  // what an earlier run took does not count
+      for (const char* file : {train::Goodput::kFile, "metrics.jsonl"})
+        fs::remove(fs::path(config.run.dir) / file, ignored);
+    }
     try_run_folder(run);
     log::info(run_card(run, places));
     warn_of_traps(run, hosts);
@@ -340,6 +343,9 @@ int import_any(const CommandLine& c, const parallel::ProcessMesh& mesh) {
     checkpoint = import_checkpoint(c, mesh);
   } else {
     const fs::path own = fs::path(exchange.from) / "config.json";
+    if (!path_exists(exchange.from))
+      throw DataError(concat("there is no '", exchange.from, "'"),
+                      "name a checkpoint of Anemoi (.ckpt), or a folder with its state dict");
     if (c.config.empty() && !path_exists(own)) {
       throw ConfigError("", concat("'", exchange.from, "' has no configuration of its own"),
                         "name that of the model: --config FILE");

@@ -545,11 +545,15 @@ std::vector<std::pair<PickleValue, PickleValue>> PickleValue::entries() const {
 }
 
 std::optional<PickleValue> PickleValue::find(std::string_view key) const {
-  std::optional<PickleValue> found;
-  for (const auto& [name, value] : entries()) {
-    if (name.is(PickleKind::kText) && name.text() == key) found = value;
+  const PickleTree::Node& node = tree_->nodes_[index_];
+  if (node.kind != PickleKind::kDict && node.kind != PickleKind::kObject) wrong("a dictionary");
+  const std::vector<uint32_t>& flat = node.kind == PickleKind::kDict ? node.items : node.entries;
+  for (size_t i = flat.size() / 2; i-- > 0;) {
+    const PickleTree::Node& name = tree_->nodes_[flat[2 * i]];
+    if (name.kind == PickleKind::kText && name.text == key)
+      return PickleValue(tree_, flat[2 * i + 1]);
   }
-  return found;
+  return std::nullopt;
 }
 
 PickleValue PickleValue::at(std::string_view key) const {

@@ -2,7 +2,13 @@
 #include "parallel/operation_watch.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <functional>
+#include <future>
+#include <memory>
+#include <system_error>
+#include <thread>
 
 #include "core/check.h"
 #include "core/log.h"
@@ -101,12 +107,31 @@ void OperationWatch::look(std::unique_lock<std::mutex>& lock, Clock::time_point 
   moved_ = looked_;
 }
 
+namespace {
+
+// Gives up on a file system that hangs as everything else does.
+void write_within_seconds(const std::function<void(const std::string&)>& write,
+                          const std::string& reason) {
+  const auto done = std::make_shared<std::promise<void>>();
+  const std::future<void> written = done->get_future();
+  try {
+    std::thread([=] {
+      write(reason);
+      done->set_value();
+    }).detach();
+  } catch (const std::system_error&) {  // no thread is to be had, and no time to wait for one
+    return;
+  }
+  written.wait_for(std::chrono::seconds(3));
+}
+
+}  // namespace
+
 void OperationWatch::give_up(std::unique_lock<std::mutex>& lock) {
   const Operation& oldest = operations_.begin()->second;
   const std::string waited =
       concat("has waited ", static_cast<int64_t>(seconds_since(oldest.since)), " s in '",
              oldest.name, "'", place_.empty() ? "" : " of " + place_);
-  if (record_.write && !recorded_) record_.write(waited);
   log::error(who_, " ", waited,
              ": another rank has died, hangs or does something else; this run ends here");
   log::error(
@@ -114,7 +139,9 @@ void OperationWatch::give_up(std::unique_lock<std::mutex>& lock) {
       "--resume, or raise parallel.timeout_s if ranks are only slow",
       record_.hint);
   log::close_file();
+  const auto write = recorded_ ? nullptr : record_.write;
   lock.unlock();
+  if (write) write_within_seconds(write, waited);
   // The launcher ends the others: let them speak first.
   std::this_thread::sleep_for(std::chrono::duration<double>(std::min(timeout_s_ / 5, 2.0)));
   std::_Exit(kExitCode);  // MPI cannot be left in order from here; the launcher ends the others

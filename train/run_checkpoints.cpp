@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <ctime>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -49,7 +50,9 @@ CheckpointCourse RunCheckpoints::kept_of(CheckpointCourse course) const {
   // Somebody may have removed some.
   if (options.keep > 0) {
     std::erase_if(course, [&](const CourseEntry& entry) {
-      return entry != course.back() && !folder_exists(checkpoint_path(folder(), entry.step));
+      std::error_code error;  // of a file system that does not answer now: it may be there
+      const bool is_there = fs::exists(checkpoint_path(folder(), entry.step), error);
+      return entry != course.back() && !is_there && !error;
     });
   }
   return entries_to_keep(course, {.newest = best_ ? best_->keep_of(options.keep) : options.keep,

@@ -33,6 +33,15 @@ void freeze_untrained(const model::ParameterSet& parameters, const OptimizerOpti
   std::vector<std::string> names = untrained(parameters, options);
   if (adapters) {
     const std::vector<std::string> weights = adapters->weights();
+    for (size_t i = 0; i < options.freeze.size(); ++i) {
+      for (const std::string& weight : weights) {
+        if (matches_pattern(weight, options.freeze[i]))
+          throw ConfigError(concat("optimizer.freeze.", i),
+                            concat("'", options.freeze[i], "' fits '", weight,
+                                   "', which has an adapter by optimizer.lora"),
+                            "adapters freeze their weights by themselves");
+      }
+    }
     std::erase_if(names, [&](const std::string& name) {
       return std::count(weights.begin(), weights.end(), name) > 0;
     });

@@ -172,6 +172,7 @@ Hang read_hang(const fs::path& folder) {
       hang.damaged.emplace_back(damage.what());
     }
   }
+  if (all.empty() && !hang.damaged.empty()) throw DataError(hang.damaged.front());
   if (all.empty())
     throw DataError(concat("there are no records of a hang in '", folder.string(), "'"),
                     "ranks leave them when one has waited for parallel.timeout_s, or when they are "

@@ -81,6 +81,12 @@ void check_options(const ReportCommand& c) {
     for (size_t k = 0; k < i; ++k)
       if (fs::path(c.runs[i]).lexically_normal() == fs::path(c.runs[k]).lexically_normal())
         throw ConfigError("RUN", concat("'", c.runs[i], "' is named twice"));
+  std::error_code ignored;
+  if (const auto there = fs::symlink_status(c.out, ignored);
+      fs::exists(there) && !fs::is_regular_file(there)) {
+    throw ConfigError("--out", concat("'", c.out, "' is there and is no regular file"),
+                      "name a new file, or an old one that may be replaced");
+  }
   check_writable(fs::path(c.out).parent_path().empty() ? fs::path(".")
                                                        : fs::path(c.out).parent_path());
 }

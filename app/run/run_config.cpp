@@ -209,6 +209,12 @@ void check_training(const RunConfig& c) {
              residual == model::ResidualKind::kSpectralOrnstein,
          by_name, "does not go with an ornstein residual, which has weights for each variable",
          "start from weights of the same variables, or use another residual");
+  using model::BlockKind;
+  refuse(
+      c.model.encoder.kind == BlockKind::kGnn && c.model.decoder.kind != BlockKind::kGnn, by_name,
+      "does not go with a decoder of another kind than its GNN encoder: what that decoder gets is "
+      "no row of variables",
+      "start from weights of the same variables");
   const bool encoded = c.model.decoder.target_features == std::vector<std::string>{"encoded_data"};
   refuse(!encoded, by_name, "goes with model.decoder.target_features [\"encoded_data\"] only",
          "start from weights of the same variables");

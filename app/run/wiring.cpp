@@ -167,7 +167,7 @@ void Run::build() {
     losses_.push_back(make_loss(d));
   validation_ = make_validation();
   check_scores(config_, *validation_);
-  if (mesh_->is_main()) operations_ = operations();
+  if (mesh_->is_main() && is_trained()) operations_ = operations();
   phases_.end("network and loss");
 }
 

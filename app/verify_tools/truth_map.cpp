@@ -78,8 +78,19 @@ verify::FieldMap truth_map(const data::DatasetInfo& info, const verify::Forecast
   cells.latitudes_deg = info.latitudes_deg;
   cells.longitudes_deg = info.longitudes_deg;
   cells.field_shape = {info.num_nodes()};
-  auto map = std::make_shared<const forecast::CellMap>(
-      forecast::map_to_grid(cells, found->grid, found->area));
+  const auto turned = [&] {
+    try {
+      return forecast::map_to_grid(cells, found->grid, found->area);
+    } catch (const ConfigError& error) {  // in words of `forecast --grid`
+      throw ConfigError(
+          "--truth",
+          concat("its cells, of '", info.name, "', cannot be turned onto the grid of '",
+                 forecast.path(), "'"),
+          "conservative means need rows of cells: --interpolation nearest, or another "
+          "truth");
+    }
+  };
+  auto map = std::make_shared<const forecast::CellMap>(turned());
   require_cells(*map, forecast);
   log::info("the truth, '", info.name, "', is turned onto the grid of '", forecast.path(), "' (",
             interpolation, ")");

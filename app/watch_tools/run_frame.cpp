@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
+#include <optional>
 #include <set>
 
 #include "core/check.h"
@@ -101,21 +103,31 @@ std::string speed_text(const RunView& run) {
 // memory and heat.
 std::string gpus_text(const RunView& run) {
   if (run.gpus.empty()) return "";
-  double use = 0.0, memory = 0.0, total = 0.0, power = 0.0, heat = 0.0;
+  using Figure = std::optional<double> GpuView::*;
+  const auto known = [&](Figure figure) {
+    std::vector<double> values;
+    for (const GpuView& gpu : run.gpus)
+      if (gpu.*figure) values.push_back(*(gpu.*figure));
+    return values;
+  };
+  const auto mean = [](const std::vector<double>& values) {
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  };
+  const auto most = [](const std::vector<double>& v) { return *std::ranges::max_element(v); };
+  const std::vector<double> use = known(&GpuView::use), memory = known(&GpuView::memory_gib),
+                            total = known(&GpuView::memory_total_gib),
+                            power = known(&GpuView::power_w), heat = known(&GpuView::temperature_c);
+  std::vector<std::string> parts;
+  if (!use.empty()) parts.push_back(verify::formatted("%.0f %% in use", 100.0 * mean(use)));
+  if (!memory.empty() && !total.empty())
+    parts.push_back(verify::formatted("%.1f of ", most(memory)) +
+                    verify::formatted("%.1f GiB", most(total)));
+  if (!power.empty()) parts.push_back(verify::formatted("%.0f W", mean(power)));
+  if (!heat.empty()) parts.push_back(verify::formatted("%.0f C", most(heat)));
   std::set<std::string> slowed_by;
-  for (const GpuView& gpu : run.gpus) {
-    use += gpu.use.value_or(0.0);
-    power += gpu.power_w.value_or(0.0);
-    memory = std::max(memory, gpu.memory_gib.value_or(0.0));
-    total = std::max(total, gpu.memory_total_gib.value_or(0.0));
-    heat = std::max(heat, gpu.temperature_c.value_or(0.0));
+  for (const GpuView& gpu : run.gpus)
     slowed_by.insert(gpu.slowed_by.begin(), gpu.slowed_by.end());
-  }
-  const auto count = static_cast<double>(run.gpus.size());
-  std::string text =
-      concat(run.gpus.size(), ": ", verify::formatted("%.0f %% in use", 100.0 * use / count));
-  text += verify::formatted(", %.1f", memory) + verify::formatted(" of %.1f GiB", total);
-  text += verify::formatted(", %.0f W", power / count) + verify::formatted(", %.0f C", heat);
+  std::string text = concat(run.gpus.size(), ": ", join(parts));
   if (!slowed_by.empty())
     text +=
         "; slowed down by " + join(std::vector<std::string>(slowed_by.begin(), slowed_by.end()));

@@ -31,6 +31,9 @@ void ScheduleOptions::validate(const std::string& path) const {
     throw ConfigError(path + ".cooldown_steps", "is for a constant rate; a cosine falls by itself",
                       "use \"kind\": \"constant\", or set it to 0");
   }
+  if (cooldown_steps > 0 && lr_min > lr)
+    throw ConfigError(path + ".lr_min", concat("is ", lr_min, ", above lr, ", lr),
+                      "the rate falls to it over cooldown_steps");
 }
 
 void check_end(const ScheduleOptions& options, const std::string& path) {
