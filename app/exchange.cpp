@@ -257,10 +257,11 @@ void check_normaliser(const NamedTensors& file, const DataParts& data) {
   for (const SafetensorsItem& item : own.items()) {
     if (item.dtype != DType::kF32) continue;
     if (!file.contains(item.name)) {
-      // Later releases have more than the factors and offsets.
-      if (!item.name.ends_with("_norm_mul") && !item.name.ends_with("_norm_add")) continue;
-      throw DataError(concat("'", file.path().string(), "' has no '", item.name, "'"),
-                      "whether it is normalised as this configuration says cannot be known");
+      // Earlier releases have only factors and offsets.
+      if (item.name.ends_with("_norm_mul") || item.name.ends_with("_norm_add"))
+        log::warning("'", file.path().string(), "' has no '", item.name, "': whether it is ",
+                     "normalised as this configuration says is not known");
+      continue;
     }
     const auto* values = static_cast<const float*>(item.data);
     const std::vector<double> theirs = file.doubles(item.name);

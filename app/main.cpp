@@ -159,8 +159,10 @@ int train(Run& run, bool goes_on, const std::optional<train::CheckpointInfo>& re
     log::add_file((fs::path(config.run.dir) / "train.log").string());
     std::error_code ignored;
     if (!goes_on) {  // what an earlier run took does not count
-      for (const char* file : {train::Goodput::kFile, "metrics.jsonl"})
-        fs::remove(fs::path(config.run.dir) / file, ignored);
+      for (const char* name : {train::Goodput::kFile, "metrics.jsonl"}) {
+        const fs::path file = fs::path(config.run.dir) / name;
+        if (fs::is_regular_file(fs::symlink_status(file, ignored))) fs::remove(file, ignored);
+      }
     }
     try_run_folder(run);
     log::info(run_card(run, places));
