@@ -32,7 +32,9 @@ import anemoi_checkpoint as exchange  # noqa: E402
 STATE_DICTS = ROOT / "tests/fixtures/state_dicts"
 HIERARCHY_NAMES = ROOT / "tests/fixtures/hierarchies"
 SCORE_LIMIT = 1e-5  # of a score, in fp32
-LIMITS = {6: 1e-5, 24: 1e-5, 72: 1e-4}  # hours: of a variable's standard deviation; rounding grows with the steps
+# Hours: of a variable's standard deviation; rounding grows with the steps. Anemoi's own forecast at 24 h moves by 3.5e-6
+# to 1.04e-5 with the instructions of the CPU, so its distance to one of another CPU may be the sum of two such.
+LIMITS = {6: 1e-5, 24: 2e-5, 72: 1e-4}
 
 
 def run(*arguments):
